@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* close.c - stop and close: intake ends, and then tasks and workers do, by a limit. */
+/* close.c - stop and close: intake ends, and then tasks and workers end, within a limit. */
 
 #include "base/clock.h"
 #include "host/act.h"
@@ -18,7 +18,7 @@ uint32_t gpi_finish_asked(gpud_dispatcher *d)
     return d->close.closing && d->close.how + 1 > asked ? d->close.how : asked - 1;
 }
 
-/* Ends intake; asks for more haste than before or does nothing. */
+/* Ends intake.  A request that is no more urgent than an earlier one has no effect. */
 static void finish(gpud_dispatcher *d, uint32_t how, const char *by)
 {
     if (d->close.closing && how <= d->close.how)
@@ -27,7 +27,7 @@ static void finish(gpud_dispatcher *d, uint32_t how, const char *by)
         d->close.by = by;
     d->close.closing = true;
     d->close.how = how;
-    gpi_room_made(d); /* who waits for it is refused now, or, inside run, needs none any more */
+    gpi_room_made(d); /* submits that wait for room are refused now; inside run they need none */
     gpi_drive_tell(d);
     gpi_ready_changed(d);
 }
@@ -35,10 +35,10 @@ static void finish(gpud_dispatcher *d, uint32_t how, const char *by)
 static void hear_close(gpud_dispatcher *d, uint64_t at)
 {
     gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_CLOSE, .how = d->close.how, .at = at });
-    gpi_result_hurry(d); /* behind the cancels: what is cancelled ends as such */
+    gpi_result_hurry(d); /* after the cancels: so a cancelled task ends as CANCELLED */
 }
 
-/* One look at how far the end is. */
+/* Checks once how far the end has got. */
 void gpi_finish_step(gpud_dispatcher *d)
 {
     const uint32_t asked = atomic_load(&d->close.stop_asked);
@@ -53,7 +53,7 @@ void gpi_finish_step(gpud_dispatcher *d)
     gpi_drive_tell(d);
 }
 
-/* `name` is that of the call or option that gives the limit, `by` says who ends intake. */
+/* `name` is the call or option that sets the limit, `by` the call that ends intake. */
 void gpi_close_by(gpud_dispatcher *d, uint32_t how, uint64_t limit, const char *name,
                   const char *by)
 {
@@ -103,7 +103,7 @@ static void warn_of_kill(gpud_dispatcher *d)
             running, gpi_sched_unended(d->core) - running);
 }
 
-/* Patience is over: what still lives is killed. */
+/* The limit has expired: the core kills the processes that are left. */
 void gpi_close_limit_passed(gpud_dispatcher *d)
 {
     d->close.passed = true;

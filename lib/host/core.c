@@ -35,10 +35,10 @@ void gpi_core_destroy(gpud_dispatcher *d)
 
 /* ---- the file ---- */
 
-/* Opened for each write: so the log needs no descriptor of the process, and no program that the
- * process executes has it. */
+/* The file is opened for each write: so the log uses no descriptor of the process, and a program
+ * that the process executes inherits none. */
 struct log_file {
-    pid_t owner; /* a forked child has the stream, too, and may flush it */
+    pid_t owner; /* a forked child also has the stream, and may flush it */
     size_t size;
     bool over;
     char path[PATH_MAX];
@@ -64,7 +64,7 @@ static bool append(const struct log_file *f, const char *text, size_t size)
     return written;
 }
 
-/* Returns the most bytes that the file may have.  Beyond RLIMIT_FSIZE a write raises SIGXFSZ. */
+/* Returns the most bytes that the file may have.  A write beyond RLIMIT_FSIZE raises SIGXFSZ. */
 static size_t most_bytes(void)
 {
     struct rlimit limit;
@@ -74,7 +74,7 @@ static size_t most_bytes(void)
     return (size_t)limit.rlim_cur;
 }
 
-/* Writes the lines that have room, and a last one. */
+/* Writes the lines that have room, and "cut" as the last one. */
 static void cut_log(const struct log_file *f, const char *text, size_t size, size_t most)
 {
     const size_t left = most - f->size - (sizeof CUT - 1);
@@ -137,7 +137,7 @@ struct logged {
     struct log_file file;
 };
 
-/* Creates a core with a log.  Returns false if there is to be no log, or it cannot be. */
+/* Creates a core with a log.  Returns false if no log is wanted, or the file cannot be made. */
 static bool create_logged(gpud_dispatcher *d, const struct gpi_sched_settings *set)
 {
     const char *directory = getenv("GPI_SCHED_LOG");

@@ -30,7 +30,7 @@ void gpi_core_destroy(gpud_dispatcher *d);
 uint32_t gpi_core_send_logged(gpud_dispatcher *d, uint64_t now, struct gpi_sched_order *ret,
                               uint32_t most);
 
-/* Before the driving thread sleeps: the log is complete, even if a signal ends the process. */
+/* Before the driving thread sleeps: completes the log in case a signal ends the process. */
 static inline void gpi_core_flush(gpud_dispatcher *d)
 {
     GPI_LOGGED_OR((void)fflush(d->play->out), (void)d);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* create.c - makes a dispatcher, and frees one, whether or not all its parts were made. */
+/* create.c - creates a dispatcher, and frees one, whether or not all its parts were made. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,11 +19,12 @@
 #include "os/fds.h"
 #include "os/memory.h"
 
-/* Requests to the spawner: its socket holds some hundred, and each carries fds. */
+/* Requests to the spawner: its socket holds some hundred of them, and each carries fds. */
 #define MAKES_AT_A_TIME 32u
 
-/* Small results wait in classes of up to 4 KiB.  With this much per task none can lack room, in any
- * order of sizes: it is the sum of the class sizes, since each class can grow to hold all. */
+/* Small results wait in size classes of up to 4 KiB.  With this much memory per task the pool
+ * always has room, in any order of sizes: it is the sum of the class sizes, since each class can
+ * grow to hold all results. */
 #define POOL_PER_TASK 14080u
 #define POOL_CLASSES 16u
 
@@ -92,7 +93,7 @@ static int init_pool(gpud_dispatcher *d, const struct gpi_birth *b)
 
 static int init_own_blocks(gpud_dispatcher *d, const struct gpi_birth *b)
 {
-    int fresh; /* touched as records come into use */
+    int fresh; /* ignored: records touch their blocks when first used */
 
     (void)b;
     d->arena.own_off =
@@ -114,7 +115,7 @@ static int copy_setup_data(gpud_dispatcher *d, const struct gpi_birth *b)
     return 0;
 }
 
-/* Sets the bytes that tasks can have beside the own blocks and the setup data. */
+/* Sets how many bytes task data can have beside the own blocks and the setup data. */
 static int measure_room(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     (void)b;
@@ -185,7 +186,7 @@ static int init_slots(gpud_dispatcher *d, const struct gpi_birth *b)
     return r;
 }
 
-/* Our own connection to the spawner: one end goes through the door. */
+/* Opens the dispatcher's connection to the spawner: one end is sent through the door. */
 static int connect_spawner(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     int r = d->spawner.fd < 0 ? gpi_monitor_connect(&d->spawner.fd, b->door, NULL) : 0;
@@ -231,7 +232,7 @@ void gpi_free(gpud_dispatcher *d)
         free(d->why_no_worker);
         d->why_no_worker = before;
     }
-    if (*d->alive) { /* in a forked child threads that wait there would be waited for */
+    if (*d->alive) { /* a forked child would wait for threads that it lacks */
         pthread_cond_destroy(&d->intake.room);
         pthread_mutex_destroy(&d->lock);
     }
@@ -243,7 +244,7 @@ static int failed(gpud_dispatcher *d, int code, const char *what, struct gpud_er
     int err = errno;
 
     for (uint32_t i = 0; i < d->dev.n_gauges; i++)
-        d->dev.gauge[i] = NULL; /* not ours before all has gone well */
+        d->dev.gauge[i] = NULL; /* the caller's, unless create succeeds */
     gpi_free(d);
     if ((code == GPUD_ESYSTEM || code == GPUD_ENOMEM) && err)
         return gpi_fail(reterr, err == ENOMEM ? GPUD_ENOMEM : GPUD_ESYSTEM, err, what, "%s", what);
@@ -279,7 +280,7 @@ static int make_parts(gpud_dispatcher *d, const struct gpi_birth *b, struct gpud
     return 0;
 }
 
-/* One that can be freed. */
+/* Makes a dispatcher without parts, which gpi_free can free. */
 static gpud_dispatcher *found(const struct gpi_birth *b)
 {
     gpud_dispatcher *d = calloc(1, sizeof *d);
@@ -293,7 +294,8 @@ static gpud_dispatcher *found(const struct gpi_birth *b)
     d->own = b->own;
     d->places = b->places;
     d->act = gpi_act;
-    /* In the queue, lent, and those of one call of a source that arrive after the last start. */
+    /* Queued tasks, lent outcomes, and the tasks of one source call that arrive after the last
+     * start. */
     d->n_tasks = b->set.queue_size + GPI_EVENTS_MAX + GPI_FED_AT_ONCE;
     d->launch.fd = d->launch.program_fd = d->arena.setup_fd = d->launch.stdio_fd[0] =
         d->launch.stdio_fd[1] = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* destroy.c - the end of a dispatcher: tasks end, workers and keepers end, everything is freed. */
+/* destroy.c - the end of a dispatcher: ends tasks, workers and keepers, and frees everything. */
 #include "base/clock.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -10,8 +10,8 @@
 #include "os/message.h"
 #include "wire/control.h"
 
-#define LOOK_NS GPI_S /* between looks whether a keeper is stopped */
-/* Past the close limit: for the last kills, and for the keepers to go. */
+#define LOOK_NS GPI_S /* between checks whether a keeper is stopped */
+/* After the close limit: time for the last kills, and for the keepers to exit. */
 #define LEAVE_NS (50 * GPI_MS)
 
 static bool workers_gone(const gpud_dispatcher *d, const void *unused)
@@ -29,20 +29,20 @@ static bool keepers_gone(const gpud_dispatcher *d, const void *unused)
     return d->spawner.makes == 0;
 }
 
-/* Keepers end when told to or when their socket ends; GONE says that they have. */
+/* A keeper exits after END or when its socket ends; GONE reports its exit. */
 static void dismiss_keepers(gpud_dispatcher *d)
 {
     uint64_t now = gpi_now(), until = gpi_time_add(d->close.at > now ? d->close.at : now, LEAVE_NS);
 
     for (uint32_t i = 0; i < d->n_slots; i++)
         (void)gpi_channel_tell(&d->slot[i], GPI_CTL_END, true);
-    do /* one that is stopped does not read that */
+    do /* a stopped keeper does not read that */
         gpi_keepers_drop(d);
     while (!gpi_drive_until(d, keepers_gone, NULL, gpi_time_min(until, gpi_now() + LOOK_NS)) &&
            gpi_now() < until);
 }
 
-/* Nobody will look at them any more, and while they are held their workers get no tasks. */
+/* No thread reads these results any more, and while they are held their workers get no tasks. */
 static void forgo_results(gpud_dispatcher *d)
 {
     (void)gpi_lent_release(d);
@@ -56,7 +56,7 @@ static void forgo_results(gpud_dispatcher *d)
     }
 }
 
-/* Submits are refused now, but one may have a large payload to copy first, or be about to leave. */
+/* Submits now fail, but one may still copy a large payload, or be about to return. */
 static void await_submits(gpud_dispatcher *d)
 {
     while (d->intake.n_away || d->intake.waiting_for_room)
@@ -75,7 +75,7 @@ int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
 {
     int r;
 
-    if (!*d->alive) { /* a forked child: not ours to end */
+    if (!*d->alive) { /* a forked child must not end the host's processes */
         gpi_free(d);
         return 0;
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dispatcher.h - the object in the host that owns devices, slots and tasks: its record, and its
- * beginning and end.
+ * dispatcher.h - the object in the host that owns devices, slots and tasks: its record, its
+ * creation and its end.
  *
  * One lock per dispatcher guards everything in the headers of lib/host.  The driving thread (see
- * loop.c) holds it while it works and drops it while it waits.  No thread holds it while user code
- * runs.
+ * loop.c) holds it while it works and releases it while it waits.  No thread holds it while user
+ * code runs.
  *
  *   create.c    birth
  *   run.c       run
@@ -36,12 +36,12 @@
 #include "wire/launch.h"
 
 #define GPI_NONE UINT32_MAX
-#define GPI_EVENTS_MAX 256u /* handed out by one poll, and so lent at a time */
+#define GPI_EVENTS_MAX 256u /* the most events that one poll returns, and so lends */
 #define GPI_SLOTS_MAX 1024u
 #define GPI_WAITER_BUCKETS 64u
 
 #define GPI_FED_AT_ONCE 64u /* tasks that run requests from a source in one call */
-#define GPI_TIMER_DEVICES GPI_SLOTS_MAX /* an action for a device is due */
+#define GPI_TIMER_DEVICES GPI_SLOTS_MAX /* key of the devices' actions in the heap */
 #define GPI_TIMERS (GPI_SLOTS_MAX + 1)
 
 struct gpi_detail;
@@ -54,7 +54,7 @@ struct gpi_slot;
 struct gpi_task;
 struct gpi_waiter;
 
-/* The words of a note in the hands of the user. */
+/* The texts of a note that the user has. */
 struct gpi_lent_note {
     struct gpi_detail *words;
     char *output;
@@ -63,7 +63,7 @@ struct gpi_lent_note {
     bool line; /* the output is the event's text */
 };
 
-/* Why no worker was left: each text stays until the dispatcher goes. */
+/* Why no worker was left.  Each text stays until the dispatcher is freed. */
 struct gpi_reason {
     struct gpi_reason *before;
     char text[GPI_FAIL_TEXT_SIZE];
@@ -74,14 +74,14 @@ enum gpi_lib_state { GPI_LIB_NONE, GPI_LIB_DRIVING, GPI_LIB_TICKING, GPI_LIB_DEE
 /* Tasks from their arrival (submit.c, payload.c) to their delivery (events.c, wait.c). */
 struct gpi_intake {
     uint64_t arrival, arrival_tick; /* the last queued_at, and the kernel's tick at that time */
-    uint32_t live;                  /* accepted, not delivered: bounded by queue_size */
+    uint32_t live;                  /* tasks accepted and not delivered, at most queue_size */
     uint32_t awaited;               /* of these, those for wait */
     pthread_cond_t room;
     uint32_t waiting_for_room;
     uint32_t n_away;    /* threads that have released the lock to copy or to take memory; counted
                            there, since a counter in each submit cost 35 ns */
-    uint64_t went_away; /* how often one did */
-    bool short_of_memory; /* the last growth was refused: machine or cgroup has too little left */
+    uint64_t went_away; /* how often a thread released the lock so */
+    bool short_of_memory; /* the last growth failed: too little memory in machine or cgroup */
 };
 
 /* The memory of task data, setup data and small results: create.c. */
@@ -89,11 +89,11 @@ struct gpi_arena {
     int input_fd, input_ro_fd;
     unsigned char *input;
     struct gpi_chunks input_chunks;
-    uint64_t own_off; /* of the records' own blocks */
+    uint64_t own_off; /* offset of the records' own blocks */
     uint64_t setup_off, setup_size;
-    int setup_fd;        /* of shared memory for setup, or -1: they lie in the input arena */
-    uint64_t base;       /* bytes that these two take; not counted as used */
-    uint64_t most;       /* the largest block that can ever be had beside them */
+    int setup_fd;        /* shared memory with the setup data, or -1: the input arena has them */
+    uint64_t base;       /* bytes of these two; not counted as used */
+    uint64_t most;       /* the largest block that fits beside them */
     unsigned char *pool; /* results of up to 4 KiB, from their end to delivery */
     uint64_t pool_size;
     struct gpi_chunks pool_chunks;
@@ -103,32 +103,32 @@ struct gpi_arena {
 struct gpi_launching {
     bool executed;     /* workers are programs, not forked */
     bool reads_output; /* the host reads the workers' output: option stdio */
-    bool lines;        /* and each line becomes an event */
+    bool lines;        /* each line of the output becomes an event */
     bool told_output;  /* the host has reported that a worker prints */
     int fd;            /* how to start them: launch.h */
     int program_fd;    /* the program, or -1 */
     int stdio_fd[2];   /* the host's stdout and stderr, where workers inherit them; or -1 */
-    char program[128]; /* its name, for people */
-    char name[GPI_NAME_SIZE]; /* of the definition */
+    char program[128]; /* its name, for messages */
+    char name[GPI_NAME_SIZE]; /* name of the definition */
 };
 
 /* The process that makes keepers: keeper.c, channel.c. */
 struct gpi_spawning {
-    int fd; /* our connection to it */
+    int fd; /* the host's connection to it */
     int pidfd;
     uint32_t makes; /* requests for keepers without a reply yet */
     bool gone;
-    uint32_t call; /* enum gpi_sys: why it ended, if it has reported that */
+    uint32_t call; /* enum gpi_sys: the call that made it exit, if it has reported one */
     int32_t error; /* errno of this call; 0: no report */
 };
 
-/* Events from their birth (notes.c, event.h) to the hands of the user (events.c). */
+/* Events from their creation (notes.c, event.h) to their delivery (events.c). */
 struct gpi_delivery {
     uint32_t *ring; /* task index, or note index | GPI_RING_NOTE */
     uint32_t ring_mask, ring_head, ring_tail;
     struct gpi_note *note;
     uint32_t n_notes, free_note, notes_free, notes_reserved;
-    uint32_t lent[GPI_EVENTS_MAX]; /* in the hands of the user: task index, or GPI_RING_NOTE */
+    uint32_t lent[GPI_EVENTS_MAX]; /* entries that the user has: task index, or GPI_RING_NOTE */
     struct gpi_lent_note lent_note[GPI_EVENTS_MAX];
     uint32_t n_lent;
 };
@@ -136,29 +136,29 @@ struct gpi_delivery {
 /* One turn after the other: loop.c, wakeup.c. */
 struct gpi_looping {
     int epoll, wake;
-    uint64_t heard_at; /* the last time that the descriptors were polled */
+    uint64_t heard_at; /* when the driver last polled the descriptors */
     uint32_t sleepers; /* threads inside epoll_wait */
     uint32_t works_without_epoll;
-    bool woken; /* wake has been written and not yet read */
+    bool woken; /* `wake` has been written and not yet read */
     int lib_fd; /* ends the library thread's deep sleep */
 };
 
 /* Threads of the user that sleep while another one drives: sleepers.c; the poller: drivers.c. */
 struct gpi_waits {
     struct gpi_sleeper *asleep, *last_asleep;      /* longest first */
-    struct gpi_sleeper *poller;                    /* of the thread in poll or run */
+    struct gpi_sleeper *poller;                    /* the thread in poll or run */
     struct gpi_waiter *waiter[GPI_WAITER_BUCKETS]; /* by the task's index */
     struct gpi_waiter *ready_waiters;
-    uint32_t waiters; /* of both kinds: destroy is refused while there are any */
+    uint32_t waiters; /* of both kinds: while there are any, destroy fails */
 };
 
 /* Which thread drives: drivers.c. */
 struct gpi_driving {
     bool occupied;    /* a thread of the user is in poll, run or destroy */
-    uint32_t inside;  /* threads of the user that drive or sleep beside one that does: not in a
+    uint32_t inside;  /* threads of the user that drive, or sleep while another one drives; not in a
                          callback */
-    bool driven;      /* by one of them */
-    uint64_t entries; /* how often one came in */
+    bool driven;      /* one of them drives */
+    uint64_t entries; /* how often a thread came in */
     uint64_t visits_since;
     uint32_t visits; /* how often since then, while the library thread drives */
     enum gpi_lib_state lib;
@@ -166,19 +166,19 @@ struct gpi_driving {
     pthread_t lib_thread;
 };
 
-/* The callback of the user that is being called: run.c. */
+/* The callback that run calls now: run.c. */
 struct gpi_callback {
     pthread_t thread;
     bool inside;
 };
 
-/* The descriptor for a loop of the host: pollable.c, sleepers.c. */
+/* The descriptor for an event loop of the host: pollable.c, sleepers.c. */
 struct gpi_outlet {
-    int outer;       /* -1 = no call has requested it; in it: */
+    int outer;       /* an epoll; -1 = no call has requested it; in it: */
     int news, alarm; /* events wait; a timer is due */
-    bool calls_out;  /* no thread drives unless one is inside: the fd calls for a thread */
-    bool away;       /* the workers ring their bells for the fd */
-    bool told;       /* news has been written */
+    bool calls_out;  /* no thread drives unless one is inside: the fd requests one */
+    bool away;       /* the workers ring for the fd */
+    bool told;       /* `news` has been written */
     bool heeded;     /* the fd is readable when the driver's epoll is */
     uint64_t alarm_at;
 };
@@ -186,22 +186,22 @@ struct gpi_outlet {
 /* The end of a dispatcher: close.c, destroy.c. */
 struct gpi_closing {
     _Atomic uint32_t stop_asked; /* 1 + enum gpud_finish */
-    _Atomic bool closing; /* written with the lock held, as all else; the feeder reads it without */
+    _Atomic bool closing;        /* written under the lock; the feeder reads it without the lock */
     bool ending;      /* inside destroy */
     bool finished;    /* no worker and no task is left */
     uint32_t how;     /* enum gpud_finish */
     const char *by;   /* the call that ended intake, as a text */
     uint64_t at;      /* when the limit expires */
-    bool passed;      /* it has */
+    bool passed;      /* the limit has expired */
     uint64_t limit;   /* as requested; `at` follows from it */
-    const char *name; /* of the call or option that set the limit */
+    const char *name; /* the call or option that set the limit */
 };
 
 /* Counters and histograms: each file counts its own events. */
 struct gpi_tallies {
     struct gpud_stats count; /* only the counters are used */
     uint64_t first_start, cost_left;
-    uint64_t cost_done, ran; /* of tasks that have started and ended; how many */
+    uint64_t cost_done, ran; /* of tasks that have started and ended: cost, and number */
     struct gpi_hist queue_wait, run, overhead;
 };
 
@@ -210,39 +210,39 @@ struct gpi_tallies {
 struct gpud_dispatcher {
     pthread_mutex_t lock;
     const _Atomic uint32_t *alive; /* reads 0 in a forked child */
-    void *own; /* of the creator: lib/api */
-    _Atomic uint32_t *places; /* that slots use at our spawner, with ours, without removed ones */
+    void *own;                     /* for the creator: lib/api */
+    _Atomic uint32_t *places; /* slots of all dispatchers at this spawner, removed ones left out */
     struct gpi_settings set;
-    uint64_t now; /* of the current turn */
+    uint64_t now; /* time of the current turn */
 
     struct gpi_sched *core; /* decides: act.h, core.h */
 #ifndef NDEBUG
     struct gpi_play *play;  /* has the core and writes its log; NULL = no log */
 #endif
     void (*act)(gpud_dispatcher *d); /* gpi_act: it is above all files that feed facts */
-    bool acting;                     /* the actions of the core are being performed */
+    bool acting;                     /* a thread performs the core's actions */
 
     /* tasks */
     struct gpi_task *task;
     struct gpi_task *plain; /* behind them: the record of a task without own values: submit.c */
     struct gpi_sched_task plain_what; /* the same for the core */
-    uint32_t plain_most; /* accepted and not delivered, up to which a task may be plain */
-    uint32_t n_tasks, never_used, free_task; /* free ones are linked: see tasks.c */
+    uint32_t plain_most;              /* the number of live tasks up to which a task may be plain */
+    uint32_t n_tasks, never_used, free_task; /* free ones are linked: see gpi_task_free */
     uint32_t id_bits;
     uint64_t serial;
-    uint64_t *stall_limit; /* by task, for tasks with one; else untouched */
-    uint64_t *expires;     /* the same: how long after it was accepted */
+    uint64_t *stall_limit; /* by task, for tasks with a stall limit; else untouched */
+    uint64_t *expires;     /* the same: longest time from acceptance to start */
     uint64_t ends;    /* attempts that have ended on their own */
-    uint64_t starts;  /* attempts that were seen to run: option start_events */
+    uint64_t starts;  /* attempts seen running: option start_events */
 
     /* slots and devices */
     struct gpi_slot *slot;
     uint32_t n_slots, n_gone;
-    struct gpi_reason *why_no_worker; /* once the last slot is hopeless; events point to it */
+    struct gpi_reason *why_no_worker; /* set when the last slot is hopeless; events point to it */
     uint16_t *unrung;            /* slots with tasks sent in this turn, and not rung yet */
     uint32_t n_unrung;
     struct gpi_known_devices dev;
-    struct gpi_heap timers;      /* of the host's mechanisms: by slot, and TIMER_DEVICES */
+    struct gpi_heap timers; /* the host's mechanisms: by slot, and TIMER_DEVICES */
 
     struct gpi_intake intake;
     struct gpi_arena arena;
@@ -255,7 +255,7 @@ struct gpud_dispatcher {
     struct gpi_outlet pollable;
     struct gpi_closing close;
     struct gpi_tallies stats;
-    struct gpi_estate *estate; /* shared by kept events, NULL = none has been kept */
+    struct gpi_estate *estate;  /* shared by kept events; NULL = none was kept */
     struct gpi_delivery events; /* last: its arrays are long */
 };
 
@@ -263,21 +263,21 @@ struct gpud_dispatcher {
 struct gpi_birth {
     struct gpi_settings set;
     const _Atomic uint32_t *alive;
-    int door;                 /* to the spawner, borrowed */
-    void *own;                /* kept for the creator, which ends it after destroy */
-    _Atomic uint32_t *places; /* in use at the spawner, with those of the chosen slots; lives as
-                                 long as the dispatcher */
+    int door;                 /* connects to the spawner; borrowed */
+    void *own;                /* for the creator, which ends it after destroy */
+    _Atomic uint32_t *places; /* slots in use at the spawner, with the chosen ones; valid as long
+                                 as the dispatcher */
     int spawner_pidfd;        /* borrowed */
-    int connection;           /* of this dispatcher to the spawner: taken also on failure; -1 = to
-                                 be made */
+    int connection;           /* the dispatcher's connection to the spawner, taken also on
+                                 failure; -1 = create connects */
     const struct gpi_selection *chosen; /* devices and slots, borrowed */
     struct gpi_gauge *gauge;            /* reads the devices, taken on success; NULL = none */
     const void *setup_data;
     uint64_t setup_size;
-    int setup_fd; /* of shared memory that takes their place, borrowed; -1 = none */
+    int setup_fd; /* shared memory that replaces setup_data, borrowed; -1 = none */
     const struct gpi_launch *launch; /* borrowed */
-    int program_fd;                  /* of the program to execute, borrowed; -1 = none */
-    const char *name;                /* of the definition: a program looks it up; borrowed */
+    int program_fd;                  /* the program to execute, borrowed; -1 = none */
+    const char *name;                /* of the definition: a program finds it by name; borrowed */
     const char *remark;              /* for the log, with a level that is not 0; borrowed */
     uint32_t remark_level;
 };
@@ -287,7 +287,8 @@ void gpi_free(gpud_dispatcher *d);
 /* files.c */
 uint32_t gpi_files_fixed(const struct gpi_birth *b);  /* fds of a dispatcher beside its slots */
 uint32_t gpi_files_slots(bool lines, uint32_t slots); /* fds of its slots */
-/* Whether RLIMIT_NOFILE leaves `need` fds, of which `open` are open: 0, or ESYSTEM with EMFILE. */
+/* Returns 0 if RLIMIT_NOFILE leaves `need` fds, of which `open` are open; else ESYSTEM with
+ * EMFILE. */
 int gpi_files_check(uint32_t need, uint32_t open, uint32_t slots, struct gpud_error *e);
 
 /* close.c */
@@ -297,9 +298,9 @@ void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit);
 void gpi_close_by(gpud_dispatcher *d, uint32_t how, uint64_t limit, const char *name,
                   const char *by);
 void gpi_close_in_run(gpud_dispatcher *d); /* a callback has requested a stop */
-/* How to end: the most hasty way requested so far; NOW without a request. */
+/* How to end: the most urgent request so far; NOW without a request. */
 uint32_t gpi_finish_asked(gpud_dispatcher *d);
-void gpi_close_limit_passed(gpud_dispatcher *d); /* warns, ahead of the core's kills */
+void gpi_close_limit_passed(gpud_dispatcher *d); /* warns, before the core's kills */
 
 /* destroy.c */
 int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected);

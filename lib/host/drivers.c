@@ -2,22 +2,22 @@
 /*
  * drivers.c - which thread drives.
  *
- * One of the user's threads that are inside poll, run, wait or ready drives; the others sleep,
- * each on a condition of its own, until what they wait for has come or the driver leaves: on its
- * way out it calls the one that has slept longest, who drives from then on.  A call for that which
- * finds its thread already served is passed on, and a thread that comes in meanwhile may take the
- * place: so while threads are inside, one drives or has been called to.
+ * Of the user threads inside poll, run, wait or ready, one drives.  The rest sleep, each on its
+ * own condition, until their event is ready or the driver leaves.  When it leaves, it wakes the
+ * thread that has slept longest, which then drives.  A thread that is woken to drive but whose own
+ * event is ready wakes the next one, and a thread that comes in meanwhile may drive instead.  So
+ * while threads are inside, one drives or has been woken to drive.
  *
- * With DRIVE_THREAD a library thread takes over when none has been inside for 1 ms.  It is in one
- * of three states:
+ * With DRIVE_THREAD a library thread takes over when no user thread has been inside for 1 ms.
+ * It is in one of three states:
  *
- *   DRIVING  nobody is inside; it waits in epoll like a user would
- *   TICKING  a user came in; it looks every millisecond whether they left for good
- *   DEEP     the same user has been inside for a whole tick; it sleeps until they leave
+ *   DRIVING  no user thread is inside; it waits in epoll like a user thread would
+ *   TICKING  a user thread came in; it checks every millisecond whether they have left
+ *   DEEP     the same user thread has been inside for a whole tick; it sleeps until they leave
  *
- * It leaves DRIVING when somebody is inside as it looks, or four have come in within a millisecond.
- * So a program that polls in a loop costs about one wake-up a millisecond, one that waits inside
- * costs none, and an idle program has none at all (C20).
+ * It leaves DRIVING when it finds a user thread inside, or when four have come in within a
+ * millisecond.  So a program that polls in a loop costs about one wake-up a millisecond, one that
+ * waits inside costs none, and an idle program has none at all (C20).
  */
 #include <errno.h>
 #include <poll.h>
@@ -31,8 +31,7 @@
 #include "os/process.h"
 
 #define TAKE_OVER_MS 1
-#define VISITS_ENOUGH \
-    4 /* in that time: the user's threads drive, the library thread is not needed */
+#define VISITS_ENOUGH 4 /* in that time: the user's threads drive, without the library thread */
 
 static bool others_drive(const gpud_dispatcher *d, const void *unused)
 {
@@ -40,7 +39,7 @@ static bool others_drive(const gpud_dispatcher *d, const void *unused)
     return d->drive.inside || d->drive.lib_quit || d->drive.visits >= VISITS_ENOUGH;
 }
 
-/* Sleeps without the lock, for a tick or until the bell. */
+/* Sleeps without the lock, for a tick or until another thread rings. */
 static void doze(gpud_dispatcher *d, int ms)
 {
     struct pollfd p = { .fd = d->loop.lib_fd, .events = POLLIN };
@@ -55,7 +54,7 @@ static void *library_thread(void *arg)
 {
     gpud_dispatcher *d = arg;
 
-    gpi_process_prompt(0, true); /* limits are kept late behind programs that compute */
+    gpi_process_prompt(0, true); /* a host behind programs that compute must keep limits, too */
     pthread_mutex_lock(&d->lock);
     while (!d->drive.lib_quit) {
         uint64_t entries = d->drive.entries;
@@ -71,7 +70,7 @@ static void *library_thread(void *arg)
         d->drive.lib = GPI_LIB_DRIVING;
         d->drive.visits = 0;
         (void)gpi_drive_until(d, others_drive, NULL, GPI_NEVER);
-        gpi_drive_wake(d); /* what the last turn found may be what the user waits for */
+        gpi_drive_wake(d); /* a user thread may wait for an event of the last turn */
     }
     d->drive.lib = GPI_LIB_NONE;
     pthread_mutex_unlock(&d->lock);
@@ -95,8 +94,8 @@ int gpi_drive_start_thread(gpud_dispatcher *d)
     return gpi_refused(GPI_SYS_PTHREAD_CREATE);
 }
 
-/* Threads that come and go while the library thread waits for the lock are never inside when it
- * looks, so their visits are counted. */
+/* A thread that comes and goes while the library thread waits for the lock is never inside when the
+ * library thread checks, so visits are counted. */
 static void count_visit(gpud_dispatcher *d)
 {
     if (d->now - d->drive.visits_since > TAKE_OVER_MS * GPI_MS) {
@@ -112,7 +111,7 @@ void gpi_drive_go_in(gpud_dispatcher *d)
     d->drive.entries++;
     if (d->drive.lib == GPI_LIB_DRIVING) {
         count_visit(d);
-        gpi_drive_wake(d); /* out of its epoll: two would be woken by each event */
+        gpi_drive_wake(d); /* out of epoll: events would wake both */
     } else if (d->pollable.away) {
         gpi_pollable_back(d);
     }
@@ -125,8 +124,7 @@ void gpi_drive_go_out(gpud_dispatcher *d)
     if (d->drive.lib == GPI_LIB_DEEP)
         gpi_bell_ring(d->loop.lib_fd);
     else if (d->drive.lib == GPI_LIB_DRIVING)
-        gpi_drive_wake(
-            d); /* still in its epoll from before we came, and we took the bells for ourselves */
+        gpi_drive_wake(d); /* still in epoll, without doorbells */
     else if (d->pollable.calls_out)
         gpi_pollable_away(d);
 }

@@ -24,8 +24,8 @@ void gpi_hear_slot(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t kind, 
                     .kind = kind, .slot = s->index, .incarnation = s->incarnation, .how = how });
 }
 
-/* The waits of the core count from now, not from the beginning of the turn: since then the host may
- * have been stopped for longer than such a wait. */
+/* The waits of the core count from now, not from the beginning of the turn: in between, the host
+ * may have been stopped for longer than such a wait. */
 void gpi_hear_begun(gpud_dispatcher *d, const struct gpi_slot *s)
 {
     d->now = gpi_now();

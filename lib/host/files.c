@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * files.c - how many file descriptors a dispatcher takes in the host: the one place that counts
- * them.  tests/proc/denied.c compares it with what a dispatcher has open.
+ * them.  tests/proc/denied.c compares the count with the descriptors that a dispatcher has open.
  *
- * Not among them: two of a spawner of its own and one to the process that reads its devices, which
- * are open before its slots are known; and the two or three of gpud_dispatcher_fd, which fails by
- * itself when it cannot have them.
+ * It leaves out two of a spawner of its own and one to the process that reads its devices, which
+ * are open before its slots are known; and the two or three of gpud_dispatcher_fd, which fails on
+ * its own when it cannot have them.
  */
 #include <errno.h>
 
@@ -23,8 +23,9 @@ uint32_t gpi_files_fixed(const struct gpi_birth *b)
            (b->launch->stdio == GPUD_STDIO_INHERIT ? 2 : 0);
 }
 
-/* With option stdio EVENTS each slot has a pipe for stderr, too.  While the last slot asks for its
- * keeper it has none yet, nor a worker, but the worker's ends of its pipes. */
+/* With option stdio EVENTS each slot also has a pipe for stderr.  While the host requests the
+ * keeper of the last slot, that slot has no keeper and worker yet, but the worker's ends of its
+ * pipes. */
 uint32_t gpi_files_slots(bool lines, uint32_t slots)
 {
     return slots * (FILES_SLOT + lines) + 1 + lines;
@@ -37,7 +38,7 @@ int gpi_files_check(uint32_t need, uint32_t open, uint32_t slots, struct gpud_er
 
     if (left >= need)
         return 0;
-    gpi_refused_forget(); /* it is no call that says so */
+    gpi_refused_forget(); /* no system call has refused it */
     return gpi_fail(e, GPUD_ESYSTEM, EMFILE, "devices",
                     "%u slot%s need%s %u file descriptors, %u of %llu are left (RLIMIT_NOFILE, "
                     "ulimit -n)",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loop.c - one turn of the thread that drives: it hears what has come, lets the core decide, sends
- * tasks, and sleeps until the next time.
+ * loop.c - one turn of the driving thread: it reads all events, lets the core decide, sends tasks,
+ * and sleeps until the next time.
  */
 #include <sys/epoll.h>
 
@@ -15,15 +15,14 @@
 #include "os/fds.h"
 
 #define NEWS_MAX 64
-#define FDS_PER_SLOT 5u /* that are watched: looks, output, errors, keeper, worker */
-#define WORKS_WITHOUT_EPOLL \
-    16 /* while tasks end one after the other, deaths wait this long at most */
+#define FDS_PER_SLOT 5u        /* the watched ones: looks, output, errors, keeper, worker */
+#define WORKS_WITHOUT_EPOLL 16 /* the most turns that deaths wait while tasks end in a row */
 
 /* ---- one round ---- */
 
 static void handle(gpud_dispatcher *d, uint64_t what)
 {
-    struct gpi_slot *s = &d->slot[(uint32_t)what % GPI_SLOTS_MAX]; /* where it is about one */
+    struct gpi_slot *s = &d->slot[(uint32_t)what % GPI_SLOTS_MAX]; /* for events of a slot */
 
     switch ((enum gpi_fd_kind)(what >> 32)) {
     case GPI_FD_WAKE:
@@ -34,7 +33,7 @@ static void handle(gpud_dispatcher *d, uint64_t what)
         gpi_on_spawner(d);
         break;
     case GPI_FD_SPAWNER_DEATH:
-        gpi_on_spawner(d); /* its last words first */
+        gpi_on_spawner(d); /* first: its last messages */
         gpi_spawner_lost(d);
         break;
     case GPI_FD_KEEPER:
@@ -63,7 +62,7 @@ static bool is_output(uint64_t what)
     return what >> 32 == GPI_FD_OUTPUT || what >> 32 == GPI_FD_ERRORS;
 }
 
-/* Output first: what a task has printed is to be in its outcome. */
+/* Output first: the outcome of a task contains the output. */
 static void handle_all(gpud_dispatcher *d, const struct epoll_event *news, int n)
 {
     d->loop.heard_at = d->now;
@@ -75,7 +74,7 @@ static void handle_all(gpud_dispatcher *d, const struct epoll_event *news, int n
             handle(d, news[i].data.u64);
 }
 
-/* Whoever has been heard goes behind the others, so that these rounds are enough for all. */
+/* Events that were handled go behind the rest, so these rounds reach all fds. */
 static void hear_all(gpud_dispatcher *d)
 {
     struct epoll_event news[NEWS_MAX];
@@ -88,7 +87,7 @@ static void hear_all(gpud_dispatcher *d)
     }
 }
 
-/* Each time is cleared by the function that handles it. */
+/* The function that handles a time also clears it. */
 static void run_slot_timer(gpud_dispatcher *d, struct gpi_slot *s)
 {
     s->timer = GPI_NEVER;
@@ -115,8 +114,8 @@ static void run_timers(gpud_dispatcher *d)
     }
 }
 
-/* A host that comes late, or was stopped, finds times passed in which it was told what it has not
- * read yet: that comes first. */
+/* After a delay a time can be due while the message that changes it waits unread: so the host reads
+ * all fds first. */
 static void pass_time(gpud_dispatcher *d)
 {
     hear_all(d);
@@ -126,7 +125,7 @@ static void pass_time(gpud_dispatcher *d)
     gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_TIME });
 }
 
-/* What can be done without news. */
+/* Performs the actions that need no event. */
 static void work_once(gpud_dispatcher *d)
 {
     if (gpi_heap_top_key(&d->timers) <= d->now)
@@ -138,7 +137,7 @@ static void work_once(gpud_dispatcher *d)
     gpi_decide(d);
 }
 
-/* Milliseconds until `until`, rounded up: never early. */
+/* Returns the milliseconds until `until`, rounded up: never early. */
 static int wait_ms(const gpud_dispatcher *d, uint64_t until)
 {
     uint64_t ms;
@@ -166,7 +165,7 @@ static void wait_for_news(gpud_dispatcher *d, int ms)
     handle_all(d, news, n);
 }
 
-/* Does what can be done without waiting, with what the workers have ended meanwhile. */
+/* Performs all actions that need no wait, for tasks that workers have ended meanwhile, too. */
 static void work(gpud_dispatcher *d)
 {
     work_once(d);
@@ -179,9 +178,8 @@ static void work(gpud_dispatcher *d)
     work_once(d);
 }
 
-/* Times stay where they are when what they wait for has come, since taking each out would cost
- * every task something.  One who is about to sleep drops those in front: they would only wake
- * it. */
+/* A time stays in the heap when its event is ready, since removing each would cost every task some
+ * time.  Before the driver sleeps, it drops such times at the front: they would only wake it. */
 uint64_t gpi_drive_next(gpud_dispatcher *d)
 {
     uint32_t i;
@@ -191,7 +189,7 @@ uint64_t gpi_drive_next(gpud_dispatcher *d)
     return gpi_time_min(gpi_heap_top_key(&d->timers), gpi_sched_due(d->core));
 }
 
-/* Waits for news, at most until the next timer. */
+/* Waits for events, at most until the next timer. */
 static void sleep_until(gpud_dispatcher *d, uint64_t until)
 {
     bool bells = until > d->now;

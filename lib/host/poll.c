@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* poll.c - gpud_dispatcher_poll: drives until there is something to tell. */
+/* poll.c - gpud_dispatcher_poll: drives until there is an event to return. */
 #include "base/clock.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -7,8 +7,8 @@
 
 #define TURN_AGE_NS (100 * GPI_US)
 
-/* So many events wait that they fill the caller's array, and the last turn was just now: driving
- * first would only make turns, and the batches that workers get, smaller. */
+/* Enough events wait to fill the caller's array, and the last turn was just now: driving first
+ * would only make turns, and the batches that workers get, smaller. */
 static bool enough_waits(const gpud_dispatcher *d, size_t n)
 {
     uint32_t waiting = gpi_events_waiting(d);
@@ -26,13 +26,12 @@ static void drive_for_events(gpud_dispatcher *d, size_t n, uint64_t wait, bool r
 {
     if (wait == 0 && d->pollable.outer >= 0 && !d->pollable.calls_out) {
         if (released && gpi_sched_queued(d->core))
-            gpi_drive_wake(
-                d); /* the library thread drives: a loop that looks in must not send it away */
+            gpi_drive_wake(d); /* the library thread drives: a polling loop must not stop it */
     } else if (enough_waits(d, n)) {
         gpi_drive_go_in(d);
         gpi_drive_go_out(d);
         if (d->pollable.calls_out)
-            gpi_drive_wake(d); /* not driven: the fd asks for it */
+            gpi_drive_wake(d); /* no thread drives: the fd requests one */
     } else {
         (void)gpi_drive_for_events(d, something_to_tell, NULL, gpi_wait_until(wait));
     }

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pollable.c - one fd for a loop of the host: readable when a poll without waiting would deliver or
- * do something.
+ * pollable.c - one fd for an event loop of the host: readable when a poll without waiting would
+ * deliver an event or act.
  *
- * It is an epoll of its own, so that a host that reads from it by mistake disturbs nothing.  In it:
+ * The fd is an epoll of its own, so that a host that reads from it by mistake disturbs nothing.  In
+ * it:
  *
- *   news   events wait, or all has been told: both ways of driving
- *   alarm  the earliest timer                 \  with DRIVE_CALLER only, where nobody else
- *   epoll  all that the driver listens to     /  would look
+ *   news   events wait, or all have been delivered: both ways of driving
+ *   alarm  the earliest timer                 \  with DRIVE_CALLER only, where no other
+ *   epoll  all fds that the driver watches    /  thread would check
  *
- * With DRIVE_CALLER the thread that goes out last asks all workers for bells, as a driver does
- * before it sleeps, looks once more, and sets the alarm; what it finds, and whatever is submitted
- * or asked from then on, rings the driver's own bell, which is in the epoll.
+ * With DRIVE_CALLER the thread that leaves last requests doorbells from all workers, as a driver
+ * does before it sleeps, checks once more, and sets the alarm.  Each event that it finds, and each
+ * later submit or request, rings the driver's own doorbell, which is in the epoll.
  *
- * None of this costs anything before the fd is asked for.
+ * None of this costs anything before a call requests the fd.
  */
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -32,7 +33,7 @@ static int watch(int outer, int fd)
     return epoll_ctl(outer, EPOLL_CTL_ADD, fd, &e);
 }
 
-/* Whether what the driver listens to makes the fd readable. */
+/* Sets whether the driver's fds make this fd readable. */
 static void heed_epoll(gpud_dispatcher *d, bool heed)
 {
     struct epoll_event e = { .events = heed ? EPOLLIN : 0 };
@@ -43,7 +44,7 @@ static void heed_epoll(gpud_dispatcher *d, bool heed)
     (void)epoll_ctl(d->pollable.outer, EPOLL_CTL_MOD, d->loop.epoll, &e);
 }
 
-/* ---- driving asked for ---- */
+/* ---- driving requested ---- */
 
 static void set_alarm(gpud_dispatcher *d, uint64_t at)
 {
@@ -53,7 +54,7 @@ static void set_alarm(gpud_dispatcher *d, uint64_t at)
         return;
     d->pollable.alarm_at = at;
     if (at != GPI_NEVER) {
-        at += at == 0; /* 0 would be no alarm */
+        at += at == 0; /* a timerfd takes 0 as off */
         t.it_value.tv_sec = (time_t)(at / GPI_S);
         t.it_value.tv_nsec = (long)(at % GPI_S);
     }
@@ -64,7 +65,7 @@ void gpi_pollable_away(gpud_dispatcher *d)
 {
     d->pollable.away = true;
     if (!gpi_go_to_sleep(d))
-        gpi_drive_wake(d); /* a worker that has ended something has room */
+        gpi_drive_wake(d); /* a worker that has ended a task has room */
     set_alarm(d, gpi_drive_next(d));
     heed_epoll(d, true);
 }
@@ -75,8 +76,8 @@ void gpi_pollable_back(gpud_dispatcher *d)
     gpi_wake_up(d);
 }
 
-/* The one who drives reads what comes and keeps the time.  Until it does so the fd would stay
- * readable, and a loop that spins keeps the lock from it. */
+/* The driving thread reads the fds and keeps the time.  Until it does, the fd would stay readable,
+ * and a loop that spins would keep the lock from it. */
 void gpi_pollable_quiet(gpud_dispatcher *d)
 {
     if (!d->pollable.calls_out)
@@ -124,7 +125,7 @@ int gpi_pollable(gpud_dispatcher *d)
         gpi_pollable_tell(d);
         if (d->pollable.calls_out && !d->drive.inside) {
             gpi_pollable_away(d);
-            gpi_drive_wake(d); /* nobody has looked yet */
+            gpi_drive_wake(d); /* no thread has checked yet */
         }
     }
     fd = d->pollable.outer;

@@ -4,7 +4,7 @@
  *
  * A slot is *ready* while it has a worker that takes tasks.  It is *out* while no worker of it can
  * become ready without the host's help: it is FAILED or QUARANTINED, or its device is drained.  All
- * others are on their way: STARTING, in BACKOFF, or ending what they run before a new start.
+ * other slots are on their way: STARTING, in BACKOFF, or ending their tasks before a new start.
  */
 #include <stdio.h>
 
@@ -16,10 +16,10 @@
 #include "host/slot.h"
 
 struct tally {
-    uint32_t slots, ready, can;     /* there are; have passed setup; have, or may */
-    const struct gpi_slot *late;    /* the first that is on its way, or NULL */
-    const struct gpi_slot *hopeless; /* the first that is out for a reason of its own, or NULL */
-    const struct gpi_slot *drained; /* the first that is out for its device, or NULL */
+    uint32_t slots, ready, can;      /* slots; passed setup; have a worker, or may get one */
+    const struct gpi_slot *late;     /* the first slot on its way, or NULL */
+    const struct gpi_slot *hopeless; /* the first slot out for a reason of its own, or NULL */
+    const struct gpi_slot *drained;  /* the first slot out for its device, or NULL */
 };
 
 static void count(struct tally *t, const gpud_dispatcher *d, const struct gpi_slot *s)
@@ -53,7 +53,7 @@ static uint32_t wanted(const struct tally *t, uint32_t slots)
     return slots ? slots : t->can ? t->can : t->slots;
 }
 
-/* 0, a code that no wait changes, or ETIMEOUT: not yet. */
+/* Returns 0, a code that no wait changes, or ETIMEOUT: not yet. */
 static int verdict(const gpud_dispatcher *d, const struct tally *t, uint32_t slots)
 {
     if (d->close.closing || d->close.ending)
@@ -73,7 +73,7 @@ static bool decided(const gpud_dispatcher *d, const void *context)
 
 /* ---- texts ---- */
 
-/* What a slot without a ready worker waits for. */
+/* Describes why a slot has no ready worker. */
 static void describe(const gpud_dispatcher *d, char *to, size_t size, const struct gpi_slot *s)
 {
     const enum gpi_life life = gpi_slot_life(d, s);

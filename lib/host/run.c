@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * run.c - run: a feeder thread pulls from the source and submits; the calling thread polls and
- * calls back.  A source that blocks delays neither dispatch nor limits.             [C12] [C16]
+ * calls back.  A source that blocks delays neither dispatch nor limits.                 [C12] [C16]
  */
 #include <errno.h>
 #include <signal.h>
@@ -20,9 +20,9 @@
 #include "host/slot.h"
 #include "host/task.h"
 
-#define SLACK 256u /* behind the records: a source may assign a longer one than it said */
+#define SLACK 256u /* behind the records: a source may write a longer one than it declared */
 #define FIRST_TASK_SIZE \
-    (offsetof(struct gpud_task_desc, awaited) + sizeof(uint32_t)) /* of version 0.1 */
+    (offsetof(struct gpud_task_desc, awaited) + sizeof(uint32_t)) /* as of version 0.1 */
 
 /* Why a run ends before its source does. */
 enum over { OVER_NO, OVER_FAILED, OVER_REFUSED };
@@ -32,18 +32,18 @@ struct run {
     gpud_source_fn *source;
     struct gpud_callbacks cb;
     void *user;
-    unsigned char *tasks; /* what the source fills */
+    unsigned char *tasks; /* filled by the source */
     pthread_t feeder;
-    bool fed; /* guarded by the dispatcher's lock: the feeder has left the source */
+    bool fed; /* the feeder has left the source; guarded by the dispatcher's lock */
     enum over over;
     int source_value;
     struct gpud_error refused;
-    const char *stopper; /* the callback that asked to stop, or NULL */
+    const char *stopper; /* the callback that requested the stop, or NULL */
     int stop_value;
     struct gpud_run_counts counts;
     char no_worker[GPI_FAIL_TEXT_SIZE]; /* why a task ended NO_WORKER, if one did */
-    bool unblocked;                     /* the source was told to come back */
-    bool closed;                        /* as it was at the end; then the dispatcher may be gone */
+    bool unblocked;                     /* the source was requested to return */
+    bool closed;                        /* as at the end; afterwards the dispatcher may be gone */
 };
 
 /* ---- the feeder ---- */
@@ -53,7 +53,7 @@ static bool must_end(gpud_dispatcher *d)
     return d->close.closing || atomic_load(&d->close.stop_asked);
 }
 
-/* As many as there is room for, and one in any case: it waits for room then. */
+/* Returns how many tasks have room, at least one: that task waits for room. */
 static size_t room(gpud_dispatcher *d)
 {
     uint32_t left;
@@ -64,7 +64,7 @@ static size_t room(gpud_dispatcher *d)
     return left < GPI_FED_AT_ONCE ? left : GPI_FED_AT_ONCE;
 }
 
-/* While a source feeds, no close is complete. */
+/* While a source feeds, close cannot complete. */
 static void hear_source(gpud_dispatcher *d, bool feeds)
 {
     d->now = gpi_now();
@@ -150,7 +150,7 @@ static void count(struct gpud_run_counts *c, const struct gpud_event *e)
         first[e->outcome - GPUD_OUTCOME_SUCCESS]++;
 }
 
-/* Hands events over, without the lock.  The first value that asks to stop is kept. */
+/* Delivers events, without the lock.  Keeps the first value that requests a stop. */
 static void call_back(struct run *r, const struct gpud_event *events, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -194,7 +194,8 @@ static int start_feeder(struct run *r)
     return e ? gpi_refused(GPI_SYS_PTHREAD_CREATE) : 0;
 }
 
-/* Polls and calls back until the source has ended and all is told.  Lock held on entry and exit. */
+/* Polls and calls back until the source has ended and all events are delivered.  Lock held on entry
+ * and exit. */
 static void pump(struct run *r, struct gpud_event *events)
 {
     gpud_dispatcher *d = r->d;
@@ -208,7 +209,7 @@ static void pump(struct run *r, struct gpud_event *events)
         n = gpi_events_take(d, events, sizeof *events, GPI_EVENTS_MAX);
         unblock = must_unblock(r);
         d->callback.inside = true;
-        d->callback.thread = pthread_self(); /* while callbacks run, others may drive */
+        d->callback.thread = pthread_self(); /* other threads may drive during callbacks */
         pthread_mutex_unlock(&d->lock);
         call_back(r, events, n);
         if (unblock)
@@ -256,7 +257,7 @@ static int verdict(struct run *r, struct gpud_error *e)
     return r->closed ? gpi_fail(e, GPUD_ESTOPPED, 0, "", "%s", gpud_error_text(GPUD_ESTOPPED)) : 0;
 }
 
-/* On failure nothing has begun.  Lock held. */
+/* If this fails, nothing has begun.  Lock held. */
 static int begin(struct run *r, struct gpud_error *reterr)
 {
     gpud_dispatcher *d = r->d;
@@ -286,7 +287,7 @@ static int run(struct run *r, struct gpud_event *events, struct gpud_error *rete
     }
     pump(r, events);
     (void)gpi_lent_release(d);
-    r->closed = must_end(d); /* nobody may have driven since */
+    r->closed = must_end(d); /* perhaps no thread has driven since */
     snprintf(r->no_worker, sizeof r->no_worker, "%s", gpi_why_no_worker(d));
     gpi_drive_leave(d);
     pthread_mutex_unlock(&d->lock);

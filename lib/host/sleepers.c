@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sleepers.c - threads of the user that sleep while another one drives, and who is called when
- * something has come: the one that waits for a task, those that wait for workers, the one in poll
- * or run, the loop of the host (pollable.c).
+ * sleepers.c - threads of the user that sleep while another one drives, and which of them is woken
+ * by an event: the thread that waits for a task, threads that wait for workers, the thread in poll
+ * or run, the event loop of the host (pollable.c).
  */
 #include <errno.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ static void get_up(gpud_dispatcher *d, struct gpi_sleeper *s)
     s->asleep = s->called = false;
 }
 
-/* Sleeps until called; false when the time has come. */
+/* Sleeps until a thread wakes it.  Returns false when the time expires. */
 bool gpi_sleep_beside(gpud_dispatcher *d, struct gpi_sleeper *s, uint64_t until)
 {
     struct timespec t = { .tv_sec = (time_t)(until / GPI_S), .tv_nsec = (long)(until % GPI_S) };
@@ -47,7 +47,7 @@ bool gpi_sleep_beside(gpud_dispatcher *d, struct gpi_sleeper *s, uint64_t until)
     else
         r = pthread_cond_timedwait(&s->call, &d->lock, &t);
     get_up(d, s);
-    pthread_cond_destroy(&s->call); /* whoever calls holds the lock, so none is still at it */
+    pthread_cond_destroy(&s->call); /* a waker holds the lock, so none is left */
     return r != ETIMEDOUT;
 }
 
@@ -59,7 +59,7 @@ void gpi_drive_call(struct gpi_sleeper *s)
     pthread_cond_signal(&s->call);
 }
 
-/* Nobody drives: the one that has slept longest is to, unless it has been called for itself. */
+/* No thread drives: wakes the thread that has slept longest, unless its own event is ready. */
 void gpi_sleepers_hand_over(gpud_dispatcher *d)
 {
     struct gpi_sleeper *s = d->waits.asleep;
@@ -74,7 +74,7 @@ void gpi_drive_tell(gpud_dispatcher *d)
 {
     if (d->waits.poller)
         gpi_drive_call(d->waits.poller);
-    if (d->pollable.outer >= 0 && !d->drive.occupied) /* else when poll or run is left */
+    if (d->pollable.outer >= 0 && !d->drive.occupied) /* else when poll or run returns */
         gpi_pollable_tell(d);
 }
 
@@ -118,7 +118,7 @@ void gpi_waiter_strike_off(gpud_dispatcher *d, struct gpi_waiter **list, const s
 }
 
 /* An awaited task has ended.  If its thread drives, that thread has found the end itself, or the
- * thread that found it wakes the driver. */
+ * thread that found the end wakes the driver. */
 void gpi_wait_ended(gpud_dispatcher *d, const struct gpi_task *t)
 {
     struct gpi_waiter *w = gpi_waiter_of(d, t->id);

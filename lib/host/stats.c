@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* stats.c - the snapshot behind stats.h.  Copies under the lock; wakes nobody.       [C20] */
+/*
+ * stats.c - the snapshot behind stats.h.  Copies under the lock; wakes no process.            [C20]
+ */
 #include <string.h>
 
 #include "base/clock.h"
@@ -32,8 +34,8 @@ static void count_devices(const gpud_dispatcher *d, struct gpud_stats *s)
     }
 }
 
-/* Seconds that the work left would take at the mean time per cost seen so far, with what the running
- * tasks have behind them taken off, spread over the workers there are. */
+/* Returns the seconds that the remaining work takes at the mean time per cost so far, less the time
+ * that running tasks have spent, divided by the number of workers. */
 static double work_left(gpud_dispatcher *d, const struct gpud_stats *s)
 {
     double worked = 0, running = 0, per_cost, left;
@@ -52,14 +54,14 @@ static double work_left(gpud_dispatcher *d, const struct gpud_stats *s)
     return left > 0 ? left / 1e9 / (double)(s->slots_ready ? s->slots_ready : 1) : 0;
 }
 
-/* NEVER where a number of nanoseconds does not hold it. */
+/* Returns NEVER if the nanoseconds exceed 64 bits. */
 static uint64_t nanoseconds(double seconds)
 {
     return seconds * 1e9 < 1.8e19 ? (uint64_t)(seconds * 1e9) : GPUD_NEVER;
 }
 
 /* Two estimates: remaining cost over the rate since the first task started (setup is not slowness),
- * and the work left.  They differ while long tasks run and at the very end: hence a range. */
+ * and the remaining work.  They differ while long tasks run and at the very end: hence a range. */
 static void estimate(gpud_dispatcher *d, struct gpud_stats *s)
 {
     double seconds = d->stats.first_start && s->taken_at > d->stats.first_start

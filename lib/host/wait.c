@@ -4,7 +4,7 @@
  *
  * Its submit marks such a task (`awaited`): its outcome has no place among the events and stays in
  * its record until a thread collects it.  The task counts as live until then, so records cannot run
- * out.                                                                              [C1] [C18]
+ * out.                                                                                   [C1] [C18]
  */
 #include <stdio.h>
 
@@ -16,7 +16,7 @@
 #include "host/event.h"
 #include "host/task.h"
 
-/* While a thread waits for the task no other thread collects it, so the record stays. */
+/* While a thread waits for the task, no other thread collects it: the record stays. */
 static bool has_ended(const gpud_dispatcher *d, const void *context)
 {
     const struct gpi_waiter *w = context;
@@ -24,7 +24,7 @@ static bool has_ended(const gpud_dispatcher *d, const void *context)
     return d->task[w->id & ((1ull << d->id_bits) - 1)].state == GPI_TASK_ENDED;
 }
 
-/* Moves the outcome out of the record, which is free then.  On failure nothing has changed. */
+/* Moves the outcome out of the record and frees the record.  On failure nothing has changed. */
 static int collect(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *event)
 {
     struct gpud_event e = { .struct_size = sizeof e };

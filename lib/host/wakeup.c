@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wakeup.c - what the driving thread listens to, and the bell that wakes it. */
+/* wakeup.c - the fds that the driving thread watches, and the doorbell that wakes it. */
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -18,7 +18,7 @@ int gpi_drive_watch(gpud_dispatcher *d, int fd, enum gpi_fd_kind kind, uint32_t 
 
 void gpi_drive_unwatch(gpud_dispatcher *d, int fd)
 {
-    /* A forked child that cleans up must not take it out of the host's set. */
+    /* A forked child that cleans up must not remove the fd from the host's set. */
     if (fd >= 0 && *d->alive)
         (void)epoll_ctl(d->loop.epoll, EPOLL_CTL_DEL, fd, NULL);
 }
@@ -26,8 +26,7 @@ void gpi_drive_unwatch(gpud_dispatcher *d, int fd)
 void gpi_drive_close(gpud_dispatcher *d, int *fd)
 {
     gpi_drive_unwatch(
-        d,
-        *fd); /* a bare-forked sibling may hold a copy, so closing alone would leave it watched */
+        d, *fd); /* a bare-forked sibling may hold a copy: close alone would leave it watched */
     gpi_fd_close(fd);
 }
 
@@ -52,7 +51,7 @@ int gpi_drive_init(gpud_dispatcher *d)
     d->loop.lib_fd = gpi_fd_made(GPI_SYS_EVENTFD, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (d->loop.lib_fd < 0)
         return -1;
-    /* Where one of these two is refused, the host would miss what it is told, and say nothing. */
+    /* If the kernel refuses one of these two, the host would lose events without any sign. */
     if (epoll_wait(d->loop.epoll, &e, 1, 0) < 0 && errno != EINTR)
         return gpi_refused(GPI_SYS_EPOLL_WAIT);
     if (gpi_fd_write(d->loop.wake, &one, sizeof one))

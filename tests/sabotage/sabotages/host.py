@@ -165,8 +165,8 @@ SABOTAGES = [
         "proc/r_intake.run_ends_without_room_late"),
     Sabotage(
         "more haste is not told to who waits for room", "lib/host/close.c",
-        "    gpi_room_made(d); /* who waits",
-        "    if (how < GPUD_FINISH_RUNNING)\n        gpi_room_made(d); /* who waits",
+        "    gpi_room_made(d); /* submits that wait",
+        "    if (how < GPUD_FINISH_RUNNING)\n        gpi_room_made(d); /* submits that wait",
         "proc/r_intake.run_ends_without_room_by_limit"),
     Sabotage(
         "what never ran counts as work done", "lib/host/event.h",
