@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * canary.c - a context, a small kernel, its result compared: orders and results of canaries.
+ * canary.c - orders and results of canaries: a context, a small kernel, its result compared.
  *
  * A worker passes one *first*, before its setup, after a kill on its device and wherever the device
- * is suspect.  A device that is out of use gets a worker for the canary *only*, when its try is
- * due: in any of its slots that can have one.  N in a row bring it back.  A canary that fails is
- * the device's matter: the slot is not charged with it.
+ * is suspect.  If a device is out of use and its next try is due, one of its slots that can have a
+ * worker gets one for the canary *only*.  N canaries in a row bring the device back.  The slot is
+ * not charged with a canary that fails: the device is.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 /* ---- before ---- */
 
-/* Writes the orders that the script of a fake has for its worker. */
+/* Writes the orders that the script of a fake device has for its worker. */
 static void order_fake(gpud_dispatcher *d, struct gpi_known_device *k, struct gpi_page *p)
 {
     struct gpi_gauge *g = d->dev.gauge[k->gauge];

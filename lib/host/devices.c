@@ -27,7 +27,7 @@ void gpi_devices_fini(gpud_dispatcher *d)
     gpi_memory_unmap(d->dev.row, MOST * sizeof *d->dev.row);
 }
 
-/* ---- who they are ---- */
+/* ---- identities ---- */
 
 static uint64_t kill_limit(const gpud_dispatcher *d, const struct gpi_known_device *k)
 {
@@ -61,7 +61,8 @@ uint32_t gpi_device_learn(gpud_dispatcher *d, const struct gpi_device *id)
     return at;
 }
 
-/* The core has it as it is now.  There is nothing to be done for it: it has no worker yet. */
+/* Adds the device to the core, with its present health.  It has no worker yet, so no action
+ * follows. */
 static void acquaint(gpud_dispatcher *d, uint32_t device)
 {
     struct gpi_known_device *k = &d->dev.row[device];
@@ -73,7 +74,7 @@ static void acquaint(gpud_dispatcher *d, uint32_t device)
     gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_DEVICE, .device = device, .how = k->may });
 }
 
-/* One that was here before begins anew. */
+/* A device that was here before starts with a new record. */
 void gpi_device_bind(gpud_dispatcher *d, const struct gpi_selected *x, uint32_t gauge)
 {
     const bool read = x->device.kind != GPUD_DEVICE_CPU;
@@ -107,7 +108,7 @@ uint32_t gpi_devices_count(const gpud_dispatcher *d)
     return n;
 }
 
-/* What a worker is told of its devices. */
+/* Writes the facts that a worker learns about its devices. */
 void gpi_device_header(gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_page *p)
 {
     p->device_kind = d->dev.row[s->devices[0]].id.kind;
@@ -129,7 +130,7 @@ uint64_t gpi_kill_limit(const gpud_dispatcher *d, const struct gpi_slot *s)
     return kill_limit(d, &d->dev.row[s->devices[0]]);
 }
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 void gpi_device_tell(gpud_dispatcher *d, uint32_t device, uint32_t xid, const char *format, ...)
 {
@@ -161,7 +162,7 @@ void gpi_device_note(gpud_dispatcher *d, uint32_t device, enum gpi_sched_note ho
     gpi_devices_rouse(d); /* its monitor may go */
 }
 
-/* Who uses it: our workers, and others. */
+/* Counts the processes that use it: workers of this host, and all other processes. */
 static void report_users(const gpud_dispatcher *d, const struct gpi_sample *s,
                          struct gpud_device_info *r)
 {
@@ -195,7 +196,7 @@ void gpi_report_device(gpud_dispatcher *d, uint32_t device, struct gpud_device_i
     gpi_row_fill(r, &k->id, &k->sample, &k->health);
     report_users(d, &k->sample, r);
     if (k->health.recovery != GPI_UNKNOWN32)
-        r->recovery = k->health.recovery; /* maybe younger than the reading */
+        r->recovery = k->health.recovery; /* may be newer than the reading */
     r->slots = k->slots;
     r->draining = gpi_sched_drains(d->core, device);
     r->canary_passes = k->health.passes;

@@ -110,7 +110,7 @@ const char *gpi_start_limit_text(const gpud_dispatcher *d, const struct gpi_slot
     return to;
 }
 
-/* ---- why it is no worker ---- */
+/* ---- why a program is no worker ---- */
 
 static int32_t step_failed(const gpud_dispatcher *d, const struct gpi_control *c, char *text,
                            size_t size)

@@ -15,7 +15,7 @@
 
 /* ---- add ---- */
 
-/* The first number from there on that no CPU slot has. */
+/* Returns the first number from `from` on that no CPU slot has. */
 static uint32_t free_number(const gpud_dispatcher *d, uint32_t from)
 {
     char name[GPI_DEVICE_NAME];
@@ -42,7 +42,7 @@ static void number_cpus(const gpud_dispatcher *d, struct gpi_selection *chosen)
     }
 }
 
-/* The number above those of all fakes. */
+/* Returns the number after those of all fakes. */
 static uint32_t first_fake(const gpud_dispatcher *d)
 {
     uint32_t first = 0;
@@ -55,7 +55,7 @@ static uint32_t first_fake(const gpud_dispatcher *d)
     return first;
 }
 
-/* Fakes have got their numbers before the lock was taken. */
+/* Fakes got their numbers before this thread took the lock. */
 static bool numbers_are_taken(const gpud_dispatcher *d, const struct gpi_selection *chosen)
 {
     const uint32_t first = first_fake(d);
@@ -67,7 +67,7 @@ static bool numbers_are_taken(const gpud_dispatcher *d, const struct gpi_selecti
     return false;
 }
 
-/* Somebody may have added the same meanwhile. */
+/* Another thread may have added the same device meanwhile. */
 static const struct gpi_device *one_that_is_here(const gpud_dispatcher *d,
                                                  const struct gpi_selection *chosen)
 {
@@ -120,7 +120,7 @@ static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gaug
         return gpi_fail(e, r, 0, "devices",
                         r == GPUD_EFULL ? "the maximum is 1,024 slots per dispatcher" : "%s",
                         gpud_error_text(r));
-    /* a slot that is used again has its share already */
+    /* A reused slot already has its share. */
     d->stats.count.payload_budget += (d->n_slots - before) * d->set.result_size;
     tell_added(d, chosen);
     for (uint32_t i = 0; i < chosen->n_slots; i++)
@@ -175,7 +175,7 @@ static int drain(gpud_dispatcher *d, uint32_t device)
     return 0;
 }
 
-/* What was given up is tried again, too. */
+/* Also tries slots and devices again that the host had given up. */
 static int give_back(gpud_dispatcher *d, uint32_t device)
 {
     if (gpi_sched_is_removed(d->core, device))
@@ -189,7 +189,7 @@ static int give_back(gpud_dispatcher *d, uint32_t device)
     return 0;
 }
 
-/* In a set the whole set goes, and so does a device that is in no other one. */
+/* A set leaves as a whole, and so does each of its devices that is in no other set. */
 static int take_out(gpud_dispatcher *d, uint32_t device)
 {
     if (gpi_sched_is_removed(d->core, device))
@@ -212,7 +212,7 @@ static int with_device(gpud_dispatcher *d, const char *device,
     d->now = gpi_now();
     i = gpi_device_find(d, device);
     r = i == GPI_NO_DEVICE ? GPUD_ENOTFOUND : verb(d, i);
-    gpi_ready_changed(d); /* a worker that still ends its task counts no longer, or again */
+    gpi_ready_changed(d); /* a worker that still runs a task counts now, or no longer */
     gpi_drive_wake(d);
     pthread_mutex_unlock(&d->lock);
     return r;

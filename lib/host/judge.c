@@ -84,7 +84,7 @@ void gpi_judge_silence(gpud_dispatcher *d, uint32_t device, uint64_t asked_at)
     follow(d, device, &before, gpi_health_silence(&k->health, &d->set.health, asked_at, d->now), 0);
 }
 
-/* Whether it is a fault that counts, not one of our own kills. */
+/* Returns true if the incident is a fault that counts, not caused by a kill of the host. */
 static bool concern(gpud_dispatcher *d, uint32_t device, const struct gpi_incident *i)
 {
     struct gpi_known_device *k = &d->dev.row[device];
@@ -101,7 +101,7 @@ static bool concern(gpud_dispatcher *d, uint32_t device, const struct gpi_incide
     return k->health.xids != before.xids;
 }
 
-/* Of a GPU each of its instances has its own count, the dispatcher one. */
+/* Each instance of a GPU has its own count; the dispatcher counts the incident once. */
 void gpi_judge_incident(gpud_dispatcher *d, uint32_t gauge, const struct gpi_incident *i)
 {
     const struct gpi_monitor *m = &d->dev.gauge[gauge]->m;
@@ -115,7 +115,7 @@ void gpi_judge_incident(gpud_dispatcher *d, uint32_t gauge, const struct gpi_inc
     d->stats.count.xids += counts;
 }
 
-/* ---- by ourselves ---- */
+/* ---- findings of the host itself ---- */
 
 void gpi_judge_canary(gpud_dispatcher *d, uint32_t device, bool passed, const char *text)
 {

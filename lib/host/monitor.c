@@ -15,7 +15,7 @@
 
 /* ---- the start ---- */
 
-/* What went wrong when the spawner was told something. */
+/* Returns the code for a failed request to the spawner. */
 static int untold(struct gpud_error *e, int err)
 {
     if (err == EPIPE || err == ECONNRESET || err == ENOTCONN)
@@ -42,7 +42,7 @@ int gpi_monitor_connect(int *ret_connection, int door, struct gpud_error *e)
     return 0;
 }
 
-/* As many as there can be, since what is not used takes no memory. */
+/* Allocates records for all possible devices: unused ones take no memory. */
 static int init_records(struct gpi_monitor *m)
 {
     m->device = calloc(GPI_GPUS_MAX, sizeof *m->device);
@@ -51,7 +51,8 @@ static int init_records(struct gpi_monitor *m)
     return m->device && m->sample && m->asked_at ? 0 : -1;
 }
 
-static int send_open(struct gpi_monitor *m, enum gpi_provider_kind provider, uint32_t n, const char *script, uint64_t zero)
+static int send_open(struct gpi_monitor *m, enum gpi_provider_kind provider, uint32_t n,
+                     const char *script, uint64_t zero)
 {
     const size_t head = gpi_reading_size(GPI_RDG_OPEN), length = script ? strlen(script) : 0;
     struct gpi_reading_message *r = malloc(sizeof *r + length);
@@ -65,13 +66,14 @@ static int send_open(struct gpi_monitor *m, enum gpi_provider_kind provider, uin
     r->n = n;
     r->zero = zero;
     if (length)
-        memcpy((char *)r + head, script, length); /* NOLINT(bugprone-not-null-terminated-result) ; the message has a length */
+        /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): the message has a length */
+        memcpy((char *)r + head, script, length);
     err = gpi_message_send(m->fd, r, head + length, NULL, 0) ? errno : 0;
     free(r);
-    return err == EPIPE ? 0 : err; /* the monitor could not be forked: that is news, and comes by itself */
+    return err == EPIPE ? 0 : err; /* the fork of the monitor failed: GONE follows */
 }
 
-/* An errno, of the spawner's connection where *ret_spawner. */
+/* Returns an errno; *ret_spawner is true if the spawner's connection caused it. */
 static int start(struct gpi_monitor *m, int connection, bool *ret_spawner)
 {
     const struct gpi_control c = { .kind = GPI_CTL_MONITOR };
@@ -89,8 +91,8 @@ static int start(struct gpi_monitor *m, int connection, bool *ret_spawner)
     return err;
 }
 
-int gpi_monitor_start(struct gpi_monitor *ret, int connection, enum gpi_provider_kind provider, uint32_t n, const char *script, uint64_t zero,
-                      struct gpud_error *e)
+int gpi_monitor_start(struct gpi_monitor *ret, int connection, enum gpi_provider_kind provider,
+                      uint32_t n, const char *script, uint64_t zero, struct gpud_error *e)
 {
     bool spawner = false;
     int err;
@@ -126,7 +128,7 @@ void gpi_monitor_fini(struct gpi_monitor *m)
 
 /* ---- news ---- */
 
-/* Times are the monitor's word: never later than now, and never none. */
+/* A monitor's times are not trusted: never later than now, and never 0. */
 static uint64_t time_of(uint64_t at)
 {
     uint64_t now = gpi_now();
@@ -134,7 +136,7 @@ static uint64_t time_of(uint64_t at)
     return at && at < now ? at : now;
 }
 
-/* The devices are told in order, and their number ends them. */
+/* The monitor reports the devices in order, and then their number. */
 static bool take_device(struct gpi_monitor *m, const struct gpi_reading_message *r)
 {
     if (!m->opened_at || m->n || r->device != m->coming)
@@ -164,7 +166,7 @@ static bool take_sampled(struct gpi_monitor *m, const struct gpi_reading_message
     return true;
 }
 
-/* False: nonsense. */
+/* Returns false if the message is invalid. */
 static bool take(struct gpi_monitor *m, const struct gpi_reading_message *r)
 {
     switch (r->kind) {
@@ -183,7 +185,8 @@ static bool take(struct gpi_monitor *m, const struct gpi_reading_message *r)
     }
 }
 
-static enum gpi_monitor_news news_of(const struct gpi_reading_message *r, uint32_t *ret_device, struct gpi_incident *ret_incident)
+static enum gpi_monitor_news news_of(const struct gpi_reading_message *r, uint32_t *ret_device,
+                                     struct gpi_incident *ret_incident)
 {
     switch (r->kind) {
     case GPI_RDG_DRIVER:
@@ -203,13 +206,14 @@ static enum gpi_monitor_news news_of(const struct gpi_reading_message *r, uint32
     }
 }
 
-/* What cannot be read for want of memory is read the next time. */
+/* If memory is short, the next call reads the message. */
 static bool for_now(int err)
 {
     return err == EAGAIN || err == ENOBUFS || err == ENOMEM;
 }
 
-enum gpi_monitor_news gpi_monitor_read(struct gpi_monitor *m, uint32_t *ret_device, struct gpi_incident *ret_incident)
+enum gpi_monitor_news gpi_monitor_read(struct gpi_monitor *m, uint32_t *ret_device,
+                                       struct gpi_incident *ret_incident)
 {
     struct gpi_reading_message r;
 
@@ -275,7 +279,7 @@ bool gpi_monitor_poll(const struct gpi_monitor *m, uint64_t until)
         if (n < 0 && errno != EINTR)
             return false;
     }
-    return false; /* also when there is something: it may be what cannot be read for now */
+    return false; /* also if a message waits: memory may be short for it */
 }
 
 bool gpi_monitor_await(struct gpi_monitor *m, uint64_t until)
@@ -290,7 +294,7 @@ bool gpi_monitor_await(struct gpi_monitor *m, uint64_t until)
             continue;
         if (over)
             break;
-        over = !gpi_monitor_poll(m, until); /* what came while we were stopped, say, is read all the same */
+        over = !gpi_monitor_poll(m, until); /* once more: the host may have been stopped */
     }
     return m->enumerated;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * monitors.c - the monitors that read the devices of a dispatcher: from their start to their end.
- * One that has died is started again, after a wait that doubles.
+ * The host restarts a dead monitor, after a wait that doubles.
  */
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #include "host/drive.h"
 #include "host/event.h"
 
-#define AGAIN_NS (500 * GPI_MS) /* before a dead monitor is started again, doubling */
+#define AGAIN_NS (500 * GPI_MS) /* before the restart of a dead monitor, doubling */
 #define AGAIN_MAX_NS (60 * GPI_S)
 
 struct gpi_gauge *gpi_gauge_new(enum gpi_provider_kind provider, uint32_t n)
@@ -77,7 +77,7 @@ int gpi_gauge_adopt(gpud_dispatcher *d, struct gpi_gauge *g, uint32_t *ret_gauge
     return 0;
 }
 
-/* In a forked child the process is left alone: it is the host's. */
+/* A forked child leaves the process alone: it is the host's. */
 void gpi_gauge_hang_up(gpud_dispatcher *d, struct gpi_gauge *g)
 {
     if (*d->alive)
@@ -123,7 +123,7 @@ void gpi_gauges_fini(gpud_dispatcher *d)
     d->dev.n_gauges = 0;
 }
 
-/* It is gone: what it read is unknown until another one says so. */
+/* The monitor has exited: the health of its devices is unknown until the next one reports it. */
 void gpi_gauge_lost(gpud_dispatcher *d, uint32_t i)
 {
     struct gpi_gauge *g = d->dev.gauge[i];
@@ -131,7 +131,7 @@ void gpi_gauge_lost(gpud_dispatcher *d, uint32_t i)
 
     gpi_gauge_hang_up(d, g);
     g->again_at = d->spawner.gone ? GPI_NEVER : d->now + wait;
-    g->takes_over = GPI_NO_GAUGE; /* it goes; the old one tries again */
+    g->takes_over = GPI_NO_GAUGE; /* this heir ends; the old monitor tries again */
     d->stats.count.monitor_deaths++;
     gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT, "the monitor process has died; tasks go on, %s",
             d->spawner.gone ? "devices are not read any more, since the spawner is gone too"

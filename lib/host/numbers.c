@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * numbers.c - whether a worker finds its GPUs by number or by UUID in CUDA_VISIBLE_DEVICES
- * (option visible).
+ * numbers.c - whether a worker finds its GPUs by number or by UUID in CUDA_VISIBLE_DEVICES (option
+ * visible).
  *
- * Under AUTO the host decides at each start of a worker, since numbers move when a GPU falls off the
- * bus.  A wrong decision costs one start: a worker that finds another GPU by its number fails before
- * setup and notes it in its page, and from then on all workers get UUIDs, until a monitor lists all
- * GPUs anew.
+ * With AUTO the host decides at each start of a worker, since numbers change when a GPU falls off
+ * the bus.  A wrong decision costs one start: a worker that finds another GPU by its number fails
+ * before setup and notes it in its page.  From then on all workers get UUIDs, until a monitor lists
+ * all GPUs anew.
  */
 #include "device/numbers.h"
 #include "host/device.h"
@@ -21,7 +21,7 @@ void gpi_number_note(struct gpi_known_device *k, const struct gpi_monitor *m)
         k->beside_mig |= m->device[i].mig_parts || m->device[i].kind == GPUD_DEVICE_MIG;
 }
 
-/* CUDA leaves out a GPU that is lost, and counts those behind it otherwise. */
+/* CUDA leaves out a lost GPU, and numbers the GPUs behind it differently. */
 static bool has_lost_one(const gpud_dispatcher *d)
 {
     for (uint32_t i = 0; i < d->dev.n; i++) {
@@ -32,7 +32,7 @@ static bool has_lost_one(const gpud_dispatcher *d)
     return false;
 }
 
-/* Of one the numbers of all are in doubt. */
+/* If one number is in doubt, all are. */
 static void doubt_all(gpud_dispatcher *d)
 {
     for (uint32_t i = 0; i < d->dev.n; i++)
@@ -61,7 +61,7 @@ void gpi_numbers_order(gpud_dispatcher *d, struct gpi_slot *s)
         return;
     if (atomic_load(&p->miscounted))
         doubt_all(d);
-    if (s->canary == GPI_CANARY_ONLY) /* it runs a canary alone, no code that reads the variable */
+    if (s->canary == GPI_CANARY_ONLY) /* no code that reads the variable runs in it */
         return;
     if (d->set.visible != GPUD_VISIBLE_AUTO || are_certain(d, s))
         p->visible = d->set.visible;

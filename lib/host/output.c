@@ -24,7 +24,7 @@
 #define LAST_READS 64  /* 1 MiB after a death: the largest size of a pipe */
 #define PRINTS_FOR 16u /* tasks without output after which the host expects none */
 
-/* ---- whose it is ---- */
+/* ---- the task that printed ---- */
 
 /* Returns true if the host has seen the task start. */
 static bool has_started(const struct gpi_slot *s, uint32_t cell, uint64_t number)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * readings.c - what monitors report, and when they are asked.
+ * readings.c - the reports of monitors, and when the host requests them.
  *
  * The host requests a reading of a device if something needs one: once a second while a task runs
- * there or somebody has looked within the last 2 s, when the device's way back needs it, and while a
- * start waits for its memory.  Otherwise it requests nothing and sets no timer.           [C20]
+ * there or a thread has read the rows within the last 2 s, when a canary or a reset needs it, and
+ * while a start waits for its memory.  Otherwise it requests nothing and sets no timer.       [C20]
  *
- * If a monitor does not answer, it is left alone, and its devices are UNKNOWN.  Tasks go on: nothing
- * on their way waits here.
+ * If a monitor does not reply, the host leaves it alone, and its devices are UNKNOWN.  Tasks
+ * continue: none waits for a monitor.
  */
 #include <string.h>
 
@@ -18,14 +18,14 @@
 #include "host/dispatcher.h"
 #include "host/slot.h"
 
-#define PERIOD_NS GPI_S           /* between readings of a device that runs something */
-#define LOOKED_NS (2 * GPI_S)     /* so long somebody who has looked counts as looking */
-#define AGAIN_MAX_NS (60 * GPI_S) /* before a GPU that is not there is looked for again */
-#define LIVED_NS (60 * GPI_S)     /* one that lived so long had no fault of its own */
+#define PERIOD_NS GPI_S           /* between readings of a device that runs a task */
+#define LOOKED_NS (2 * GPI_S)     /* how long a request for rows keeps readings going */
+#define AGAIN_MAX_NS (60 * GPI_S) /* the longest wait between searches for a missing GPU */
+#define LIVED_NS (60 * GPI_S)     /* a monitor that lived this long had no fault of its own */
 
-/* ---- what they say ---- */
+/* ---- reports of monitors ---- */
 
-/* Some monitors open a few GPUs of the machine alone (reset.c). */
+/* Some monitors open only a few GPUs of the machine (reset.c). */
 static bool sees_all(const struct gpi_gauge *g)
 {
     return g->provider != GPI_PROVIDER_NVML || !g->script;
@@ -39,8 +39,8 @@ static void take_reading(gpud_dispatcher *d, uint32_t device, const struct gpi_s
     gpi_vacancy_look(d, device);
 }
 
-/* It is not in the enumeration.  Where it alone was to be opened, NVML's code for that is a
- * reading. */
+/* The device is not in the enumeration.  If the monitor was to open only this GPU, NVML's code for
+ * the failure is a reading. */
 static void not_there(gpud_dispatcher *d, const struct gpi_gauge *g, uint32_t device)
 {
     struct gpi_known_device *k = &d->dev.row[device];
@@ -57,7 +57,7 @@ static void not_there(gpud_dispatcher *d, const struct gpi_gauge *g, uint32_t de
     k->look_at = g->single && gpi_health_starts(&k->health) ? d->now + AGAIN_MAX_NS : GPI_NEVER;
 }
 
-/* Another monitor may count them in another order; a device that is not there is one that nothing is read of. */
+/* Another monitor may number devices in another order; a device that it lacks has no readings. */
 static void find_places(gpud_dispatcher *d, uint32_t gauge)
 {
     const struct gpi_monitor *m = &d->dev.gauge[gauge]->m;
@@ -66,7 +66,7 @@ static void find_places(gpud_dispatcher *d, uint32_t gauge)
         struct gpi_known_device *k = &d->dev.row[i];
         if (k->gauge != gauge || !k->here)
             continue;
-        k->silent = k->health.deaf = false; /* else it says so itself */
+        k->silent = k->health.deaf = false; /* else this monitor reports it */
         k->place = 0;
         while (k->place < m->n && strcmp(m->device[k->place].uuid, k->id.uuid) != 0)
             k->place++;
@@ -74,10 +74,9 @@ static void find_places(gpud_dispatcher *d, uint32_t gauge)
             not_there(d, d->dev.gauge[gauge], i);
             continue;
         }
-        if (sees_all(
-                d->dev.gauge[gauge])) /* else it is known from before, and counted by no one now */
+        if (sees_all(d->dev.gauge[gauge])) /* else its number is from before */
             gpi_number_note(k, m);
-        k->look_at = d->now; /* it is unknown until then */
+        k->look_at = d->now; /* its health is unknown until then */
     }
 }
 
@@ -101,7 +100,7 @@ static void judge_early(gpud_dispatcher *d, uint32_t gauge)
     g->n_early = 0;
 }
 
-/* It takes over from another one, if that still lives. */
+/* The heir takes over from the old monitor, if that still lives. */
 static void heir_listens(gpud_dispatcher *d, uint32_t heir)
 {
     struct gpi_gauge *h = d->dev.gauge[heir];
@@ -110,7 +109,7 @@ static void heir_listens(gpud_dispatcher *d, uint32_t heir)
     h->takes_over = GPI_NO_GAUGE;
     if (gauge == GPI_NO_GAUGE || !d->dev.gauge[gauge])
         return;
-    gpi_on_monitor(d, gauge); /* what the old one has heard */
+    gpi_on_monitor(d, gauge); /* messages that the old monitor has sent */
     gpi_reset_part(d, gauge, heir);
 }
 
@@ -129,12 +128,12 @@ void gpi_on_monitor(gpud_dispatcher *d, uint32_t gauge)
         case GPI_MONITOR_ENUMERATED:
             find_places(d, gauge);
             if (!g->m.n)
-                g->takes_over = GPI_NO_GAUGE; /* it goes; the old one tries again */
+                g->takes_over = GPI_NO_GAUGE; /* it ends; the old monitor tries again */
             break;
         case GPI_MONITOR_SAMPLED:
             sampled(d, gauge, place);
             break;
-        case GPI_MONITOR_INCIDENT: /* where a reset is waited for, readings judge alone, with their waits */
+        case GPI_MONITOR_INCIDENT: /* while a reset is awaited, only readings count */
             if (incident.kind == GPI_INCIDENT_DEAF || !gpi_reset_waits(d, gauge))
                 gpi_judge_incident(d, gauge, &incident);
             break;
@@ -152,9 +151,9 @@ void gpi_on_monitor(gpud_dispatcher *d, uint32_t gauge)
     gpi_devices_rouse(d);
 }
 
-/* ---- when they are asked ---- */
+/* ---- requests ---- */
 
-/* Since when a reading of it is under way, 0 = none is. */
+/* Returns the time of its unanswered reading request, 0 = none. */
 static uint64_t asked_at(const gpud_dispatcher *d, const struct gpi_known_device *k)
 {
     return d->dev.gauge[k->gauge]->m.asked_at[k->place];
@@ -168,7 +167,7 @@ static bool is_busy(const gpud_dispatcher *d, uint32_t device)
     return false;
 }
 
-/* When a reading of it is wanted. */
+/* Returns when the host needs a reading of it. */
 static uint64_t wanted_at(const gpud_dispatcher *d, uint32_t device)
 {
     const struct gpi_known_device *k = &d->dev.row[device];
@@ -176,24 +175,24 @@ static uint64_t wanted_at(const gpud_dispatcher *d, uint32_t device)
     uint64_t at = gpi_time_min(k->health.look_at, k->look_at);
 
     if (k->sample.at == 0)
-        return 0; /* the first one, so that it is known what is normal */
+        return 0; /* the first one shows which values are normal */
     if (looked || is_busy(d, device))
         at = gpi_time_min(at, k->sample.at + PERIOD_NS);
     return at;
 }
 
-/* Does what is due with one device; gives when to look again. */
+/* Performs the due actions of one device.  Returns when the next one is due. */
 static uint64_t step(gpud_dispatcher *d, uint32_t device)
 {
     struct gpi_known_device *k = &d->dev.row[device];
     uint64_t at = GPI_NEVER, since;
 
     if (k->health.try_at <= d->now && !gpi_health_starts(&k->health))
-        gpi_hear_device(d, device, GPI_EV_TRY); /* it comes when a slot is free for it */
+        gpi_hear_device(d, device, GPI_EV_TRY); /* the canary starts when a slot is free for it */
     else if (!gpi_health_starts(&k->health))
         at = k->health.try_at;
     if (!gpi_device_can_read(d, k))
-        return at; /* a new monitor is news */
+        return at; /* a new monitor calls this again */
     if (!asked_at(d, k) && wanted_at(d, device) <= d->now) {
         k->look_at = GPI_NEVER;
         (void)gpi_monitor_ask(&d->dev.gauge[k->gauge]->m, k->place, gpi_now());
@@ -215,7 +214,7 @@ void gpi_devices_on_timer(gpud_dispatcher *d)
 
     gpi_heap_remove(&d->timers, GPI_TIMER_DEVICES);
     gpi_gauges_release(d);
-    d->dev.roused = true; /* what is done below need not ask for another round */
+    d->dev.roused = true; /* the work below need not request another round */
     for (uint32_t i = 0; i < d->dev.n_gauges; i++) {
         if (d->dev.gauge[i])
             judge_early(d, i);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * reset.c - a GPU that waits for a reset is open in no process of this dispatcher: nvidia-smi
- * refuses to reset one that is open anywhere.
+ * refuses to reset a GPU that is open anywhere.
  *
- * NVML closes a GPU only when its process ends.  So a GPU that is out of use, waits for a reset
- * and has no worker left gets a monitor of its own.  That monitor runs while a reading is due, at
- * each step of the backoff, and for good once the GPU waits no more.  A GPU that this dispatcher
- * does not use, or no longer, is open in no monitor.
+ * NVML closes a GPU only when its process ends.  So a GPU that is out of use, waits for a reset and
+ * has no worker left gets a monitor of its own.  That monitor runs while a reading is due, at each
+ * step of the backoff, and permanently once the GPU does not wait any more.  A GPU that this
+ * dispatcher does not use, or no longer uses, is open in no monitor.
  *
- * The other GPUs get an heir: a monitor that opens only them, by PCI address.  The old monitor
- * ends when the heir listens.  An event that both hear counts twice; one that came before the heir
- * listened is missed if the old one has not told it yet.
+ * The other GPUs get an heir: a monitor that opens only them, by PCI address.  The old monitor ends
+ * when the heir listens.  An event that both receive counts twice.  An event before the heir
+ * listens is lost if the old monitor has not reported it yet.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,8 +41,9 @@ static bool has_workers(const gpud_dispatcher *d, uint32_t device)
     return false;
 }
 
-/* No reading of it is due or under way.  A shared monitor that hangs is not waited for.  A
- * monitor of one GPU that hangs is left alone, so that hung ones do not pile up. */
+/* Returns true if no reading of the device is due or under way.  The host does not wait for a
+ * shared monitor that hangs.  It leaves a hung monitor of one GPU alone, so that hung ones do not
+ * pile up. */
 static bool is_settled(const gpud_dispatcher *d, const struct gpi_known_device *k)
 {
     const struct gpi_gauge *g = d->dev.gauge[k->gauge];
@@ -55,7 +56,7 @@ static bool is_settled(const gpud_dispatcher *d, const struct gpi_known_device *
     return !asked && k->health.look_at > d->now && k->look_at > d->now;
 }
 
-/* Whether nothing of ours needs this GPU open.  MIG instances are open with their GPU. */
+/* Returns true if no process here needs this GPU open.  MIG instances are open with their GPU. */
 static bool may_go(const gpud_dispatcher *d, const char *pci)
 {
     bool found = false;
@@ -97,7 +98,7 @@ static uint64_t due_at(const gpud_dispatcher *d, uint32_t gauge)
     return at;
 }
 
-/* It runs, and its GPU could not be opened. */
+/* The monitor runs, and could not open its GPU. */
 static bool is_blind(const struct gpi_gauge *g)
 {
     return g->m.enumerated && g->m.n == 0;
@@ -114,7 +115,7 @@ static void tell_let_go(gpud_dispatcher *d, uint32_t gauge)
     d->dev.gauge[gauge]->told = true;
 }
 
-/* Gives when it is to be looked at again. */
+/* Returns when the monitor must be checked again. */
 static uint64_t keep_single(gpud_dispatcher *d, uint32_t gauge)
 {
     struct gpi_gauge *g = d->dev.gauge[gauge];
@@ -143,7 +144,8 @@ static uint32_t find_single(const gpud_dispatcher *d, const char *pci)
     return GPI_NO_GAUGE;
 }
 
-/* The monitor of this GPU alone; it does not run yet.  GPI_NO_GAUGE: there is no room. */
+/* Makes the monitor of this GPU alone, not running yet.  Returns GPI_NO_GAUGE if there is no
+ * room. */
 static uint32_t make_single(gpud_dispatcher *d, const char *pci)
 {
     uint32_t at = find_single(d, pci);
@@ -173,7 +175,7 @@ static uint32_t place_in(const struct gpi_gauge *heir, const char *uuid)
     return heir && place < heir->m.n ? place : GPI_UNKNOWN32;
 }
 
-/* Whether each device that the heir does not have has a monitor of its own now. */
+/* Returns true if each device that the heir lacks has a monitor of its own now. */
 static bool singles_are_made(gpud_dispatcher *d, uint32_t gauge, const struct gpi_gauge *heir)
 {
     for (uint32_t i = 0; i < d->dev.n; i++) {
@@ -190,7 +192,7 @@ void gpi_reset_part(gpud_dispatcher *d, uint32_t gauge, uint32_t heir)
     const struct gpi_gauge *h = heir == GPI_NO_GAUGE ? NULL : d->dev.gauge[heir];
 
     if (!singles_are_made(d, gauge, h))
-        return; /* another time */
+        return; /* the next step tries again */
     for (uint32_t i = 0; i < d->dev.n; i++) {
         struct gpi_known_device *k = &d->dev.row[i];
         const uint32_t place = place_in(h, k->id.uuid);
@@ -199,13 +201,13 @@ void gpi_reset_part(gpud_dispatcher *d, uint32_t gauge, uint32_t heir)
         k->gauge = place == GPI_UNKNOWN32 ? find_single(d, k->id.pci) : heir;
         k->place = place == GPI_UNKNOWN32 ? 0 : place;
         k->silent = false;
-        k->health.deaf = false; /* the next one says so itself */
-        if (place != GPI_UNKNOWN32) /* a reading under way is lost with the old one */
+        k->health.deaf = false;     /* the next monitor reports it */
+        if (place != GPI_UNKNOWN32) /* a reading under way ends with the old monitor */
             k->look_at = d->now;
     }
 }
 
-/* Whether this gauge reads a GPU, which may not go. */
+/* Returns true if this gauge reads the GPU, and the GPU must stay open. */
 static bool needs(const gpud_dispatcher *d, uint32_t gauge, const char *pci)
 {
     for (uint32_t i = 0; i < d->dev.n; i++)
@@ -222,7 +224,7 @@ static bool has_heir(const gpud_dispatcher *d, uint32_t gauge)
     return false;
 }
 
-/* Where it is: a monitor that has opened a GPU while that was lost may not know. */
+/* Returns the GPU's address: a monitor that opened it while it was lost may not know that. */
 static const char *address_of(const gpud_dispatcher *d, const struct gpi_device *x)
 {
     for (uint32_t i = 0; i < d->dev.n && !x->pci[0]; i++)
@@ -231,7 +233,7 @@ static const char *address_of(const gpud_dispatcher *d, const struct gpi_device 
     return x->pci;
 }
 
-/* Whether its monitor has a GPU open that it should not. */
+/* Returns true if the gauge's monitor has a GPU open that it should not. */
 static bool is_to_part(const gpud_dispatcher *d, uint32_t gauge)
 {
     const struct gpi_gauge *g = d->dev.gauge[gauge];
@@ -248,8 +250,8 @@ static bool is_to_part(const gpud_dispatcher *d, uint32_t gauge)
     return false;
 }
 
-/* The PCI addresses of its devices that stay, with blanks between them; NULL: there is no memory,
- * or one is not known. */
+/* Returns the PCI addresses of its devices that stay, with blanks between them; NULL if malloc
+ * fails, or one address is not known. */
 static char *those_that_stay(const gpud_dispatcher *d, uint32_t gauge)
 {
     const size_t room = d->dev.n * (sizeof d->dev.row->id.pci + 1) + 1;
@@ -316,7 +318,7 @@ uint64_t gpi_resets_step(gpud_dispatcher *d)
         else
             at = gpi_time_min(at, d->dev.gauge[i]->parts_at);
     }
-    gpi_gauges_release(d); /* those that have parted with all */
+    gpi_gauges_release(d); /* gauges that have parted with all devices */
     for (uint32_t i = 0; i < d->dev.n_gauges; i++)
         if (d->dev.gauge[i] && d->dev.gauge[i]->single)
             at = gpi_time_min(at, keep_single(d, i));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vacancy.c - the successor of a worker that has gone starts when the memory of its devices is free
- * again: a driver frees it some time after the reap.                                         [C8]
+ * vacancy.c - the successor of a dead worker starts when the memory of its devices is free again: a
+ * driver frees it some time after the reap.                                                    [C8]
  *
- * Free again means: as much as before the dead worker's setup, less the memory that other processes
- * on the device have taken since, within a tolerance, in two readings that agree.  If the driver
- * reports pids, they show how much those processes take.  If no device can be read, no slot waits.
- * A wait ends with option memory_wait, and then an event reports the holders by pid.
+ * The memory is free again when it is as much as before the dead worker's setup, less the memory
+ * that other processes on the device have taken since, within a tolerance, in two readings that
+ * agree.  If the driver reports pids, they show how much those processes take.  If no device can be
+ * read, no slot waits.  A wait ends with option memory_wait, and then an event reports the holders
+ * by pid.
  */
 #include <stdio.h>
 
@@ -19,7 +20,7 @@
 
 #define MIB (1ull << 20)
 #define TOLERANCE (256 * MIB) /* readings of an unused device differ by this much, or by 2 % */
-/* The wait for a first reading: a driver that is busy otherwise must not hold up starts. */
+/* The wait for a first reading: a busy driver must not hold up starts. */
 #define FIRST_READING_NS (250 * GPI_MS)
 #define LOOK_NS (20 * GPI_MS)           /* between readings, doubling */
 #define LOOK_MAX_NS (500 * GPI_MS)
@@ -41,7 +42,7 @@ static uint32_t listed(const struct gpi_sample *s)
     return s->n_users < GPI_PROCESSES_MAX ? s->n_users : GPI_PROCESSES_MAX;
 }
 
-/* The memory of all processes but this one. */
+/* Returns the memory of all processes but this one. */
 static int64_t held_by_others(const struct gpi_sample *s, uint32_t pid)
 {
     int64_t sum = 0;
@@ -117,7 +118,7 @@ void gpi_vacancy_begin(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_timer(d, s);
 }
 
-/* Bytes that one device still lacks in its last reading; 0 = it is as it was. */
+/* Returns the bytes that one device still lacks in its last reading; 0 = as before. */
 static int64_t lacks(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t i)
 {
     const struct gpi_sample *now = &d->dev.row[s->devices[i]].sample;
@@ -203,7 +204,8 @@ static unsigned long long mib(uint64_t bytes)
     return bytes == GPI_UNKNOWN64 ? 0 : bytes / MIB;
 }
 
-/* Ours by its name: a worker without a keeper, or the worker that has just died. */
+/* Its name shows a worker of this library: one without a keeper, or the worker that has just
+ * died. */
 static const char *whose(const struct gpi_slot *s, uint32_t pid, const char *name)
 {
     if (pid == s->dead)

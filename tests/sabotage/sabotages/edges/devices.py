@@ -243,9 +243,9 @@ SABOTAGES = [
         "unit/nvml.no_common_machine"),
     Sabotage(
         "edges C3: an heir that dies takes the others with it", "lib/host/monitors.c",
-        "    g->takes_over = GPI_NO_GAUGE; /* it goes",
+        "    g->takes_over = GPI_NO_GAUGE; /* this heir ends",
         "    if (g->takes_over != GPI_NO_GAUGE)\n        gpi_reset_part(d, g->takes_over, i);\n"
-        "    g->takes_over = GPI_NO_GAUGE; /* it goes",
+        "    g->takes_over = GPI_NO_GAUGE; /* this heir ends",
         "proc/resets.the_heir_dies"),
     Sabotage(
         "edges C3: a parting loses the reading that a start waits for", "lib/host/reset.c",
@@ -259,7 +259,7 @@ SABOTAGES = [
         "proc/resets.the_heir_does_not_know_where"),
     Sabotage(
         "edges C5: the deafness of the old monitor stays", "lib/host/reset.c",
-        "        k->health.deaf = false; /* the next",
+        "        k->health.deaf = false;     /* the next",
         "        k->silent = false; /* the next",
         "proc/resets.the_heir_hears_more"),
     Sabotage(
