@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* attempt.c - an attempt has ended badly: the words that all attempts of a task leave.      [C3] */
+/*
+ * attempt.c - after an attempt that ended badly: the texts of all attempts of a task.          [C3]
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +9,7 @@
 #include "host/dispatcher.h"
 #include "host/task.h"
 
-#define HISTORY_MAX 16384u /* bytes of words that the attempts of one task may leave */
+#define HISTORY_MAX 16384u /* bytes of the texts of one task's attempts */
 
 void gpi_attempt_retry(gpud_dispatcher *d, struct gpi_task *t)
 {
@@ -25,14 +27,14 @@ void gpi_attempt_words(struct gpi_task *t, const char *how, bool again)
     char *all;
 
     if (!det || (!again && !det->history))
-        return; /* the only attempt: its own words are enough */
+        return; /* the only attempt: its own text is enough */
     had = det->history ? strlen(det->history) : 0;
     more = strlen(how) + sizeof "; attempt 255: ";
     if (had + more > HISTORY_MAX)
-        return; /* the texts of the first ones are enough */
+        return; /* the texts of the first attempts are enough */
     all = realloc(det->history, had + more);
     if (!all)
-        return; /* the outcome stands without these words */
+        return; /* the outcome stands without this text */
     snprintf(all + had, more, "%sattempt %u: %s", had ? "; " : "", t->attempts, how);
     det->history = all;
 }
@@ -44,7 +46,7 @@ struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size)
     struct gpi_detail *old = t->detail, *det = malloc(sizeof *det + output_size);
 
     if (!det)
-        return old; /* the outcome stands without its words */
+        return old; /* the outcome stands without its text */
     memset(det, 0, sizeof *det);
     if (old)
         det->history = old->history;

@@ -28,14 +28,14 @@
 struct gpi_note {
     uint32_t kind, slot, incarnation, state, level, phase, exit_kind;
     int32_t code, exit_status;
-    uint32_t device, health, xid; /* DEVICE: its place in the table */
+    uint32_t device, health, xid; /* DEVICE: the device's place in the table */
     uint64_t task_id, tag;
-    uint64_t started_at; /* STARTED, and the next */
+    uint64_t started_at; /* STARTED, and `attempt` */
     uint32_t attempt;
     double progress;
     char *output; /* malloc */
     uint32_t output_size;
-    uint32_t stream; /* LOG: of a printed line, which is in output, with a zero at its end */
+    uint32_t stream; /* LOG: stream of a printed line, which is in output, with a zero at its end */
     uint32_t next_free;
     char text[GPI_FAIL_TEXT_SIZE];
     char label[GPI_LABEL_SIZE];
@@ -53,14 +53,14 @@ void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n);
 void gpi_note_free(gpud_dispatcher *d, struct gpi_note *n);
 void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* A line that a worker has printed, of level INFO. */
+/* Logs a line that a worker has printed, with level INFO. */
 void gpi_log_line(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t stream, uint64_t task_id,
                   const char *text, uint32_t size);
 
 /* events.c */
-/* Writes the device's names into the event; without a device the name of its slot's. */
+/* Writes the device's names into the event; without a device the name of its slot's device. */
 void gpi_note_names(const gpud_dispatcher *d, uint32_t device, struct gpud_event *e);
-bool gpi_lent_release(gpud_dispatcher *d); /* whether there was anything */
+bool gpi_lent_release(gpud_dispatcher *d); /* returns true if any event was lent */
 void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e);
 int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n);
 
@@ -83,7 +83,7 @@ static inline void gpi_event_append(gpud_dispatcher *d, uint32_t entry)
     d->events.ring[d->events.ring_tail++ & d->events.ring_mask] = entry;
 }
 
-/* Behind some that were appended. */
+/* Call after one or more were appended. */
 static inline void gpi_events_appended(gpud_dispatcher *d)
 {
     if (d->waits.asleep || d->pollable.outer >= 0)
@@ -111,7 +111,7 @@ static inline void gpi_outcome_count(gpud_dispatcher *d, const struct gpi_task *
         d->slot[t->slot].outcomes[t->outcome]++;
 }
 
-/* gpi_task_end, inline for completions.c. */
+/* As gpi_task_end, inline for completions.c. */
 static inline void gpi_task_settle(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome,
                                    uint32_t phase, int32_t code)
 {
@@ -127,7 +127,7 @@ static inline void gpi_task_settle(gpud_dispatcher *d, struct gpi_task *t, uint3
     if (t->has_block && !t->has_label)
         gpi_task_free_block(d, t);
     d->stats.cost_left -= t->cost;
-    if (t->attempts) { /* else no work was done */
+    if (t->attempts) { /* else no worker has done any work */
         d->stats.ran++;
         d->stats.cost_done += t->cost;
     }

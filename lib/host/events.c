@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* events.c - from outcomes and notes to the records of the user, and back: what he has read is freed. */
+/*
+ * events.c - writes outcomes and notes into the user's records, and frees them once the user has
+ * read them.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +44,7 @@ static inline const void *result_address(const gpud_dispatcher *d, const struct 
                                               : d->slot[t->slot].ch.result + t->result_off;
 }
 
-/* For an outcome that has no text of its own, and where there is no memory for one. */
+/* The text of an outcome that has none of its own, and for which malloc failed. */
 static const char *plain_words(const gpud_dispatcher *d, const struct gpi_task *t)
 {
     switch ((enum gpud_outcome)t->outcome) {
@@ -70,7 +73,7 @@ static void add_words(const struct gpi_detail *det, struct gpud_event *e)
     e->output_size = det->output_size;
 }
 
-/* As one assignment: it writes each word of the event once. */
+/* One assignment writes each word of the event once. */
 void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e)
 {
     *e = (struct gpud_event){
@@ -107,7 +110,7 @@ void gpi_note_names(const gpud_dispatcher *d, uint32_t device, struct gpud_event
                                        : "";
 }
 
-/* A note's words move into a block of their own, so that the note is free at once. */
+/* A note's texts move into a block of their own, so that the note is free at once. */
 static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event *e)
 {
     struct gpi_detail *words = malloc(sizeof *words + GPI_LABEL_SIZE);
@@ -161,7 +164,7 @@ static inline void prefetch_record(const gpud_dispatcher *d, uint32_t entry)
     gpi_prefetch((const void *)(at + 64));
 }
 
-/* Of a plain task that has ended with SUCCESS, and without a result. */
+/* For a plain task that has ended with SUCCESS, and without a result. */
 static inline void write_success(const gpud_dispatcher *d, const struct gpi_task *t,
                                  struct gpud_event *e)
 {
@@ -218,7 +221,7 @@ static inline void take_event(gpud_dispatcher *d, uint32_t entry, struct gpud_ev
     d->events.lent[d->events.n_lent++] = entry;
 }
 
-/* To a caller whose records are of another length; what we do not know is zero. */
+/* Writes a record of the caller's length; fields that the library does not know are zero. */
 static void take_other_length(gpud_dispatcher *d, uint32_t entry, void *to, size_t stride)
 {
     struct gpud_event e;

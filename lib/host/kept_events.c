@@ -2,14 +2,14 @@
 /*
  * kept_events.c - events that the host keeps: beyond the next poll, and beyond the dispatcher.
  *
- * What a kept event points to lies in one block of its own (label, device, result of up to 4 KiB),
- * in the blocks of words that the library had made anyway, and, for a larger result, where the
- * worker wrote it: in the slot's arena, whose granules stay held.  So the task's record is free, and
- * only a large result binds anything of the dispatcher.
+ * The data of a kept event lie in a block of its own (label, device, result of up to 4 KiB), and in
+ * blocks of texts that the library had made anyway.  A larger result stays where the worker wrote
+ * it: in the slot's arena, whose granules stay held.  So the task's record is free, and only a
+ * large result binds memory of the dispatcher.
  *
- * What kept events share, the estate, is what lives on when the dispatcher goes: then it owns the
- * arenas that are still pointed into, and the last release unmaps them.  A release locks the estate
- * first and the dispatcher second; nobody does it the other way round.          [C18] [C19]
+ * Kept events share a record, the estate, which outlives the dispatcher.  Then the estate owns the
+ * arenas that still hold kept results, and the last release unmaps them.  A release locks the
+ * estate first and the dispatcher second; no code locks them in the other order.        [C18] [C19]
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,16 +23,16 @@
 
 struct arena {
     unsigned char *base;
-    uint64_t kept; /* bytes; 0 = not ours, or not any more */
+    uint64_t kept; /* bytes; 0 = not the estate's, or not any more */
 };
 
 struct gpi_estate {
     pthread_mutex_t lock;
-    gpud_dispatcher *d;      /* NULL once it is gone */
+    gpud_dispatcher *d;      /* NULL once it is freed */
     _Atomic uint32_t *alive; /* reads 0 in a forked child, also after gpud_fini */
-    _Atomic uint32_t owners; /* kept events, and the dispatcher */
+    _Atomic uint32_t owners; /* number of kept events, plus the dispatcher */
     uint64_t arena_size;
-    struct arena arena[]; /* by slot, once the dispatcher is gone */
+    struct arena arena[]; /* by slot, once the dispatcher is freed */
 };
 
 struct gpi_kept {
@@ -77,7 +77,7 @@ static void leave(struct gpi_estate *es)
 {
     if (atomic_fetch_sub(&es->owners, 1) > 1)
         return;
-    if (*es->alive) /* in a forked child a thread that holds it would be waited for */
+    if (*es->alive) /* in a forked child this would wait for a thread that holds it */
         pthread_mutex_destroy(&es->lock);
     gpi_memory_unmap((void *)es->alive, sizeof *es->alive);
     free(es);
@@ -109,7 +109,7 @@ static int make(gpud_dispatcher *d, uint64_t room, struct gpi_kept **ret_k)
     return 0;
 }
 
-/* Strings of at most so many bytes with their zero. */
+/* Copies a string of at most `size` bytes with its zero. */
 static const char *copy(char *to, const char *from, size_t size)
 {
     size_t n = strnlen(from, size - 1);
@@ -127,7 +127,7 @@ static void copy_names(struct gpi_kept *k, struct gpud_event *e)
     e->kept = k;
 }
 
-/* Takes over what the record holds but the record itself; `e` was filled from it. */
+/* Takes over all that the record holds, except the record itself; `e` was filled from it. */
 int gpi_keep_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *e)
 {
     bool in_arena = t->result_place == GPI_RESULT_ARENA;
@@ -138,7 +138,7 @@ int gpi_keep_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *
         return r;
     copy_names(k, e);
     if (e->text == gpi_why_no_worker(d))
-        /* it outlives the dispatcher, which has the cause */
+        /* it outlives the dispatcher, which owns the cause */
         e->text = GPI_NO_WORKER;
     k->words = t->detail;
     k->more = t->detail ? t->detail->history : NULL;
@@ -170,7 +170,7 @@ static int keep_lent_outcome(gpud_dispatcher *d, struct gpud_event *e)
         (e->text != as_lent.text && t->outcome != GPUD_OUTCOME_NO_WORKER) ||
         e->output != as_lent.output || e->label != as_lent.label)
         return GPUD_EINVAL;
-    e->text = as_lent.text; /* why there is no worker may be told in other words by now */
+    e->text = as_lent.text; /* the reason for no worker may have changed since */
     e->device = as_lent.device;
     e->device_uuid = as_lent.device_uuid;
     r = gpi_keep_outcome(d, t, e);
@@ -178,7 +178,7 @@ static int keep_lent_outcome(gpud_dispatcher *d, struct gpud_event *e)
     return r;
 }
 
-/* A note's block of words is its name: no two have the same. */
+/* A note's block of texts identifies it: no two notes have the same. */
 static struct gpi_lent_note *lent_note(gpud_dispatcher *d, const struct gpud_event *e)
 {
     for (uint32_t i = 0; i < d->events.n_lent; i++) {
@@ -224,7 +224,7 @@ int gpi_keep_lent(gpud_dispatcher *d, struct gpud_event *e)
 
 /* ---- releasing ---- */
 
-/* The worker may use the room again; and tasks may be waiting for just that. */
+/* The worker may use the room again, and tasks may be waiting for it. */
 static void give_back(gpud_dispatcher *d, const struct gpi_kept *k)
 {
     pthread_mutex_lock(&d->lock);
@@ -278,7 +278,7 @@ void gpi_keep_release(struct gpud_event *e)
 
 /* ---- the dispatcher goes ---- */
 
-/* What nobody keeps goes back to the system: the arena's own file is closed soon. */
+/* Frees all memory without kept results: the arena's own file is closed soon. */
 static void punch(const gpud_dispatcher *d, struct gpi_slot *s)
 {
     uint64_t n = d->set.result_size / GPI_GRANULE, from = 0;
@@ -292,7 +292,7 @@ static void punch(const gpud_dispatcher *d, struct gpi_slot *s)
     }
 }
 
-/* Undelivered and lent results hold room too, and nobody will read them. */
+/* Undelivered and lent results hold room, too, and no thread will read them. */
 static void drop_results(gpud_dispatcher *d)
 {
     for (uint32_t i = 0; i < d->never_used; i++) {

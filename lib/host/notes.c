@@ -2,8 +2,8 @@
 /*
  * notes.c - the ring of events, oldest first: outcomes (by task) and notes (everything else).
  *
- * An outcome always has room: the ring is as long as there can be live tasks and notes.  Log
- * and progress notes are dropped, and counted, before those that must arrive.       [C1] [C18]
+ * An outcome always has room: the ring is as long as there can be live tasks and notes.  Log and
+ * progress notes are dropped, and counted, before notes that must arrive.                [C1] [C18]
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,10 +15,10 @@
 #include "host/event.h"
 #include "host/slot.h"
 
-#define NOTES 512u        /* log and progress that may wait */
-#define NOTES_PER_SLOT 8u /* kept for what must not be dropped */
+#define NOTES 512u        /* log and progress notes that may wait */
+#define NOTES_PER_SLOT 8u /* reserved for notes that must not be dropped */
 
-/* Entries are looked at ahead of time, so also those that are not used are read. */
+/* A prefetch reads entries ahead of time, unused ones, too: so calloc initialises them. */
 static int lengthen_ring(gpud_dispatcher *d)
 {
     uint32_t size = 1, n = gpi_events_waiting(d), *ring;
@@ -41,7 +41,7 @@ static int lengthen_ring(gpud_dispatcher *d)
     return 0;
 }
 
-/* So many more notes, of which as many are kept for what must not be dropped. */
+/* Adds `more` notes, and reserves `reserved` more for events that must not be dropped. */
 static int add_notes(gpud_dispatcher *d, uint32_t more, uint32_t reserved)
 {
     struct gpi_note *note =
@@ -85,7 +85,7 @@ void gpi_events_fini(gpud_dispatcher *d)
     }
     for (uint32_t i = 0; i < d->events.n_lent; i++) {
         if (!(d->events.lent[i] & GPI_RING_NOTE))
-            continue; /* tasks.c frees what is left of tasks */
+            continue; /* tasks.c frees the texts and results of tasks */
         free(d->events.lent_note[i].words);
         free(d->events.lent_note[i].output);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * payload.c - where the bytes of tasks lie: in their records' own blocks, or in blocks of the input
- * arena, copied there or lent to the user before.                                    [C18]
+ * payload.c - places the data of tasks: in their records' own blocks, or in blocks of the input
+ * arena, copied there or lent to the user before.                                             [C18]
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "os/headroom.h"
 #include "os/memory.h"
 
-#define COPY_UNLOCKED 4096u /* larger payloads are copied, and populated, without the lock */
+#define COPY_UNLOCKED 4096u /* the lock is released for larger payloads, to copy and populate */
 
 static uint64_t own_block(const gpud_dispatcher *d, const struct gpi_task *t)
 {
@@ -27,7 +27,7 @@ void gpi_payload_free(gpud_dispatcher *d, struct gpi_task *t)
     t->has_block = 0;
 }
 
-/* A small result in the user's hands, say: it is copied like any other memory. */
+/* For example a small result that the user has: it is copied like any other memory. */
 static bool in_own_blocks(const gpud_dispatcher *d, const void *data)
 {
     const unsigned char *p = data, *own = d->arena.input + d->arena.own_off;
@@ -35,7 +35,7 @@ static bool in_own_blocks(const gpud_dispatcher *d, const void *data)
     return p >= own && p < own + (uint64_t)d->n_tasks * GPI_OWN_SIZE;
 }
 
-/* While a buffer is the user's, the label's room before it holds this mark. */
+/* While the user has a buffer, the label's room before it holds this mark. */
 #define LENT_MARK 0x6675622064757067ull
 
 static void mark_buffer(const gpud_dispatcher *d, uint64_t off, uint64_t mark)
@@ -43,7 +43,7 @@ static void mark_buffer(const gpud_dispatcher *d, uint64_t off, uint64_t mark)
     memcpy(d->arena.input + off - GPI_LABEL_SIZE, &mark, sizeof mark);
 }
 
-/* The block behind an address that buffer_alloc gave out and nobody has taken since, or NONE. */
+/* Returns the block behind an address of buffer_alloc that no task has taken since, or NONE. */
 static uint64_t buffer_offset(const gpud_dispatcher *d, const void *data)
 {
     uint64_t off, mark;
@@ -58,8 +58,9 @@ static uint64_t buffer_offset(const gpud_dispatcher *d, const void *data)
     return mark == LENT_MARK ? off : GPI_CHUNKS_NONE;
 }
 
-/* Gives what no task uses back to the system.  Not from under a device: it would go on using the pages that were pinned,
- * and we others.  That they may be there is forgotten all the same: who takes them again asks for memory first. */
+/* Returns unused memory to the system.  If a device has pinned it, the system keeps it: the device
+ * would go on using the pinned pages, and the host new ones.  The blocks count as without
+ * memory all the same: the next block there first checks that there is enough memory. */
 static void cool(gpud_dispatcher *d)
 {
     const bool pinned = d->set.cuda & GPUD_CUDA_PIN;
@@ -70,7 +71,7 @@ static void cool(gpud_dispatcher *d)
             gpi_memory_punch(d->arena.input_fd, off, size);
 }
 
-/* Results need memory, too: as much as task data holds, less what their arenas have already. */
+/* Results need memory, too: as much as task data hold, less the memory in their arenas. */
 static uint64_t due_to_results(const gpud_dispatcher *d)
 {
     uint64_t data = gpi_chunks_touched(&d->arena.input_chunks), results = 0;
@@ -96,8 +97,8 @@ void gpi_come_back(gpud_dispatcher *d)
         pthread_cond_broadcast(&d->intake.room);
 }
 
-/* Takes `grown` bytes from the system for a new block, if there is enough left; the pages of a
- * fresh large one are populated.  By this thread, without the lock. */
+/* Takes `grown` bytes from the system for a new block, if there is enough left, and populates the
+ * pages of a fresh large block.  This thread does that without the lock. */
 static bool take_memory(gpud_dispatcher *d, uint64_t off, uint64_t grown, bool fresh)
 {
     uint64_t all = gpi_chunks_capacity(&d->arena.input_chunks, off), due = due_to_results(d);
@@ -121,10 +122,10 @@ static void note_shortage(gpud_dispatcher *d, bool is_short)
     gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT,
             "the machine or memory cgroup has too little memory left for more task data; submit "
             "returns EFULL or waits");
-    gpi_room_made(d); /* the place of the one that is refused; and who waits looks again by himself from now on */
+    gpi_room_made(d); /* the refused task's place is free; waiting threads now check on a timer */
 }
 
-/* A block for task data, or NONE when the budget or the memory is used up. */
+/* Returns a block for task data, or NONE if the budget or the memory is used up. */
 static uint64_t alloc_block(gpud_dispatcher *d, uint64_t size)
 {
     for (int round = 0; round < 2; round++) {
@@ -133,13 +134,13 @@ static uint64_t alloc_block(gpud_dispatcher *d, uint64_t size)
         uint64_t off = gpi_chunks_alloc(&d->arena.input_chunks, size, &fresh);
         uint64_t grown = gpi_chunks_touched(&d->arena.input_chunks) - before;
         if (off == GPI_CHUNKS_NONE || (grown == 0 && !fresh))
-            return off; /* NONE in the first round only: what was freed since can be had again */
+            return off; /* NONE in the first round only: memory freed since is available again */
         if (take_memory(d, off, grown, fresh)) {
             note_shortage(d, false);
             return off;
         }
         gpi_chunks_free(&d->arena.input_chunks, off);
-        cool(d); /* also says that this one holds no memory yet */
+        cool(d); /* also marks this block as without memory */
     }
     note_shortage(d, true);
     return GPI_CHUNKS_NONE;
@@ -206,7 +207,7 @@ static int take_buffer(gpud_dispatcher *d, const struct gpud_task_desc *desc, st
     return 0;
 }
 
-/* On failure nothing was taken. */
+/* A submit that fails takes no buffer. */
 void gpi_payload_give_back(const gpud_dispatcher *d, struct gpi_task *t)
 {
     mark_buffer(d, t->data_off, LENT_MARK);

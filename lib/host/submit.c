@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * submit.c - accepts tasks: a record, a place for the data, and then the core has it.   [C5] [C15]
+ * submit.c - accepts tasks: a record, a place for the data, and then the core has the task.
+ *                                                                                        [C5] [C15]
  *
  * Most tasks are plain: data of up to 64 bytes and a tag, and all other values from the options.
  * To accept one takes a fraction of the instructions.  A debug build compares each such record with
@@ -19,8 +20,8 @@
 #include "host/drive.h"
 #include "host/task.h"
 
-#define LOCKED_TASKS 256u /* of an array: accepted before another thread may have the lock */
-#define MEMORY_LOOK_NS (100 * GPI_MS) /* between looks whether there is memory again */
+#define LOCKED_TASKS 256u             /* of an array: accepted before the lock is released once */
+#define MEMORY_LOOK_NS (100 * GPI_MS) /* between checks whether there is memory again */
 
 /* ---- records ---- */
 
@@ -41,7 +42,7 @@ static inline uint32_t take_record(gpud_dispatcher *d)
     }
     d->free_task = (uint32_t)d->task[i].id;
     if (d->free_task != GPI_NONE)
-        prefetch_record(d, d->free_task); /* of the next submit */
+        prefetch_record(d, d->free_task); /* for the next submit */
     return i;
 }
 
@@ -51,11 +52,12 @@ static inline uint32_t take_record(gpud_dispatcher *d)
 struct intake {
     bool fed;    /* from the source of run */
     bool many;   /* several: tasks that follow under the same lock arrive at one time: */
-    uint64_t at; /* then; 0 until the clock was read */
+    uint64_t at; /* at this time; 0 until the clock was read */
 };
 
 /* The time is exact if no task waits, or if another time counts from it.  Behind a backlog it is
- * exact to a kernel tick, since the clock is the dearest part of accepting a small task. */
+ * exact to a kernel tick, since reading the clock is the most expensive part of accepting a small
+ * task. */
 static inline uint64_t arrival_time(gpud_dispatcher *d, struct intake *in, bool exact)
 {
     uint64_t tick;
@@ -72,7 +74,7 @@ static inline uint64_t arrival_time(gpud_dispatcher *d, struct intake *in, bool 
     return d->intake.arrival;
 }
 
-/* Sets the values that came with the task; the options determine all other values. */
+/* Sets the values that the task's description contains; the options determine all other values. */
 static void fill_own(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task_desc *desc,
                      uint64_t expires)
 {
@@ -140,7 +142,7 @@ static void write_label(gpud_dispatcher *d, const struct gpi_task *t, const char
     at[length] = '\0';
 }
 
-/* The record, with its data in place, is a task from here on. */
+/* From here on the record, with its data in place, is a task. */
 static void admit(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task_desc *desc,
                   size_t label, struct intake *in, uint64_t expires)
 {
@@ -157,8 +159,8 @@ static bool nothing_starts(gpud_dispatcher *d)
     return intake_over(d) && gpi_finish_asked(d) >= GPUD_FINISH_RUNNING;
 }
 
-/* If run pulls a task after the last start, the task does not wait for room: there is a record to
- * spare, and no process reads its data. */
+/* If run pulls a task after the last start, the task does not wait for room: a record is reserved
+ * for it, and no process reads its data. */
 static int accept_in_vain(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
                           struct intake *in, uint64_t *ret_id, struct gpud_error *e)
 {
@@ -223,7 +225,7 @@ static void assert_as_the_long_way(gpud_dispatcher *d, const struct gpi_task *t,
 #define assert_as_the_long_way(d, t, desc, at) ((void)0)
 #endif
 
-/* Up to GPI_OWN_SIZE bytes.  Two halves that overlap cost less than a call. */
+/* Copies up to GPI_OWN_SIZE bytes.  Two halves that overlap cost less than a call. */
 static inline void copy_small(unsigned char *to, const void *from, uint64_t size)
 {
     const size_t half = GPI_OWN_SIZE / 2;
@@ -296,11 +298,11 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
         return accept_in_vain(d, desc, label, in, ret_id, e);
     if (d->intake.live >= d->set.queue_size)
         return GPUD_EFULL;
-    d->intake.live++; /* to place data may drop the lock: place and record are ours from here */
+    d->intake.live++; /* placing data may drop the lock: place and record are reserved */
     t = &d->task[take_record(d)];
     *t = *d->plain;
     r = gpi_payload_place(d, desc, label, t, e);
-    if (r == 0 && !in->fed && intake_over(d)) /* meanwhile */
+    if (r == 0 && !in->fed && intake_over(d)) /* closed meanwhile */
         r = closed(d, e);
     if (r && t->has_block && d->arena.input + t->data_off == desc->data)
         gpi_payload_give_back(d, t);
@@ -308,12 +310,12 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
         gpi_task_free(d, gpi_task_index(d, t));
         d->intake.live--;
         if (r != GPUD_EFULL)
-            gpi_room_made(d); /* for the source's task, which may still have to start */
+            gpi_room_made(d); /* a task of the source may wait for this room */
         if (d->intake.live == d->intake.awaited)
             tell_the_end(d);
         return r;
     }
-    if (d->intake.went_away != away) /* the lock was dropped meanwhile */
+    if (d->intake.went_away != away) /* the lock was released meanwhile */
         in->at = 0;
     admit(d, t, desc, label, in, expires);
     *ret_id = t->id;
@@ -326,14 +328,14 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
                 .expires = gpi_task_expires(d, t),
             });
     if (desc->awaited && d->intake.went_away != away && d->intake.live == d->intake.awaited)
-        tell_the_end(d); /* while the lock was dropped it counted as one that run waits for */
+        tell_the_end(d); /* meanwhile it counted as a task that run waits for */
     return 0;
 }
 
 /* Returns false once `until` has passed. */
 static bool wait_for_room(gpud_dispatcher *d, uint64_t until)
 {
-    /* No event reports memory that other processes free: look again on a timer. */
+    /* No event reports memory that other processes free: check again on a timer. */
     uint64_t look =
         d->intake.short_of_memory ? gpi_time_min(until, gpi_now() + MEMORY_LOOK_NS) : until;
     struct timespec t = { .tv_sec = (time_t)(look / GPI_S), .tv_nsec = (long)(look % GPI_S) };
@@ -367,7 +369,7 @@ static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc, str
                     (unsigned long long)desc->size, (unsigned long long)d->set.payload_budget);
 }
 
-/* Accepts, waiting for room until `until` (0: not at all).  Lock held. */
+/* Accepts the task, and waits for room until `until` (0: not at all).  Lock held. */
 static int accept_in_time(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t until,
                           struct intake *in, uint64_t *ret_id, struct gpud_error *e)
 {
@@ -413,7 +415,8 @@ int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint6
     return r;
 }
 
-/* Record `i` of some that are as long as ours, where it is of this version; or NULL. */
+/* Returns record `i` of an array with the library's record length if it has this version, else
+ * NULL. */
 static inline const struct gpud_task_desc *own_length(const struct gpi_offer *o, size_t i)
 {
     const struct gpud_task_desc *desc = (const struct gpud_task_desc *)o->tasks + i;
@@ -435,7 +438,7 @@ int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wai
     for (i = 0; r == 0 && i < o->n; i++) {
         const struct gpud_task_desc *desc;
         struct gpud_task_desc read;
-        if (i % LOCKED_TASKS == LOCKED_TASKS - 1) { /* the driving thread has work to do */
+        if (i % LOCKED_TASKS == LOCKED_TASKS - 1) { /* the driving thread may need the lock */
             gpi_go_away(d);
             gpi_come_back(d);
             in.at = 0;

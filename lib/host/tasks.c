@@ -64,7 +64,7 @@ void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint
 void gpi_task_free_block(gpud_dispatcher *d, struct gpi_task *t)
 {
     gpi_payload_free(d, t);
-    gpi_room_made(d); /* room in the budget, if not in the queue */
+    gpi_room_made(d); /* the budget has room, if not the queue */
 }
 
 int gpi_task_cancel(gpud_dispatcher *d, uint64_t id, uint32_t how)

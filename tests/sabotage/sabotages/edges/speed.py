@@ -116,7 +116,7 @@ SABOTAGES = [
         "proc/many.destroyed_meanwhile"),
     Sabotage(
         "edges D3: one time for an array whose data are copied meanwhile", "lib/host/submit.c",
-        "    if (d->intake.went_away != away) /* the lock was dropped meanwhile */\n"
+        "    if (d->intake.went_away != away) /* the lock was released meanwhile */\n"
         "        in->at = 0;\n",
         "",
         "proc/many.times_count_from_acceptance"),
