@@ -30,8 +30,8 @@ struct gpi_sleeper {
     bool called; /* its event is ready: it returns and does not drive */
 };
 
-/* A thread that waits for the outcome of a task, or until this number of slots is ready; 0: all that
- * can be. */
+/* A thread that waits for the outcome of a task, or until this number of slots is ready; 0: all
+ * that can be. */
 struct gpi_waiter {
     struct gpi_sleeper sleeper;
     uint64_t id;

@@ -5,6 +5,8 @@
  */
 #include "host/act.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "host/core.h"
 #include "host/event.h"

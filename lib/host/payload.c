@@ -240,7 +240,7 @@ static int copy_to_block(gpud_dispatcher *d, const struct gpud_task_desc *desc, 
     return 0;
 }
 
-/* Returns true if the data lie in a buffer of gpud_dispatcher_buffer_alloc: it is taken as it is. */
+/* Returns true if the data lie in a buffer of gpud_dispatcher_buffer_alloc. */
 static bool is_buffer(const gpud_dispatcher *d, const struct gpud_task_desc *desc)
 {
     return gpi_payload_is_ours(d, desc->data) && !in_own_blocks(d, desc->data);
