@@ -33,7 +33,7 @@ void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why);
 /* Performs the actions that the core has ordered, and sets the outcomes of the tasks that the core
  * has ended.  The files below act.c call it as d->act. */
 void gpi_act(gpud_dispatcher *d);
-/* Lets the core begin all that it can: keepers, workers, tasks. */
+/* Lets the core begin all that it can: make keepers, start workers, send tasks. */
 void gpi_decide(gpud_dispatcher *d);
 
 #endif

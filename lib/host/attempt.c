@@ -15,7 +15,7 @@ void gpi_attempt_retry(gpud_dispatcher *d, struct gpi_task *t)
 {
     d->stats.count.retried++;
     t->ended_at = 0;
-    t->expires = 0; /* it has started in time */
+    t->expires = 0; /* the task has started in time */
     t->plain = GPI_PLAIN_NO;
     t->state = GPI_TASK_QUEUED;
 }

@@ -44,7 +44,7 @@ struct log_file {
     char path[PATH_MAX];
 };
 
-/* Returns the size of the whole lines, `most` at most. */
+/* Returns the size of the whole lines within the first `most` bytes. */
 static size_t whole_lines(const char *text, size_t size, size_t most)
 {
     const char *end = memrchr(text, '\n', size < most ? size : most);

@@ -76,7 +76,7 @@ struct gpi_gauge {
     uint64_t zero;             /* time 0 of the script */
     uint64_t began_at;         /* when the running monitor was started */
     uint64_t again_at;         /* when the host restarts a dead monitor; GPI_NEVER = it lives */
-    uint32_t deaths;           /* in a row */
+    uint32_t deaths;           /* deaths in a row */
     struct gpi_incident early[GPI_EARLY]; /* incidents from before the dispatcher had its devices */
     uint32_t n_early;
     /* reset.c */
@@ -116,7 +116,7 @@ void gpi_device_tell(gpud_dispatcher *d, uint32_t device, uint32_t xid, const ch
 void gpi_report_device(gpud_dispatcher *d, uint32_t device, struct gpud_device_info *r);
 uint32_t gpi_devices_count(const gpud_dispatcher *d);
 bool gpi_is_ours(const gpud_dispatcher *d, uint32_t pid); /* a worker of this process */
-/* Reports a note of the core. */
+/* Reports a note of the core to the user. */
 void gpi_device_note(gpud_dispatcher *d, uint32_t device, enum gpi_sched_note how);
 uint64_t gpi_kill_limit(const gpud_dispatcher *d, const struct gpi_slot *s);
 enum gpi_may gpi_judge_may(const struct gpi_known_device *k); /* how slots may use it now */

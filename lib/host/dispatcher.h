@@ -116,7 +116,7 @@ struct gpi_launching {
 struct gpi_spawning {
     int fd; /* the host's connection to it */
     int pidfd;
-    uint32_t makes; /* requests for keepers without a reply yet */
+    uint32_t makes; /* keepers requested and not yet reported */
     bool gone;
     uint32_t call; /* enum gpi_sys: the call that made it exit, if it has reported one */
     int32_t error; /* errno of this call; 0: no report */
@@ -215,7 +215,7 @@ struct gpud_dispatcher {
     struct gpi_settings set;
     uint64_t now; /* time of the current turn */
 
-    struct gpi_sched *core; /* decides: act.h, core.h */
+    struct gpi_sched *core; /* makes the decisions: act.h, core.h */
 #ifndef NDEBUG
     struct gpi_play *play;  /* has the core and writes its log; NULL = no log */
 #endif

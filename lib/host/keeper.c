@@ -334,7 +334,7 @@ static void on_gone(gpud_dispatcher *d, struct gpi_slot *s)
      * DOOMED. */
     if (gpi_slot_has_worker(d, s) && gpi_slot_life(d, s) != GPI_LIFE_DOOMED)
         lose(d, s);
-    if (read_keeper(d, s)) /* its last messages may still wait in the socket */
+    if (read_keeper(d, s)) /* the keeper's last messages may still wait in the socket */
         gpi_drive_close(d, &s->ch.keeper);
     if (s->keeper_pid == pid)
         keeper_gone(d, s);

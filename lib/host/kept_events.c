@@ -39,7 +39,7 @@ struct gpi_kept {
     struct gpi_estate *estate;
     struct gpi_detail *words; /* text, and output of an outcome */
     char *more;               /* output of a note, or its line; the history of an outcome */
-    uint64_t off, size;       /* in the slot's result arena; size 0 = not there */
+    uint64_t off, size;       /* place in the slot's result arena; size 0 = not there */
     uint32_t slot;
     char label[GPI_LABEL_SIZE];
     char device[GPI_DEVICE_SIZE];

@@ -44,7 +44,7 @@ static bool are_certain(const gpud_dispatcher *d, const struct gpi_slot *s)
     for (uint32_t i = 0; i < s->n_devices; i++) {
         const struct gpi_known_device *k = &d->dev.row[s->devices[i]];
         const struct gpi_gauge *g = d->dev.gauge[k->gauge];
-        if (k->doubted || k->beside_mig || k->place >= g->m.n) /* gone from NVML, or not read yet */
+        if (k->doubted || k->beside_mig || k->place >= g->m.n) /* NVML lost it, or not read yet */
             return false;
         if (!gpi_number_is_certain(&g->m.device[k->place], k->number, gpi_numbers_directory))
             return false;

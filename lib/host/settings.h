@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* settings.h - the options of a dispatcher with every default filled in. */
+/* settings.h - the options of a dispatcher with every default filled in.  Times are in ns. */
 #ifndef GPI_HOST_SETTINGS_H
 #define GPI_HOST_SETTINGS_H
 
@@ -13,7 +13,7 @@ struct gpi_settings {
     uint32_t drive, queue_size, sent_ahead, max_attempts, log_level, slot_events;
     uint32_t setup_concurrency, devices_per_worker;
     uint32_t start_events; /* 1 = each start of an attempt is an event */
-    uint32_t definition; /* index */
+    uint32_t definition;   /* index of the definition */
     uint64_t payload_budget, seed;
     uint64_t setup_limit, task_limit, grace, cleanup_limit, close_limit, kill_limit, kill_limit_gpu;
     struct gpi_restart_policy restart;

@@ -51,12 +51,12 @@ struct gpi_channel {
     struct gpi_page *page;
     unsigned char *result; /* the slot's result arena, mapped for reading */
     int page_fd, result_fd;
-    int orders;      /* write end, non-blocking */
+    int orders;      /* write end of the orders pipe, non-blocking */
     int orders_kept; /* read end without readers, so that a write raises no SIGPIPE */
-    int looks;       /* read end, non-blocking */
+    int looks;       /* read end of the looks pipe, non-blocking */
     int output;      /* read end, non-blocking: stdout, and stderr if `errors` is -1 */
     int errors;      /* the same for stderr alone, with option stdio EVENTS */
-    int keeper;      /* control socket */
+    int keeper;      /* control socket to the keeper */
     int worker;      /* pidfd that reports the worker's end; -1 where the system has none */
 };
 
@@ -117,8 +117,8 @@ struct gpi_slot {
     struct gpi_unmade unmade;
     struct gpi_obituary last;
 
-    uint64_t number;    /* of the last send */
-    uint64_t inflight;  /* bit per cell */
+    uint64_t number;    /* number of the last send */
+    uint64_t inflight;  /* bit per cell with a task */
     uint32_t sent;      /* number of these bits */
     uint32_t cell_task[GPI_CELLS];
     uint64_t cell_number[GPI_CELLS];
@@ -145,7 +145,7 @@ struct gpi_slot {
 
     char last_failure[GPI_FAIL_TEXT_SIZE - 64]; /* why setup, a worker without a task, or the slot
                                                    failed */
-    uint64_t held;           /* bytes of the result arena in undelivered or lent results */
+    uint64_t held;           /* bytes of the result arena that undelivered or lent results hold */
     uint64_t *hold;          /* the same, one bit per granule */
     uint64_t kept;           /* of these, in events that the host keeps */
     uint64_t largest_result; /* of recent tasks */
@@ -303,8 +303,8 @@ void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_read_more_log(gpud_dispatcher *d, struct gpi_slot *s);
 
 /* output.c */
-void gpi_output_begin(gpud_dispatcher *d, struct gpi_slot *s); /* of a life */
-void gpi_output_end(gpud_dispatcher *d, struct gpi_slot *s);   /* reads the rest */
+void gpi_output_begin(gpud_dispatcher *d, struct gpi_slot *s); /* of a worker's life */
+void gpi_output_end(gpud_dispatcher *d, struct gpi_slot *s);   /* reads the remaining output */
 void gpi_on_output(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_on_errors(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_output_look(gpud_dispatcher *d, struct gpi_slot *s); /* reads it if it is readable */
@@ -347,7 +347,6 @@ void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s);
 bool gpi_slot_give_back(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_task_over(gpud_dispatcher *d, const struct gpi_sched_end *e); /* the core has ended it */
 
-
 /* room.c */
 /* Wakes a worker that waits for room: granules are free again, or the wait must end. */
 void gpi_result_room(gpud_dispatcher *d, struct gpi_slot *s);
@@ -384,10 +383,10 @@ void gpi_slot_overdue(gpud_dispatcher *d, struct gpi_slot *s);
 /* For keepers that send nothing. */
 void gpi_keeper_expect(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait); /* reports */
 void gpi_keeper_watch_worker(gpud_dispatcher *d, struct gpi_slot *s); /* watches for its end */
-void gpi_keeper_look(gpud_dispatcher *d, struct gpi_slot *s); /* its worker has ended */
+void gpi_keeper_look(gpud_dispatcher *d, struct gpi_slot *s);         /* its worker has exited */
 /* The keeper is late.  Returns whether the host has dropped it for that. */
 bool gpi_keeper_hangs(gpud_dispatcher *d, struct gpi_slot *s);
-void gpi_keepers_drop(gpud_dispatcher *d); /* all stopped ones; their workers die with them */
+void gpi_keepers_drop(gpud_dispatcher *d); /* all stopped ones; their workers die too */
 
 /* exec.c */
 int gpi_start_init(gpud_dispatcher *d, const struct gpi_birth *b);

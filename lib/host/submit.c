@@ -50,7 +50,7 @@ static inline uint32_t take_record(gpud_dispatcher *d)
 
 /* How tasks arrive. */
 struct intake {
-    bool fed;    /* from the source of run */
+    bool fed;    /* tasks from the source of run */
     bool many;   /* several: tasks that follow under the same lock arrive at one time: */
     uint64_t at; /* at this time; 0 until the clock was read */
 };
@@ -351,7 +351,7 @@ static bool wait_for_room(gpud_dispatcher *d, uint64_t until)
     return r != ETIMEDOUT || look < until;
 }
 
-/* Names the resource that is used up. */
+/* Names the exhausted resource. */
 static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e)
 {
     if (d->intake.live >= d->set.queue_size)

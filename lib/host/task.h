@@ -65,7 +65,7 @@ struct gpi_detail {
 struct gpi_task {
     uint64_t id; /* serial << id_bits | index: never reused */
     uint64_t tag;
-    uint64_t data_off; /* in the input arena */
+    uint64_t data_off; /* offset in the input arena */
     uint64_t size;     /* of the data; after the end, of the result */
     union {
         uint64_t limit;      /* until the task ends */
@@ -179,7 +179,7 @@ static inline uint32_t gpi_task_index(const gpud_dispatcher *d, const struct gpi
     return (uint32_t)(t - d->task);
 }
 
-/* Frees record, data, result and words. */
+/* Frees record, data, result and texts. */
 static inline void gpi_task_free(gpud_dispatcher *d, uint32_t i)
 {
     struct gpi_task *t = &d->task[i];

@@ -15,7 +15,7 @@ int gpi_tasks_init(gpud_dispatcher *d)
     while ((1u << d->id_bits) < d->n_tasks)
         d->id_bits++;
     d->free_task = GPI_NONE;
-    d->task = gpi_memory_private((d->n_tasks + 1ull) * sizeof *d->task); /* and d->plain */
+    d->task = gpi_memory_private((d->n_tasks + 1ull) * sizeof *d->task); /* one more for d->plain */
     d->stall_limit = gpi_memory_private((uint64_t)d->n_tasks * sizeof *d->stall_limit);
     d->expires = gpi_memory_private((uint64_t)d->n_tasks * sizeof *d->expires);
     return d->task && d->stall_limit && d->expires ? 0 : -1;
