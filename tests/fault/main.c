@@ -7,9 +7,9 @@
  *          [--points] [--storms N] [--seed S] [--seconds T] [--part K/N] [-v]
  *
  * For each place (see inject.h) that a scenario reaches, and each thing that can go wrong there: N
- * = 1, 3, 9, 27 ... (with --long each N) until a run no longer comes to the Nth.  --light has fewer
- * kills and storms.  --at tries one place; --seconds begins nothing new after T.  With --part, N
- * runs of this program share the work, and this is the Kth.  -v prints each run.
+ * = 1, 3, 9, 27 ... (with --long each N), while an earlier run has made N calls there.  --light has
+ * fewer kills and storms.  --at tries one place; --seconds begins nothing new after T.  With
+ * --part, N runs of this program share the work, and this is the Kth.  -v prints each run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -254,12 +254,12 @@ static void no_fault(void)
 static void try_unit(const struct unit *u)
 {
     const struct scenario *s = &scenarios[u->scenario];
-    uint32_t last = u->sticky ? 2 : u->count * 2 + 8, only = 0, step;
+    uint32_t last = u->sticky ? 2 : u->count * 2 + 8, most = u->count, only = 0, step;
 
     atomic_fetch_add(&total->tried[u->scenario], 1);
     if (want.place && strchr(want.place, '#'))
         only = (uint32_t)atoi(strchr(want.place, '#') + 1);
-    for (uint32_t n = only ? only : 1; n <= (only ? only : last); n += step) {
+    for (uint32_t n = only ? only : 1; only ? n == only : n <= last && n <= most; n += step) {
         char what[160];
         double start = seconds();
 
@@ -283,6 +283,8 @@ static void try_unit(const struct unit *u)
             printf("slow: %s: %.1f s\n", what, seconds() - start);
         if (judge(u->scenario, what) || fi_page->met < n || time_over())
             return;
+        if (fi_page->met > most)
+            most = fi_page->met;
     }
 }
 
@@ -290,6 +292,15 @@ static void add(struct unit u)
 {
     if (n_units < UNITS_MAX)
         units[n_units++] = u;
+}
+
+/* Returns true if the library waits for many seconds when this call fails for ever: of a spawner or
+ * a monitor that can never send anything, and of a host that can never read what a monitor sent. */
+static bool waited_for(unsigned role, unsigned phase, unsigned call)
+{
+    if (role == FI_HOST)
+        return phase == FI_CREATE && call == FI_recvmsg;
+    return call == FI_sendmsg && (role == FI_SPAWNER || (role == FI_KEEPER && phase == FI_BIRTH));
 }
 
 static void add_place(unsigned scenario, unsigned role, unsigned phase, unsigned call,
@@ -301,12 +312,9 @@ static void add_place(unsigned scenario, unsigned role, unsigned phase, unsigned
                       .call = (uint8_t)call,
                       .count = count };
     const struct fi_kind *k = &fi_kinds[call];
+    bool sticky = want.everything || !waited_for(role, phase, call);
 
-    /* For ever, from the first or second on. Not bells that can never be rung; and a spawner that
-     * can never say anything is waited for 10 s each time. */
-    bool sticky = call != FI_write && call != FI_poll &&
-                  (want.everything || call != FI_sendmsg || role != FI_SPAWNER);
-
+    sticky = sticky && call != FI_write && call != FI_poll; /* bells that can never be rung */
     for (const int *e = k->hard; *e; e++) {
         u.action = (int16_t)*e;
         add(u);
