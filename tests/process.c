@@ -3,10 +3,13 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Reads a whole file of /proc, with a terminator; NULL when it is gone or forbidden. */
@@ -103,6 +106,13 @@ struct t_procs t_procs_all(void)
     if (dir)
         (void)closedir(dir);
     return all;
+}
+
+int t_has_children(void)
+{
+    siginfo_t info;
+
+    return !waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) || errno != ECHILD;
 }
 
 struct t_procs t_procs_below(pid_t root)

@@ -34,6 +34,9 @@ int t_proc_read(pid_t pid, struct t_proc *ret_p);
 /* Lists all processes of the machine; ended with t_procs_free. */
 struct t_procs t_procs_all(void);
 
+/* Tells whether this process has a child, a zombie included: 1 or 0. */
+int t_has_children(void);
+
 /* Lists all that descend from `root` now (children, theirs, and so on); not root itself. */
 struct t_procs t_procs_below(pid_t root);
 

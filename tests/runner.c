@@ -133,12 +133,17 @@ static void wait_for_child(double until)
         (void)read(run.child_fd, &info, sizeof(info));
 }
 
-/* All that is left of a case: our descendants, and whoever carries the token. */
+/* All that is left of a case: our descendants, and whoever carries the token.  An orphan of a case
+ * becomes our child, so where we have no child there is nothing to search for. */
 static struct t_procs leftovers(const char *token)
 {
-    struct t_procs below = t_procs_below(getpid()), tagged = t_procs_with_env(token), sum;
+    struct t_procs below, tagged, sum = { NULL, 0 };
     size_t i, j;
 
+    if (!t_has_children())
+        return sum;
+    below = t_procs_below(getpid());
+    tagged = t_procs_with_env(token);
     sum.list = calloc(below.count + tagged.count + 1, sizeof(*sum.list));
     sum.count = 0;
     for (i = 0; sum.list && i < below.count; i++)

@@ -73,9 +73,12 @@ static unsigned put_threads(FILE *out)
 
 static unsigned put_children(FILE *out)
 {
-    struct t_procs all = t_procs_all();
+    struct t_procs all;
     unsigned count = 0;
 
+    if (!t_has_children())
+        return 0;
+    all = t_procs_all();
     for (size_t i = 0; i < all.count; i++)
         if (all.list[i].parent == getpid()) {
             if (out)
