@@ -218,7 +218,7 @@ def check_points(
 
 
 def test_kill_9_with_tiny_items(tmp_path: Path) -> None:
-    check_points(tmp_path, 20, WORKERS * SENT_AHEAD)
+    check_points(tmp_path, 9, WORKERS * SENT_AHEAD)
 
 
 def test_kill_9_with_items_of_a_millisecond(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_kill_9_at_random_times(tmp_path: Path, journal: bool) -> None:
         began = time.monotonic()
         assert Night(tmp_path / "usual", FEWER, run_ns).run(None)[0][-1] == "end"
         longest = time.monotonic() - began
-    for number in range(6 if journal else 10):
+    for number in range(4 if journal else 5):
         folder = tmp_path / f"{number}"
         folder.mkdir()
         night = Night(folder, FEWER, run_ns)
