@@ -318,8 +318,6 @@ static void on_look(struct keeper *k)
 /* A kill for a time limit spares a worker with a stop that the host does not know. */
 static void on_kill(struct keeper *k, const struct gpi_control *c)
 {
-    if (c->incarnation != k->incarnation || k->phase != RUNNING)
-        return;
     on_children(k);
     if (!c->force && c->stops != atomic_load(&k->page->stops)) {
         tell(k, GPI_CTL_SPARED, (struct gpi_control){ .pid = k->worker });
@@ -352,17 +350,18 @@ static void on_control(struct keeper *k)
            gpi_control_for_keeper(&c, (size_t)n)) {
         if (c.kind == GPI_CTL_START)
             start(k, c.incarnation, c.at);
-        else if (c.kind == GPI_CTL_KILL && c.at && c.incarnation == k->incarnation &&
-                 k->phase == RUNNING)
+        else if (c.kind == GPI_CTL_END)
+            k->ending = true;
+        else if (c.incarnation != k->incarnation || k->phase != RUNNING)
+            continue; /* its worker is gone */
+        else if (c.kind == GPI_CTL_KILL && c.at)
             k->due = c;
         else if (c.kind == GPI_CTL_KILL)
             on_kill(k, &c);
-        else if (c.kind == GPI_CTL_ALARM && c.incarnation == k->incarnation && k->phase == RUNNING)
+        else if (c.kind == GPI_CTL_ALARM)
             (void)syscall(SYS_tgkill, k->worker, k->worker, SIGALRM);
-        else if (c.kind == GPI_CTL_AWAIT && c.incarnation == k->incarnation && k->phase == RUNNING)
+        else if (c.kind == GPI_CTL_AWAIT)
             tell_of_stop(k, gpi_stops_awaited(&k->stops));
-        else if (c.kind == GPI_CTL_END)
-            k->ending = true;
     }
     if (n >= 0 || errno != EAGAIN)
         k->ending = true;
@@ -427,27 +426,19 @@ static void settle(struct keeper *k)
  * look or sweep is due. */
 static int wait_for_news(const struct keeper *k, struct pollfd *p, int pause)
 {
-    uint64_t wait = GPI_NEVER;
+    const uint64_t now = gpi_now();
+    uint64_t at = k->look.at, wait;
     struct timespec t;
 
+    if (!k->ending)
+        at = gpi_time_min(at, gpi_time_min(k->due.at, gpi_stops_next(&k->stops)));
     if (!k->ending && pause >= 0)
-        wait = (unsigned)pause * GPI_MS;
-    if (!k->ending && k->due.at != GPI_NEVER) {
-        uint64_t now = gpi_now();
-        wait = gpi_time_min(wait, k->due.at > now ? k->due.at - now : 0);
-    }
-    if (!k->ending && gpi_stops_next(&k->stops) != GPI_NEVER) {
-        uint64_t now = gpi_now(), step = gpi_stops_next(&k->stops);
-        wait = gpi_time_min(wait, step > now ? step - now : 0);
-    }
-    if (k->look.at != GPI_NEVER) {
-        uint64_t now = gpi_now();
-        wait = gpi_time_min(wait, k->look.at > now ? k->look.at - now : 0);
-    }
+        at = gpi_time_min(at, now + (unsigned)pause * GPI_MS);
     if (k->sweep_again)
-        wait = gpi_time_min(wait, SWEEP_AGAIN_MS * GPI_MS);
+        at = gpi_time_min(at, now + SWEEP_AGAIN_MS * GPI_MS);
+    wait = at > now ? at - now : 0;
     t = (struct timespec){ .tv_sec = (time_t)(wait / GPI_S), .tv_nsec = (long)(wait % GPI_S) };
-    return ppoll(p, k->ending ? 1 : 5, wait == GPI_NEVER ? NULL : &t, NULL);
+    return ppoll(p, k->ending ? 1 : 5, at == GPI_NEVER ? NULL : &t, NULL);
 }
 
 _Noreturn void gpi_keeper_run(const struct gpi_keeper_plan *plan)
