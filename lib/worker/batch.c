@@ -7,8 +7,6 @@
 #include "base/clock.h"
 #include "worker/worker.h"
 
-#define EXACT_RUN_NS (20 * GPI_US) /* see worker.c */
-
 /* Returns how many numbers are there to claim; the host may have taken some of the tasks back. */
 static uint64_t there(const gpud_worker *w)
 {
@@ -92,7 +90,7 @@ static void begin(gpud_worker *w, uint64_t started, gpud_task *const *member, ui
         limit = gpi_time_min(limit, member[i]->cell->limit);
         w->limit.stall = gpi_time_min(w->limit.stall, member[i]->stall_limit);
     }
-    gpi_limit_begin(&w->limit, cells, started, limit, w->last_run > EXACT_RUN_NS);
+    gpi_limit_begin(&w->limit, cells, started, limit, w->last_run > GPI_EXACT_RUN_NS);
     for (uint32_t i = 0; i < n; i++) {
         atomic_store_explicit(&member[i]->cell->stopped_before, w->limit.stopped_before,
                               memory_order_relaxed);
@@ -116,18 +114,11 @@ static void run_batch(gpud_worker *w)
 {
     gpud_task *member[GPI_CELLS];
     /* in this order: no task starts before it was sent */
-    uint64_t waiting = there(w), started = gpi_now(), ended;
+    uint64_t waiting = there(w), started = gpi_worker_before(w, gpi_now()), ended;
     uint32_t n;
     bool sick = false;
     int code = 0;
 
-    if (w->last_run > EXACT_RUN_NS)
-        gpi_worker_block_alarm(false); /* the last call may have left it blocked */
-    if (gpi_worker_must_flush(w, started)) {
-        gpi_worker_flush(w);
-        started = gpi_now();
-    }
-    gpi_worker_leave_if_forked(w);
     n = claim(w, waiting, started, member);
     if (n) {
         gpi_worker_note_claim(w);

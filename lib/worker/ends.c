@@ -113,8 +113,7 @@ void gpi_worker_write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_
         t->extra->stalled_at = t->stalled_at;
     }
     c->ended_at = ended_at;
-    c->stopped = later ? gpi_limit_stopped_later(&w->limit, ended_at)
-                       : gpi_limit_stopped(&w->limit, ended_at);
+    c->stopped = gpi_limit_stopped(&w->limit, ended_at, later);
     c->result_off = t->result_off;
     c->result_size = t->result_size;
     c->result_place = (uint16_t)t->result_place;

@@ -291,17 +291,10 @@ void gpi_limit_progress(struct gpi_limit *l, uint64_t now)
         arm_from_task(l, soft);
 }
 
-uint64_t gpi_limit_stopped(struct gpi_limit *l, uint64_t ended_at)
+uint64_t gpi_limit_stopped(struct gpi_limit *l, uint64_t ended_at, bool later)
 {
-    if (atomic_load_explicit(&l->expired, memory_order_relaxed))
+    if (!later && atomic_load_explicit(&l->expired, memory_order_relaxed))
         return l->stopped_expired;
-    if (ended_at >= atomic_load_explicit(&l->deadline, memory_order_relaxed))
-        await_account(l);
-    return stopped_so_far(l);
-}
-
-uint64_t gpi_limit_stopped_later(struct gpi_limit *l, uint64_t ended_at)
-{
     if (ended_at >= atomic_load_explicit(&l->deadline, memory_order_relaxed))
         await_account(l);
     return stopped_so_far(l);

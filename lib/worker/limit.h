@@ -63,9 +63,8 @@ bool gpi_limit_cancelled(struct gpi_limit *l);
  * not. */
 uint64_t gpi_limit_next_look(struct gpi_limit *l, uint64_t now);
 
-/* Returns the stopped time for the end record of an attempt that ended at `ended_at`. */
-uint64_t gpi_limit_stopped(struct gpi_limit *l, uint64_t ended_at);
-/* The same for a member of a batch whose own limit is later than that of the call. */
-uint64_t gpi_limit_stopped_later(struct gpi_limit *l, uint64_t ended_at);
+/* Returns the stopped time for the end record of an attempt that ended at `ended_at`.
+ * `later`: it is a member of a batch, and its own limit is later than that of the call. */
+uint64_t gpi_limit_stopped(struct gpi_limit *l, uint64_t ended_at, bool later);
 
 #endif

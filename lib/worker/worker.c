@@ -20,24 +20,14 @@
 #include "wire/frame.h"
 #include "worker/signals.h"
 
-/* After a task that took this long, the 0.5 us of setting the timer exactly do not matter. */
-#define EXACT_RUN_NS (20 * GPI_US)
-
 static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
 {
     struct gpi_cell *c = &w->plan.page->cell[index];
     struct gpud_task *t = w->task;
-    uint64_t started = w->last_end ? w->last_end : gpi_now(), ended;
+    uint64_t started = gpi_worker_before(w, w->last_end ? w->last_end : gpi_now()), ended;
     bool sick;
     int code;
 
-    if (w->last_run > EXACT_RUN_NS)
-        gpi_worker_block_alarm(false); /* the last task may have left it blocked */
-    if (gpi_worker_must_flush(w, started)) {
-        gpi_worker_flush(w);
-        started = gpi_now();
-    }
-    gpi_worker_leave_if_forked(w);
     if (!gpi_cell_take(c, number, GPI_CLAIMED))
         return; /* recalled or cancelled: the worker may not read one word of it */
     if (c->expires_at && started >= c->expires_at) {
@@ -47,7 +37,7 @@ static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
     gpi_worker_note_claim(w);
     gpi_worker_task_init(t, w, index, number);
     w->limit.stall = t->stall_limit;
-    gpi_limit_begin(&w->limit, 1ull << index, started, c->limit, w->last_run > EXACT_RUN_NS);
+    gpi_limit_begin(&w->limit, 1ull << index, started, c->limit, w->last_run > GPI_EXACT_RUN_NS);
     atomic_store_explicit(&c->stopped_before, w->limit.stopped_before, memory_order_relaxed);
     atomic_store_explicit(&c->started_at, started, memory_order_release);
     gpi_worker_note_start(w);
@@ -101,15 +91,6 @@ static void serve(gpud_worker *w)
 }
 
 /* ---- birth and end ---- */
-
-/* The first exit handler to run, and the last.  So exit() in user code runs no handler of the host,
- * and writes none of its stdio, which the spawner purged at its birth. */
-static void on_user_exit(int status)
-{
-    (void)fflush(stdout);
-    (void)fflush(stderr);
-    _exit(status);
-}
 
 /* Else the tail is empty after a SIGKILL.  The buffer is the library's: glibc keeps a stream for
  * which the host had set a buffer fully buffered for single characters, such as the newline of
@@ -169,7 +150,9 @@ static void settle(gpud_worker *w)
         settle_forked(w);
     if (!prepared) /* it was executed, or has no keeper */
         gpi_worker_prepare(w->plan.page);
-    gpi_exit_first(on_user_exit); /* not before: handlers of pthread_atfork may call atexit */
+    /* the first exit handler to run, and the last: exit() in user code runs no handler of the host,
+     * and writes none of its stdio, which the spawner purged at its birth */
+    gpi_exit_first(gpi_worker_leave); /* not before: handlers of pthread_atfork may call atexit */
     (void)prctl(PR_SET_NAME, name);
     if (original_word)
         *original_word = 1;

@@ -109,6 +109,22 @@ static inline void gpi_worker_note_end(gpud_worker *w, uint64_t ended)
     w->last_end = ended;
 }
 
+/* After a call that took this long, the 0.5 us of setting the timer exactly do not matter. */
+#define GPI_EXACT_RUN_NS (20 * GPI_US)
+
+/* Before a call of process, which may start at `now`.  Returns the time of its start. */
+static inline uint64_t gpi_worker_before(gpud_worker *w, uint64_t now)
+{
+    if (w->last_run > GPI_EXACT_RUN_NS)
+        gpi_worker_block_alarm(false); /* the last call may have left it blocked */
+    if (gpi_worker_must_flush(w, now)) {
+        gpi_worker_flush(w);
+        now = gpi_now();
+    }
+    gpi_worker_leave_if_forked(w);
+    return now;
+}
+
 /* Reports the first claim of a life: process cannot hide it by writing over the page. */
 static inline void gpi_worker_note_claim(gpud_worker *w)
 {

@@ -280,7 +280,7 @@ static int accounted_stop_at(uint64_t number)
     while (!flag())
         T_CMP(t_now(), <, started + T_PATIENCE);
     T_CMP(t_now(), >=, started + T_MS(30));
-    T_EQ(gpi_limit_stopped(&l, t_now()), T_MS(20));
+    T_EQ(gpi_limit_stopped(&l, t_now(), false), T_MS(20));
     gpi_limit_end(&l);
     return 1;
 }
@@ -315,7 +315,7 @@ static int unaccounted_stop_at(uint64_t number)
     while (!flag())
         T_CMP(t_now(), <, started + T_PATIENCE);
     T_CMP(t_now(), >=, continued + T_MS(100)); /* so long it waits for the account */
-    T_EQ(gpi_limit_stopped(&l, t_now()), 0);
+    T_EQ(gpi_limit_stopped(&l, t_now(), false), 0);
     gpi_limit_end(&l);
     return 1;
 }
@@ -378,7 +378,7 @@ static int end_before_the_account(uint64_t number)
     T_EQ(pthread_create(&thread, NULL, account_later, &accounted), 0);
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     spin_until(started + T_MS(11));
-    stopped = gpi_limit_stopped(&l, t_now()); /* past the limit: it matters, so it waits */
+    stopped = gpi_limit_stopped(&l, t_now(), false); /* past the limit: it matters, so it waits */
     T_EQ(pthread_join(thread, NULL), 0);
     gpi_limit_end(&l);
     if (continued >= started + T_MS(10) || t_now() >= continued + T_MS(90))

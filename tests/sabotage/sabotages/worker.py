@@ -122,8 +122,8 @@ SABOTAGES = [
         "hosts/files.text_in_buffers"),
     Sabotage(
         "exit in a worker destroys what is the host's", "lib/worker/worker.c",
-        "    gpi_exit_first(on_user_exit);",
-        "    (void)on_user_exit;",
+        "    gpi_exit_first(gpi_worker_leave);",
+        "",
         "hosts/cxx.objects_and_exceptions"),
     # ---- workers that are programs ----
     Sabotage(

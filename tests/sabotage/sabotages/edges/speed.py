@@ -86,8 +86,8 @@ SABOTAGES = [
         "proc/exec.continued_while_born"),
     Sabotage(
         "edges D4: the keeper installs the hook of exit", "lib/worker/worker.c",
-        "    gpi_exit_first(on_user_exit); /* not",
-        "    if (w->plan.executed)\n        gpi_exit_first(on_user_exit); /* not",
+        "    gpi_exit_first(gpi_worker_leave); /* not",
+        "    if (w->plan.executed)\n        gpi_exit_first(gpi_worker_leave); /* not",
         "proc/surroundings.handlers_of_fork"),
     Sabotage(
         "edges D4: a worker inherits the keeper's own page", "lib/keeper/maker.c",
