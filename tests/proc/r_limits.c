@@ -66,16 +66,6 @@ static int goes_on(void *user)
     return t_proc_read(wanted->pid, &p) || p.state != 'T';
 }
 
-/* The slot that runs a task, of two. */
-static unsigned busy_slot(gpud_dispatcher *d)
-{
-    unsigned slot = 0;
-
-    while (!t_slot(d, slot).task_id)
-        slot = 1 - slot;
-    return slot;
-}
-
 /* C2: a kill for one task's limit that comes late (the keeper is slow) does not meet the next task:
  * what had not started was taken back first. */
 T_CASE(late_kill_spares_the_next_task)
@@ -276,43 +266,5 @@ T_CASE(many_short_stops)
         T_EQ(kill(worker.pid, SIGCONT), 0);
     }
     T_EQ(T_RUN(d, &log, TIMEOUT, .tag = TAG(HANG, 0), .limit = T_MS(30))->phase, GPUD_PHASE_HARD);
-    t_end(&d, &log);
-}
-
-/* ---- a quarantined slot ---- */
-
-/* C10: when the keeper of a quarantined slot dies and the spawner does not answer, the slot is not
- * given up a second time: the other one works on. */
-T_CASE(keeper_of_a_quarantined_slot_dies)
-{
-    const uint64_t kill_limit = T_MS(50);
-    struct t_proc keeper, worker, spawner;
-    struct t_log log = { 0 };
-    gpud_dispatcher *d =
-        T_BEGIN(NULL, process, .devices = "cpu:2", .grace = T_MS(20), .kill_limit = kill_limit);
-    unsigned slot;
-
-    t_wait_ready(d, 2);
-    spawner = t_spawner();
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_S(1)));
-    t_word_wait(STARTED, 1);
-    slot = busy_slot(d);
-    worker = t_worker(d, slot);
-    keeper = t_keeper_of(&worker);
-    t_stop(&keeper);
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
-    T_EQ(t_slot(d, slot).state, GPUD_SLOT_QUARANTINED);
-    t_stop(&spawner);
-    T_EQ(kill(keeper.pid, SIGKILL), 0);
-    t_wait_ended(&keeper);
-    t_pass(3 * kill_limit); /* for a GONE that does not come */
-    T_EQ(t_stats(d).slots_failed, 1);
-    T_EQ(t_stats(d).slots_ready, 1);
-    t_submit_tags(d, 0, 10);
-    t_collect(d, &log, 11);
-    for (uint64_t n = 0; n < 10; n++)
-        T_CMP(T_OUTCOME(&log, n, SUCCESS)->slot, !=, slot);
-    T_EQ(kill(spawner.pid, SIGCONT), 0);
     t_end(&d, &log);
 }

@@ -211,18 +211,3 @@ T_LONG_CASE(words_of_all_attempts, 60)
     T_TEXT(at, "; out of memory? see the kernel log"); /* after the last attempt alone */
     t_end(&d, &log);
 }
-
-/* A bit that is no cause is refused, with the field and the value. */
-T_CASE(unknown_causes)
-{
-    struct gpud_error error = GPUD_ERROR_INIT;
-    gpud_dispatcher *d = NULL;
-
-    t_init(NULL, process, NULL);
-    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.retry_causes = 16), &error), EINVAL);
-    T_TEXT(error.field, "retry_causes");
-    T_CHECK(strstr(error.text, "16"));
-    d = t_create(T_OPTIONS(0));
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.retry_causes = 16), 0, NULL, NULL), EINVAL);
-    t_end(&d, NULL);
-}
