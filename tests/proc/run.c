@@ -125,7 +125,8 @@ T_CASE(a_few_at_a_time)
     }
 }
 
-/* ESOURCE: a negative value, or more tasks than were asked for.  What was pulled is delivered. */
+/* C12: ESOURCE: a negative value, or more tasks than were asked for.  What was pulled is delivered,
+ * and the dispatcher serves another run. [G10] */
 T_CASE(esource)
 {
     struct scene s = { .last = 70, .answer = -1 };
@@ -142,6 +143,10 @@ T_CASE(esource)
     T_EQ(s.counts.value, 65);
     T_EQ(s.counts.pulled, 0);
     T_TEXT(s.error.text, "source returned 65 after 0 tasks, which is more than its argument n");
+    s.answer = 0;
+    s.last = 100;
+    T_OK(run(&s));
+    T_EQ(ended(&s.counts), 30);
     t_end(&s.d, &s.log);
 }
 

@@ -32,8 +32,7 @@ struct scene {
     struct t_log log;
     gpud_dispatcher *d;
     uint64_t pulled;    /* tasks the source gave */
-    uint64_t last;      /* the source ends here ... */
-    int source_answer;  /* ... with this */
+    uint64_t last;      /* the source ends here */
     uint64_t act_at;    /* the callback acts at this outcome, counted from 1 */
     int callback_answer;
     int raise_signal;
@@ -49,7 +48,7 @@ static int give(struct gpud_task_desc *task, size_t n, void *user)
 
     (void)n;
     if (s->pulled == s->last)
-        return s->source_answer;
+        return 0;
     task->tag = s->pulled++;
     return 1;
 }
@@ -93,27 +92,6 @@ static void open_scene(struct scene *s, const char *devices)
 static void check_all_delivered(const struct scene *s)
 {
     t_check_exactly_once(&s->log, s->pulled);
-}
-
-/* C12: a source that fails: run returns ESOURCE once the results of what it gave are in; the
- * dispatcher serves another run. [G10] */
-T_CASE(source_fails)
-{
-    struct scene s = { .last = 5, .source_answer = -77, .stop_how = -1 };
-
-    t_init(NULL, process, NULL);
-    open_scene(&s, "cpu:2");
-    T_CODE(run_scene(&s), ESOURCE);
-    T_EQ(s.pulled, 5);
-    check_all_delivered(&s);
-    T_EQ(t_log_outcomes(&s.log, GPUD_OUTCOME_SUCCESS), 5);
-    s.source_answer = -1234;
-    T_CODE(run_scene(&s), ESOURCE);
-    s.source_answer = 0;
-    s.last = 100;
-    T_OK(run_scene(&s));
-    check_all_delivered(&s);
-    t_end(&s.d, &s.log);
 }
 
 /* C12: a callback that fails stops the run; nothing that was pulled is lost. [G11] */
