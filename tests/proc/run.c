@@ -38,6 +38,7 @@ struct scene {
     uint64_t act_at;      /* a callback acts at this outcome, counted from 1 */
     int value;            /* what it returns then */
     int stops;            /* it calls stop then */
+    unsigned unblocked;
 };
 
 static int give(struct gpud_task_desc *tasks, size_t n, void *user)
@@ -70,15 +71,20 @@ static int take(const struct gpud_event *e, void *user)
     return s->value;
 }
 
+static void unblock(void *user)
+{
+    ((struct scene *)user)->unblocked++;
+}
+
 static int run(struct scene *s)
 {
     s->counts = (struct gpud_run_counts)GPUD_RUN_COUNTS_INIT;
     s->error = (struct gpud_error)GPUD_ERROR_INIT;
     s->at_once = s->at_once ? s->at_once : 64;
-    return gpud_dispatcher_run(
-        s->d, give,
-        T_CALLBACKS(.on_success = take, .on_error = take, .on_event = take, .counts = &s->counts),
-        s, &s->error);
+    return gpud_dispatcher_run(s->d, give,
+                               T_CALLBACKS(.on_success = take, .on_error = take, .on_event = take,
+                                           .unblock = unblock, .counts = &s->counts),
+                               s, &s->error);
 }
 
 static void begin(struct scene *s)
@@ -150,18 +156,21 @@ T_CASE(esource)
     t_end(&s.d, &s.log);
 }
 
-/* ECALLBACK, whatever the callback's value: 0 is the only one that goes on. */
+/* C12: ECALLBACK, whatever the callback's value: 0 is the only one that goes on.  What was pulled
+ * is delivered, and the source unblocked once. [G11] */
 T_CASE(ecallback)
 {
     const int values[] = { 1, -1, GPUD_ESTOPPED };
 
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        struct scene s = { .last = UINT64_MAX, .act_at = 1, .value = values[i] };
+        struct scene s = { .last = UINT64_MAX, .act_at = 1 + 40 * i, .value = values[i] };
 
         begin(&s);
         T_CODE(run(&s), ECALLBACK);
         T_EQ(s.counts.value, values[i]);
         T_EQ(ended(&s.counts), s.counts.pulled);
+        T_CMP(s.counts.pulled, >=, s.act_at);
+        T_EQ(s.unblocked, 1);
         T_CHECK(!strcmp(s.error.field, "on_success") || !strcmp(s.error.field, "on_error"));
         T_CHECK(strstr(s.error.text, " returned ") != NULL);
         T_CODE(gpud_dispatcher_submit(s.d, T_TASK(0), 0, NULL, &s.error), ECLOSED);
