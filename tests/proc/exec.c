@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ECHO, LOOK, DIE, GLOBAL, LIST };
+enum { ECHO, LOOK, GLOBAL, LIST };
 enum { RUNNING, GATE };
 
 static int a_global;
@@ -109,8 +109,6 @@ static int process(gpud_task *t, void *state)
     switch (gpud_task_tag(t) % 8) {
     case LOOK:
         return look(t);
-    case DIE:
-        abort();
     case LIST:
         return list(t);
     case GLOBAL:
@@ -250,29 +248,6 @@ T_CASE(python_program)
     T_EQ(e->exit_kind, GPUD_EXIT_CODE);
     T_EQ(e->exit_status, 5);
     T_CHECK(strstr(e->output_before, "importing"));
-    t_end(&d, &log);
-}
-
-/* Each death is followed by another program, with the next incarnation. */
-T_CASE(restarts)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .start = GPUD_START_EXEC);
-
-    for (uint64_t n = 0; n < 5; n++) {
-        (void)t_submit(d, T_TASK(.tag = 8 * n + DIE));
-        (void)t_submit(d, T_TASK(.tag = 8 * n, .data = "hello", .size = 5));
-    }
-    t_collect(d, &log, 10);
-    for (uint64_t n = 0; n < 5; n++) {
-        const struct gpud_event *e = T_OUTCOME(&log, 8 * n + DIE, CRASHED);
-
-        T_EQ(e->exit_kind, GPUD_EXIT_SIGNAL);
-        T_EQ(e->exit_status, SIGABRT);
-        T_EQ(e->incarnation, n + 1);
-        T_EQ(T_OUTCOME(&log, 8 * n, SUCCESS)->incarnation, n + 2);
-    }
-    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
     t_end(&d, &log);
 }
 
