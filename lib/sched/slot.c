@@ -102,12 +102,18 @@ RULE(unstart)
     gpi_life_unstart(c, s);
 }
 
+/* SETUP_OK carries the result of a canary that preceded setup. */
+static void judge_canary(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    if (c->heard->how & GPI_EXITED_PASSED && s->canary != GPI_START_PLAIN)
+        gpi_life_judge(c, s, GPI_JUDGE_PASSED);
+}
+
 /* SETUP_OK may overtake ANSWERED, since they use two channels. */
 RULE(up)
 {
     gpi_life_up(c, s);
-    if (c->heard->how & GPI_EXITED_PASSED && s->canary != GPI_START_PLAIN)
-        gpi_life_judge(c, s, GPI_JUDGE_PASSED);
+    judge_canary(c, s);
 }
 
 /* The worker passed setup before the kill, sweep or loss.  The core still awaits its end.  [C10] */
@@ -116,8 +122,7 @@ RULE(setup_over)
     if (s->part != GPI_PART_SETUP || s->why == GPI_WHY_SETUP)
         return;
     gpi_life_setup_over(c, s);
-    if (c->heard->how & GPI_EXITED_PASSED && s->canary != GPI_START_PLAIN)
-        gpi_life_judge(c, s, GPI_JUDGE_PASSED);
+    judge_canary(c, s);
 }
 
 /* ---- the worker is to leave ---- */
