@@ -3,7 +3,6 @@
 #include "verbs.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { ENDED, IN_SETUP };

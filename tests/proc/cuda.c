@@ -8,7 +8,6 @@
 #include "scripted.h"
 #include "verbs.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -7,7 +7,6 @@
 #include "verbs.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #include "scripted.h"
 #include "verbs.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
