@@ -143,6 +143,7 @@ static inline uint32_t send_shelf(struct gpi_sched *c, uint32_t shelf, struct gp
                 s->shelf++;
             } else {
                 s->shelf = GPI_SHELF_NONE;
+                gpi_spread_put(c, s); /* its numbers may have room: it finds the oldest one anew */
             }
             n++;
         }

@@ -284,7 +284,9 @@ static void for_device(struct gpi_oracle *o, const struct gpi_sched_event *e)
         if (kill && s->kill != GPI_BOOK_KILL && !s->sweeping && !s->lost)
             s->owes_kill = GPI_WHY_DEVICE;
         s->owes_stay = s->life == GPI_LIFE_LEAVE && !gpi_book_doubted(o, i);
-        s->leave &= gpi_book_doubted(o, i) || s->life != GPI_LIFE_LEAVE;
+        /* a doomed worker stays, too, if it is spared */
+        s->leave &=
+            gpi_book_doubted(o, i) || (s->life != GPI_LIFE_LEAVE && s->life != GPI_LIFE_DOOMED);
     }
 }
 
