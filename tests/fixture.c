@@ -72,7 +72,7 @@ uint64_t t_submit(gpud_dispatcher *d, const struct gpud_task_desc *task)
 void t_submit_tags(gpud_dispatcher *d, uint64_t from, uint64_t to)
 {
     for (uint64_t tag = from; tag < to; tag++)
-        (void)t_submit(d, T_TASK(.tag = tag));
+        T_SUBMIT(d, .tag = tag);
 }
 
 struct gpud_stats t_stats(gpud_dispatcher *d)
@@ -489,7 +489,7 @@ void t_stop(const struct t_proc *p)
 
 struct t_proc t_stopped_spawner(void)
 {
-    gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_CREATE(.devices = "cpu:1");
     struct t_proc spawner;
 
     t_wait_ready(d, 1); /* by then the spawner has its name */

@@ -42,6 +42,7 @@ void t_init(gpud_setup_fn *setup, gpud_process_fn *process, gpud_cleanup_fn *cle
 /* A process function that does nothing. */
 int t_no_work(gpud_task *t, void *state);
 gpud_dispatcher *t_create(const struct gpud_options *options);
+#define T_CREATE(...) t_create(T_OPTIONS(__VA_ARGS__))
 /* t_init without cleanup, and t_create: T_BEGIN(NULL, process, .devices = "cpu:4"). The twin of
  * t_end. */
 gpud_dispatcher *t_begin(gpud_setup_fn *setup, gpud_process_fn *process,
@@ -49,6 +50,8 @@ gpud_dispatcher *t_begin(gpud_setup_fn *setup, gpud_process_fn *process,
 #define T_BEGIN(setup, process, ...) t_begin((setup), (process), T_OPTIONS(__VA_ARGS__))
 /* Submits without waiting; gives the id. */
 uint64_t t_submit(gpud_dispatcher *d, const struct gpud_task_desc *task);
+/* The same where nobody needs the id: T_SUBMIT(d, .tag = 7). */
+#define T_SUBMIT(d, ...) ((void)t_submit((d), T_TASK(__VA_ARGS__)))
 /* Submits a task for each of the tags from..to-1. */
 void t_submit_tags(gpud_dispatcher *d, uint64_t from, uint64_t to);
 /* Waits until so many slots take tasks. */

@@ -23,7 +23,7 @@ static int process(gpud_task *t, void *state)
 static gpud_dispatcher *begin(void)
 {
     t_init(NULL, process, NULL);
-    return t_create(T_OPTIONS(.devices = "cpu:2"));
+    return T_CREATE(.devices = "cpu:2");
 }
 
 T_CASE(definitions)
@@ -39,8 +39,7 @@ T_CASE(definitions)
     T_TEXT(error.field, "struct_size");
     all[1].unknown[2] = 0;
     T_OK(gpud_init(&all[0].known, 2, &error));
-    t_destroy(&(gpud_dispatcher *){ t_create(T_OPTIONS(.devices = "cpu:1", .definition = "b")) },
-              NULL);
+    t_destroy(&(gpud_dispatcher *){ T_CREATE(.devices = "cpu:1", .definition = "b") }, NULL);
     T_OK(gpud_fini());
 }
 
@@ -156,7 +155,7 @@ T_CASE(events)
     int n;
 
     for (uint64_t i = 0; i < 50; i++)
-        (void)t_submit(d, T_TASK(.tag = i));
+        T_SUBMIT(d, .tag = i);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
     memset(events, 0xff, sizeof(events));
     events[0].known.struct_size = sizeof(events[0]);
@@ -199,7 +198,7 @@ T_CASE(kept_events)
     T_CHECK(!event.known.kept && !event.known.result && event.known.result_size == 0);
     T_OK(gpud_event_release(&event.known));
 
-    (void)t_submit(d, T_TASK(.tag = 2));
+    T_SUBMIT(d, .tag = 2);
     do
         T_EQ(gpud_dispatcher_poll(d, &event.known, 1, T_PATIENCE), 1);
     while (event.known.kind != GPUD_EVENT_OUTCOME);

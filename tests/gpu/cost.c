@@ -15,7 +15,7 @@ static uint64_t memory_of(unsigned workers)
 {
     struct t_log log = { 0 };
     uint64_t used;
-    gpud_dispatcher *d = t_create(T_OPTIONS(.devices = gpu_devices(workers), .sent_ahead = 1));
+    gpud_dispatcher *d = T_CREATE(.devices = gpu_devices(workers), .sent_ahead = 1);
 
     t_wait_ready(d, workers);
     for (uint64_t tag = 0; tag < workers; tag++) /* each idle worker gets one */
@@ -47,8 +47,7 @@ static struct gpu_answer wait_with(uint32_t cuda)
 {
     struct t_log log = { 0 };
     struct gpu_answer a;
-    gpud_dispatcher *d =
-        t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1, .cuda = cuda));
+    gpud_dispatcher *d = T_CREATE(.devices = gpu_devices(1), .sent_ahead = 1, .cuda = cuda);
 
     gpu_submit(d, 0, GPU_ORDER(.op = GPU_OP_LONG, .ns = T_S(1)), 0);
     t_collect(d, &log, 1);
@@ -82,13 +81,13 @@ static struct gpu_answer copy_with(uint32_t cuda, uint64_t size)
     struct gpu_answer a;
     void *data = NULL;
     struct gpu_order order = { .op = GPU_OP_COPY };
-    gpud_dispatcher *d = t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1,
-                                            .payload_budget = 4 * size, .cuda = cuda));
+    gpud_dispatcher *d = T_CREATE(.devices = gpu_devices(1), .sent_ahead = 1,
+                                  .payload_budget = 4 * size, .cuda = cuda);
 
     T_OK(gpud_dispatcher_buffer_alloc(d, size, &data));
     memset(data, 1, size);
     memcpy(data, &order, sizeof(order));
-    (void)t_submit(d, T_TASK(.data = data, .size = size));
+    T_SUBMIT(d, .data = data, .size = size);
     t_collect(d, &log, 1);
     a = gpu_answer_of(&log, 0);
     t_destroy(&d, &log);
@@ -224,7 +223,7 @@ T_LONG_CASE(readings_while_another_pins, 240)
     if (gpu_rehearsed())
         size = 64 * MIB, piece = 16 * MIB;
     shared = make_shared(size);
-    d = t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1, .setup_shared = shared));
+    d = T_CREATE(.devices = gpu_devices(1), .sent_ahead = 1, .setup_shared = shared);
     t_wait_ready(d, 1);
     read_often("idle", 50, NULL, NULL);
     gpu_submit(d, 0, GPU_ORDER(.op = GPU_OP_PIN, .size = piece), 0);

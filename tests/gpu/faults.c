@@ -32,7 +32,7 @@ static void check_sticky(uint32_t op, int error, const char *words)
     char name[64];
 
     gpu_begin();
-    d = t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1));
+    d = T_CREATE(.devices = gpu_devices(1), .sent_ahead = 1);
     bad = provoke(&log, d, op, error);
     next = T_OUTCOME(&log, 2, SUCCESS);
     T_EQ(bad->outcome, GPUD_OUTCOME_ERROR);
@@ -87,7 +87,7 @@ static void check_any_sticky(int wanted, const char *name)
     const struct gpud_event *bad;
 
     gpu_begin();
-    d = t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1));
+    d = T_CREATE(.devices = gpu_devices(1), .sent_ahead = 1);
     bad = provoke(&log, d, GPU_OP_REPORT, wanted);
     gpu_result(name, bad->outcome == GPUD_OUTCOME_ERROR ? bad->code : 0, "code");
     if (bad->outcome == GPUD_OUTCOME_ERROR)
@@ -124,7 +124,7 @@ T_LONG_CASE(out_of_memory, 90)
     struct gpu_answer a;
 
     gpu_begin();
-    d = t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1));
+    d = T_CREATE(.devices = gpu_devices(1), .sent_ahead = 1);
     (void)provoke(&log, d, GPU_OP_HOARD, 0);
     a = gpu_answer_of(&log, 1);
     T_EQ(a.value[0], GPU_OUT_OF_MEMORY);
@@ -143,7 +143,7 @@ T_LONG_CASE(out_of_memory_left_behind, 90)
     gpud_dispatcher *d;
 
     gpu_begin();
-    d = t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1));
+    d = T_CREATE(.devices = gpu_devices(1), .sent_ahead = 1);
     gpu_submit(d, 0, GPU_ORDER(.op = GPU_OP_LEAVE), 0);
     gpu_submit(d, 1, GPU_ORDER(.op = GPU_OP_SUM), 0);
     t_collect(d, &log, 2);

@@ -117,7 +117,7 @@ const char *gpu_devices(unsigned workers)
 
 void gpu_submit(gpud_dispatcher *d, uint64_t tag, const struct gpu_order *order, uint64_t limit)
 {
-    (void)t_submit(d, T_TASK(.tag = tag, .data = order, .size = sizeof(*order), .limit = limit));
+    T_SUBMIT(d, .tag = tag, .data = order, .size = sizeof(*order), .limit = limit);
 }
 
 struct gpu_answer gpu_answer_of(const struct t_log *log, uint64_t tag)

@@ -39,7 +39,7 @@ T_LONG_CASE(endless_kernel, 180)
     gpud_dispatcher *d;
 
     gpu_begin();
-    d = t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1, .grace = T_MS(GRACE_MS)));
+    d = T_CREATE(.devices = gpu_devices(1), .sent_ahead = 1, .grace = T_MS(GRACE_MS));
     gpu_submit(d, 0, GPU_ORDER(.op = GPU_OP_SUM), 0);
     t_collect(d, &log, 1);
     gpu_submit(d, 1, GPU_ORDER(.op = GPU_OP_ENDLESS, .size = HOARD_MIB * MIB), T_MS(LIMIT_MS));
@@ -73,7 +73,7 @@ T_LONG_CASE(kernel_that_can_be_told, 90)
     gpud_dispatcher *d;
 
     gpu_begin();
-    d = t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1, .grace = T_S(20)));
+    d = T_CREATE(.devices = gpu_devices(1), .sent_ahead = 1, .grace = T_S(20));
     gpu_submit(d, 0, GPU_ORDER(.op = GPU_OP_SUM), 0);
     gpu_submit(d, 1, GPU_ORDER(.op = GPU_OP_STOPPABLE), T_MS(LIMIT_MS));
     gpu_submit(d, 2, GPU_ORDER(.op = GPU_OP_SUM), 0);
@@ -111,7 +111,7 @@ T_LONG_CASE(one_of_four_is_killed, 180)
     uint64_t id;
 
     gpu_begin();
-    d = t_create(T_OPTIONS(.devices = gpu_devices(NEIGHBOURS + 1), .sent_ahead = 1));
+    d = T_CREATE(.devices = gpu_devices(NEIGHBOURS + 1), .sent_ahead = 1);
     t_wait_ready(d, NEIGHBOURS + 1);
     for (uint64_t tag = 0; tag < NEIGHBOURS; tag++)
         gpu_submit(d, tag, GPU_ORDER(.op = GPU_OP_BUSY, .ns = T_S(3)), 0);

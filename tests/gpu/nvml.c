@@ -57,7 +57,7 @@ T_LONG_CASE(xid_is_heard, 120)
     gpud_dispatcher *d;
 
     gpu_begin();
-    d = t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1));
+    d = T_CREATE(.devices = gpu_devices(1), .sent_ahead = 1);
     row = await_row(d, &log, is_read); /* the monitor listens from about then on */
     if (gpu_rehearsed())
         t_wait_for_ears(d, row.name, 1);
@@ -96,7 +96,7 @@ T_LONG_CASE(workers_are_listed, 120)
     gpud_dispatcher *d;
 
     gpu_begin();
-    d = t_create(T_OPTIONS(.devices = gpu_devices(WORKERS), .sent_ahead = 1));
+    d = T_CREATE(.devices = gpu_devices(WORKERS), .sent_ahead = 1);
     t_wait_ready(d, WORKERS);
     for (uint64_t tag = 0; tag < WORKERS; tag++)
         gpu_submit(d, tag, GPU_ORDER(.op = GPU_OP_BUSY, .ns = T_MS(50)), 0);

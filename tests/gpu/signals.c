@@ -14,8 +14,8 @@ T_LONG_CASE(alarms_during_context_creation, 180)
     gpu_begin();
     /* NO_BIND: the context is made inside process, where SIGALRM comes through; a new worker for
      * each would be too slow. */
-    d = t_create(T_OPTIONS(.devices = gpu_devices(TASKS), .sent_ahead = 1,
-                           .cuda = GPUD_CUDA_NO_BIND | GPUD_CUDA_NO_CHECK));
+    d = T_CREATE(.devices = gpu_devices(TASKS), .sent_ahead = 1,
+                 .cuda = GPUD_CUDA_NO_BIND | GPUD_CUDA_NO_CHECK);
     t_wait_ready(d, TASKS);
     for (uint64_t tag = 0; tag < TASKS; tag++)
         gpu_submit(d, tag, GPU_ORDER(.op = GPU_OP_STORM), T_S(100));
@@ -43,8 +43,8 @@ T_LONG_CASE(limit_passes_inside_the_driver, 180)
     gpud_dispatcher *d;
 
     gpu_begin();
-    d = t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1, .grace = T_S(100),
-                           .cuda = GPUD_CUDA_NO_BIND));
+    d = T_CREATE(.devices = gpu_devices(1), .sent_ahead = 1, .grace = T_S(100),
+                 .cuda = GPUD_CUDA_NO_BIND);
     gpu_submit(d, 0, GPU_ORDER(.op = GPU_OP_STORM), T_MS(1));
     gpu_submit(d, 1, GPU_ORDER(.op = GPU_OP_SUM), 0);
     t_collect(d, &log, 2);

@@ -63,7 +63,7 @@ static void fork_and_work(int before_init)
     if (before_init)
         h_init();
     for (int round = 0; round < 2; round++) {
-        d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
+        d = T_CREATE(.definition = "square", .devices = "cpu:2");
         for (int n = 0; n < 3; n++)
             h_work(d); /* with a death each */
         t_destroy(&d, NULL);
@@ -95,12 +95,12 @@ T_PROGRAM(forking_host)
     (void)argc, (void)argv;
     T_EQ(setpgid(0, 0), 0);
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2");
     for (int i = 0; i < FORKERS; i++)
         T_EQ(pthread_create(&thread, NULL, fork_at_any_time, NULL), 0);
     h_work(d);
     for (uint64_t i = 0; i < 2; i++)
-        (void)t_submit(d, T_TASK(.tag = H_TAG(H_GATE, i)));
+        T_SUBMIT(d, .tag = H_TAG(H_GATE, i));
     t_word_wait(H_STARTED, 2);
     (void)t_word_add(H_READY);
     t_rest();
@@ -238,7 +238,7 @@ T_LONG_CASE(forked_hosts, 60)
     if (T_SANITIZED)
         t_skip("a sanitizer's allocator may be locked in a process forked from one with threads");
     h_init();
-    f.d = t_create(T_OPTIONS(.definition = "cube", .devices = "cpu:2"));
+    f.d = T_CREATE(.definition = "cube", .devices = "cpu:2");
     t_wait_ready(f.d, 2); /* no descriptor is on its way any more, that a fork could copy unseen */
     for (int i = 0; i < 4; i++)
         T_EQ(pthread_create(&threads[i], NULL, fork_hosts, &f), 0);
@@ -307,12 +307,12 @@ T_PROGRAM(late_daemon)
 
     (void)argc, (void)argv;
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2");
     h_work(d);
     for (unsigned i = 0; i < 2; i++)
         atomic_store(&t_page->numbers[i], (uint64_t)t_worker(d, i).pid);
     for (uint64_t i = 0; i < 2; i++)
-        (void)t_submit(d, T_TASK(.tag = H_TAG(H_GATE, i)));
+        T_SUBMIT(d, .tag = H_TAG(H_GATE, i));
     t_word_wait(H_STARTED, 2);
     daemonise();
     all_verbs_refuse(d);

@@ -130,7 +130,7 @@ static void count_all(uint32_t drive)
     h_init();
     expect(FILES_PER_PROCESS, 0, 0);
     check_marks(had);
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:3", .drive = drive));
+    d = T_CREATE(.definition = "square", .devices = "cpu:3", .drive = drive);
     h_work(d);
     if (own_thread)
         t_wait_ready(d, SLOTS);
@@ -179,8 +179,8 @@ T_CASE(no_timers)
     gpud_dispatcher *d;
 
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2", .task_limit = T_S(100)));
-    (void)t_submit(d, T_TASK(.tag = H_TAG(H_GATE, 0)));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2", .task_limit = T_S(100));
+    T_SUBMIT(d, .tag = H_TAG(H_GATE, 0));
     t_word_wait(H_STARTED, 1);
     T_EQ(timers(), had);
     T_EQ(alarm(0), 0);
@@ -207,8 +207,8 @@ T_CASE(worker_surroundings)
     gpud_dispatcher *d;
 
     t_init(NULL, tell_itself, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    (void)t_submit(d, T_TASK(.tag = 1));
+    d = T_CREATE(.devices = "cpu:1");
+    T_SUBMIT(d, .tag = 1);
     t_collect(d, &log, 1);
     T_TEXT((const char *)T_OUTCOME(&log, 1, SUCCESS)->result,
            "0 1 cpu:0 session 1 group 1 stdin 0");

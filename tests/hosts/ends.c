@@ -39,11 +39,11 @@ T_PROGRAM(host)
 
     T_EQ(atexit(at_exit), 0);
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:3",
-                           .drive = strchr(how, '+') ? GPUD_DRIVE_CALLER : GPUD_DRIVE_THREAD));
+    d = T_CREATE(.definition = "square", .devices = "cpu:3",
+                 .drive = strchr(how, '+') ? GPUD_DRIVE_CALLER : GPUD_DRIVE_THREAD);
     h_work(d);
     for (uint64_t i = 0; i < 2; i++)
-        (void)t_submit(d, T_TASK(.tag = H_TAG(H_GATE, i)));
+        T_SUBMIT(d, .tag = H_TAG(H_GATE, i));
     /* once in any case: it frees the words of what was collected, which LeakSanitizer cannot see */
     do
         (void)gpud_dispatcher_poll(
@@ -185,7 +185,7 @@ T_PROGRAM(stopped_host)
     while (t_stats(d).slots_ready < 4) /* so that all begin together */
         (void)t_poll(d, &log, T_MS(2));
     for (uint64_t i = 0; i < 4; i++)
-        (void)t_submit(d, T_TASK(.tag = i, .limit = i == 3 ? T_MS(700) : T_MS(1500)));
+        T_SUBMIT(d, .tag = i, .limit = i == 3 ? T_MS(700) : T_MS(1500));
     t_collect(d, &log, 4);
     for (uint64_t i = 0; i < 3; i++)
         (void)T_OUTCOME(&log, i, SUCCESS);
@@ -247,11 +247,11 @@ static void own_loop(uint32_t drive)
     T_EQ(epoll_ctl(loop, EPOLL_CTL_ADD, p[0], &e), 0);
     T_EQ(timerfd_settime(timer, 0, &often, NULL), 0);
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2", .drive = drive));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2", .drive = drive);
     for (n = 0; n < 200; n++)
-        (void)t_submit(d, T_TASK(.tag = n, .data = &n, .size = sizeof(n)));
-    (void)t_submit(d, T_TASK(.tag = H_TAG(H_CRASH, 0)));
-    (void)t_submit(d, T_TASK(.tag = H_TAG(H_LATE, 0), .limit = T_MS(20)));
+        T_SUBMIT(d, .tag = n, .data = &n, .size = sizeof(n));
+    T_SUBMIT(d, .tag = H_TAG(H_CRASH, 0));
+    T_SUBMIT(d, .tag = H_TAG(H_LATE, 0), .limit = T_MS(20));
     /* On a slow machine a single tick may see all outcomes: the pipe is readable behind it. */
     while (t_log_count(&log, GPUD_EVENT_OUTCOME) < 202 || !lines) {
         struct epoll_event got;

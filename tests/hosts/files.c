@@ -32,14 +32,14 @@ static void sloppy(void *user)
     (void)user;
     h_init();
     close_low();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:4"));
+    d = T_CREATE(.definition = "square", .devices = "cpu:4");
     close_low();
     h_work(d);
     close_low();
     h_work(d); /* with workers that were made since */
     t_destroy(&d, NULL);
     close_low();
-    d = t_create(T_OPTIONS(.definition = "cube", .devices = "cpu:1"));
+    d = T_CREATE(.definition = "cube", .devices = "cpu:1");
     h_work(d);
     t_end(&d, NULL);
 }
@@ -57,7 +57,7 @@ static void stray_writes(void *user)
 
     (void)user;
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:4"));
+    d = T_CREATE(.definition = "square", .devices = "cpu:4");
     for (int fd = 3; fd < 700; fd++)
         (void)!write(fd, text, sizeof(text));
     h_work(d);
@@ -128,7 +128,7 @@ static void odd_marks(void *user)
     turn_marks();
     h_init();
     turn_marks();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2");
     turn_marks();
     pid = fork(); /* holds all our descriptors over its exec now */
     if (!pid) {
@@ -182,8 +182,8 @@ static void with_surroundings(void *user)
     T_EQ(chdir(".."), 0);
     (void)setenv("T_OWN", "later", 1);
     T_CHECK(getcwd(above, sizeof(above)));
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    (void)t_submit(d, T_TASK(.tag = 1));
+    d = T_CREATE(.devices = "cpu:1");
+    T_SUBMIT(d, .tag = 1);
     t_collect(d, &log, 1);
     T_TEXT((const char *)T_OUTCOME(&log, 1, SUCCESS)->result, wanted);
     t_end(&d, &log);

@@ -98,9 +98,8 @@ static void stream_with_deaths(void)
     gpud_dispatcher *d;
 
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2", .payload_budget = BUDGET,
-                           .backoff = T_MS(1), .backoff_cap = T_MS(5),
-                           .failures_in_a_row = 1000000));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2", .payload_budget = BUDGET,
+                 .backoff = T_MS(1), .backoff_cap = T_MS(5), .failures_in_a_row = 1000000);
     stream(d);
     T_EQ(t_stats(d).payload_used, 0);
     h_work(d);
@@ -284,7 +283,7 @@ static void in_group(void *user)
 
     T_EQ(put(g, "cgroup.procs", "0"), 0);
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2");
     T_CMP(t_stats(d).payload_budget, <=, 32u << 20); /* a quarter of what the group has left */
     h_work(d);
     t_end(&d, NULL);
@@ -352,7 +351,7 @@ T_PROGRAM(endless_stream)
     bytes = calloc(1, SIZE);
     T_CHECK(bytes);
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2", .payload_budget = BUDGET));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2", .payload_budget = BUDGET);
     for (uint64_t n = 0;;) {
         struct gpud_event e[8] = { { .struct_size = sizeof(e[0]) } };
         int count;

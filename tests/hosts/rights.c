@@ -103,7 +103,7 @@ static void drops_a_group(void *user)
                                   NULL),
            ECREDS);
     T_EQ(setresgid(0, 0, 0), 0);
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2");
     h_work(d);
     t_end(&d, NULL);
 }
@@ -121,7 +121,7 @@ static void drops_with_dispatcher(void *user)
 
     (void)user;
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2");
     h_work(d);
     drop(NOBODY);
     h_work(d); /* the kill of a worker goes through its keeper, which may still do it */
@@ -157,7 +157,7 @@ static void with_small_pipes(void *user)
         gpud_dispatcher *d;
 
         h_init();
-        d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2", .sent_ahead = 64));
+        d = T_CREATE(.definition = "square", .devices = "cpu:2", .sent_ahead = 64);
         h_work(d);
         h_work(d);
         t_end(&d, NULL);
@@ -191,9 +191,9 @@ static void first_of_namespace(void *user)
                      mount("proc", "/proc", "proc", 0, NULL)))
         t_skip("/proc cannot be mounted here: %s", strerror(errno));
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2");
     h_work(d);
-    (void)t_submit(d, T_TASK(.tag = H_TAG(H_DAEMON, 0)));
+    T_SUBMIT(d, .tag = H_TAG(H_DAEMON, 0));
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, H_TAG(H_DAEMON, 0), CRASHED);
     t_wait_until("the daemon of a dead worker is gone", daemon_is_gone, NULL);

@@ -71,7 +71,7 @@ static enum life live(int sys_errno, const struct gpud_options *options)
         T_OK(gpud_fini());
         return NO_CREATE;
     }
-    (void)t_submit(d, T_TASK(.tag = n, .data = &n, .size = sizeof(n)));
+    T_SUBMIT(d, .tag = n, .data = &n, .size = sizeof(n));
     t_collect(d, &log, 1);
     if (log.count && t_log_outcomes(&log, GPUD_OUTCOME_NO_WORKER)) {
         T_CMP(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), >=, 1);
@@ -127,7 +127,7 @@ static void files_run_out(void *user)
     struct t_counts before, after;
 
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2");
     t_wait_ready(d, 2);
     before = t_counts_take();
     limit(RLIMIT_NOFILE, (uint64_t)highest_file() + 1);
@@ -142,7 +142,7 @@ static void files_run_out(void *user)
     after = t_counts_take();
     T_EQ(after.threads, before.threads);
     T_EQ(after.mappings, before.mappings);
-    other = t_create(T_OPTIONS(.definition = "cube", .devices = "cpu:1"));
+    other = T_CREATE(.definition = "cube", .devices = "cpu:1");
     h_work(other);
     t_destroy(&other, NULL);
     h_work(d);
@@ -231,14 +231,14 @@ static void processes_run_out(void *user)
     (void)user;
     be_nobody_else();
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:1", .backoff = T_MS(20),
-                           .failures_in_a_row = 1000000));
+    d = T_CREATE(.definition = "square", .devices = "cpu:1", .backoff = T_MS(20),
+                 .failures_in_a_row = 1000000);
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
     allow_processes(&keeper, 1);
     T_EQ(kill(worker.pid, SIGKILL), 0);
-    (void)t_submit(d, T_TASK(.tag = n, .data = &n, .size = sizeof(n)));
+    T_SUBMIT(d, .tag = n, .data = &n, .size = sizeof(n));
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 3); /* the death, then starts that failed */
     e = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 2);
     if (!strstr(e->text, strerror(EAGAIN)))
@@ -302,7 +302,7 @@ static void small_files(void *user)
     limit(RLIMIT_FSIZE, 1 << 20); /* after create and in workers it forbids nothing of ours */
     limit(RLIMIT_FSIZE, RLIM_INFINITY);
     h_init();
-    d = t_create(T_OPTIONS(.definition = "cube", .devices = "cpu:2"));
+    d = T_CREATE(.definition = "cube", .devices = "cpu:2");
     limit(RLIMIT_FSIZE, 0);
     h_work(d);
     t_end(&d, NULL);

@@ -167,7 +167,7 @@ T_CASE(our_threads_take_no_signal)
     (void)sigaddset(&set, SIGUSR1);
     (void)sigaddset(&set, SIGALRM);
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2");
     t_wait_ready(d, 2);
     T_EQ(pthread_sigmask(SIG_BLOCK, &set, &old), 0);
     T_EQ(kill(getpid(), SIGUSR1), 0);
@@ -197,7 +197,7 @@ T_CASE(signalfd_of_children)
     p.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     T_CMP(p.fd, >=, 0);
     h_init();
-    d = t_create(T_OPTIONS(.definition = "cube", .devices = "cpu:2"));
+    d = T_CREATE(.definition = "cube", .devices = "cpu:2");
     h_work(d);
     T_EQ(poll(&p, 1, 0), 0);
     own = start_own();
@@ -255,7 +255,7 @@ static void with_reaper(int before_init)
     h_init();
     if (!before_init)
         T_EQ(pthread_create(&thread, NULL, reap_all, NULL), 0);
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2");
     for (uint32_t round = 1; round <= 5; round++) {
         h_work(d);
         own = start_own();
@@ -295,7 +295,7 @@ T_CASE(wait_for_all)
         t_skip("under ThreadSanitizer the spawner is an ordinary child, which this loop would wait "
                "for");
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2");
     for (int round = 0; round < 3; round++) {
         for (int n = 0; n < 3; n++)
             (void)start_own();

@@ -55,7 +55,7 @@ T_LONG_CASE(eight_threads, 60)
     if (!T_SANITIZED)
         h_init();
     for (int round = 0; round < 2; round++) {
-        d = t_create(T_OPTIONS(.definition = "cube", .devices = "cpu:2"));
+        d = T_CREATE(.definition = "cube", .devices = "cpu:2");
         h_work(d);
         t_destroy(&d, NULL);
     }
@@ -98,13 +98,12 @@ static void call_init(struct call *c)
 
 static void call_create(struct call *c)
 {
-    c->d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
+    c->d = T_CREATE(.definition = "square", .devices = "cpu:2");
 }
 
 static void call_submit(struct call *c)
 {
-    (void)t_submit(c->d,
-                   T_TASK(.tag = H_TAG(H_SQUARE, c->tag), .data = &c->tag, .size = sizeof(c->tag)));
+    T_SUBMIT(c->d, .tag = H_TAG(H_SQUARE, c->tag), .data = &c->tag, .size = sizeof(c->tag));
 }
 
 static void call_poll(struct call *c)
@@ -145,7 +144,7 @@ T_LONG_CASE(calling_threads_exit, 60)
 static void *work_with(void *name)
 {
     for (int round = 0; round < 3; round++) {
-        gpud_dispatcher *d = t_create(T_OPTIONS(.definition = name, .devices = "cpu:2"));
+        gpud_dispatcher *d = T_CREATE(.definition = name, .devices = "cpu:2");
 
         h_work(d);
         h_work(d);
@@ -191,7 +190,7 @@ T_LONG_CASE(fifty_cycles, 90)
 
     h_init();
     for (int round = 0; round < 50; round++) {
-        d = t_create(T_OPTIONS(.definition = round % 2 ? "square" : "cube", .devices = "cpu:2"));
+        d = T_CREATE(.definition = round % 2 ? "square" : "cube", .devices = "cpu:2");
         h_work(d);
         t_destroy(&d, NULL);
         if (round % 10 == 9) {

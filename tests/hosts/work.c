@@ -137,11 +137,11 @@ void h_work(gpud_dispatcher *d)
     struct t_log log = { 0 };
 
     for (uint64_t n = 0; n < TASKS; n++) {
-        (void)t_submit(d, T_TASK(.tag = H_TAG(H_SQUARE, n), .data = &n, .size = sizeof(n)));
+        T_SUBMIT(d, .tag = H_TAG(H_SQUARE, n), .data = &n, .size = sizeof(n));
         if (n == TASKS / 2)
-            (void)t_submit(d, T_TASK(.tag = H_TAG(H_CRASH, 0)));
+            T_SUBMIT(d, .tag = H_TAG(H_CRASH, 0));
         if (n == TASKS / 3)
-            (void)t_submit(d, T_TASK(.tag = H_TAG(H_LATE, 0), .limit = T_MS(20)));
+            T_SUBMIT(d, .tag = H_TAG(H_LATE, 0), .limit = T_MS(20));
     }
     t_collect(d, &log, TASKS + 2);
     check_results(&log);
@@ -153,7 +153,7 @@ void h_host(void)
     gpud_dispatcher *d;
 
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
+    d = T_CREATE(.definition = "square", .devices = "cpu:2");
     h_work(d);
     t_end(&d, NULL);
 }

@@ -3,7 +3,7 @@
  * work.h - what every kind of host does with the library: real work, and a look at what is left.
  *
  *     h_init();
- *     gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2"));
+ *     gpud_dispatcher *d = T_CREATE(.devices = "cpu:2");
  *     h_work(d);
  *     t_end(&d, NULL);
  *

@@ -74,7 +74,7 @@ T_CASE(same_device_twice)
     gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:1/2", .seed = 42);
 
     for (uint64_t n = 0; n < 2; n++)
-        (void)t_submit(d, T_TASK(.tag = T_TAG(WHO, n)));
+        T_SUBMIT(d, .tag = T_TAG(WHO, n));
     t_collect(d, &log, 2);
     for (uint64_t n = 0; n < 2; n++) {
         const struct gpud_event *e = T_OUTCOME(&log, T_TAG(WHO, n), SUCCESS);
@@ -116,7 +116,7 @@ T_CASE(interrupted_while_one_runs)
     uint64_t start;
 
     t_init(setup, process, NULL);
-    interrupted = r.d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 16));
+    interrupted = r.d = T_CREATE(.devices = "cpu:1", .queue_size = 16);
     T_EQ(sigaction(SIGINT, &action, &old), 0);
     T_EQ(pthread_create(&thread, NULL, interrupt_when_started, NULL), 0);
     start = t_now();
@@ -168,7 +168,7 @@ T_CASE(interrupted_while_the_source_blocks)
     struct run r = { .pulled = 0 };
 
     t_init(setup, process, NULL);
-    interrupted = r.d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    interrupted = r.d = T_CREATE(.devices = "cpu:1");
     T_EQ(sigaction(SIGINT, &action, &old), 0);
     T_CODE(gpud_dispatcher_run(r.d, block_in_source,
                                T_CALLBACKS(.on_success = interrupt_here, .unblock = wake_source),
@@ -184,7 +184,7 @@ static void *run_here(void *arg)
 {
     struct run *r = arg;
 
-    r->d = t_create(T_OPTIONS(.devices = "cpu:2"));
+    r->d = T_CREATE(.devices = "cpu:2");
     T_OK(gpud_dispatcher_run(r->d, give, T_CALLBACKS(.on_success = take, .on_error = take), r,
                              NULL));
     return NULL;

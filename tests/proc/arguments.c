@@ -57,7 +57,7 @@ T_CASE(init_arguments)
 
     T_OK(gpud_init(&good, 1, NULL));
     T_CODE(gpud_init(&good, 1, NULL), EBUSY);
-    d = t_create(T_OPTIONS(.definition = NAME_63));
+    d = T_CREATE(.definition = NAME_63);
     T_CODE(gpud_fini(), EBUSY);
     t_destroy(&d, NULL);
     T_OK(gpud_fini());
@@ -66,7 +66,7 @@ T_CASE(init_arguments)
     /* Anew, with other definitions. */
     bad[1].struct_size = sizeof(bad[1]);
     T_OK(gpud_init(bad, 2, NULL));
-    d = t_create(T_OPTIONS(.definition = "b"));
+    d = T_CREATE(.definition = "b");
     t_destroy(&d, NULL);
     T_OK(gpud_fini());
 }
@@ -198,7 +198,7 @@ T_CASE(struct_sizes)
     /* Records of an array have the caller's length; what we do not know is zeroed. */
     memset(events, 0xff, sizeof(events));
     events[0].known.struct_size = sizeof(events[0]);
-    (void)t_submit(d, T_TASK(.tag = 6));
+    T_SUBMIT(d, .tag = 6);
     do {
         events[0].known.struct_size = sizeof(events[0]);
         n = gpud_dispatcher_poll(d, &events[0].known, 2, T_PATIENCE);

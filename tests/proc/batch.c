@@ -134,11 +134,11 @@ T_CASE(full_batches)
     gpud_dispatcher *d;
 
     init_batch(NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 8, .sent_ahead = 64));
-    (void)t_submit(d, T_TASK(.tag = T_TAG(WAIT_FOR_GATE, 0)));
+    d = T_CREATE(.devices = "cpu:1", .max_batch = 8, .sent_ahead = 64);
+    T_SUBMIT(d, .tag = T_TAG(WAIT_FOR_GATE, 0));
     t_word_wait(STARTED, 1);
     for (uint64_t i = 0; i < TASKS; i++)
-        (void)t_submit(d, T_TASK(.tag = T_TAG(i % 5 ? WORK : LARGE, i)));
+        T_SUBMIT(d, .tag = T_TAG(i % 5 ? WORK : LARGE, i));
     t_wait_until("they are at the worker", so_many_sent, d);
     while (t_stats(d).sent < 64)
         (void)t_poll(d, &log, T_MS(1));
@@ -171,7 +171,7 @@ static void send_together(gpud_dispatcher *d, struct t_log *log, const struct gp
     uint32_t held = t_word(STARTED) + 1;
 
     t_word_set(GATE, 0);
-    (void)t_submit(d, T_TASK(.tag = T_TAG(WAIT_FOR_GATE, held)));
+    T_SUBMIT(d, .tag = T_TAG(WAIT_FOR_GATE, held));
     t_word_wait(STARTED, held);
     for (size_t i = 0; i < n; i++)
         (void)t_submit(d, &tasks[i]);
@@ -196,7 +196,7 @@ T_CASE(own_outcomes)
     gpud_dispatcher *d;
 
     init_batch(NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 8));
+    d = T_CREATE(.devices = "cpu:1", .max_batch = 8);
     send_together(d, &log, first, 3);
     t_collect(d, &log, 4);
     send_together(d, &log, second, 4);
@@ -223,17 +223,17 @@ T_CASE(waits_for_more)
     gpud_dispatcher *d;
 
     init_batch(NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 4, .batch_wait = T_MS(150)));
+    d = T_CREATE(.devices = "cpu:1", .max_batch = 4, .batch_wait = T_MS(150));
     t_wait_ready(d, 1);
     e = T_RUN(d, &log, SUCCESS, .tag = 0);
     T_CMP(e->started_at - e->sent_at, >=, T_MS(150));
     T_CMP(e->started_at - e->sent_at, <, T_MS(150) + T_S(2));
     t_destroy(&d, &log);
 
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 4, .batch_wait = T_S(60)));
+    d = T_CREATE(.devices = "cpu:1", .max_batch = 4, .batch_wait = T_S(60));
     t_wait_ready(d, 1);
     for (uint64_t i = 0; i < 4; i++) {
-        (void)t_submit(d, T_TASK(.tag = i));
+        T_SUBMIT(d, .tag = i);
         t_pass(T_MS(5)); /* the worker gathers, and each comes by itself */
     }
     t_collect(d, &log, 4);
@@ -262,11 +262,11 @@ T_CASE(gathered_is_not_started)
     uint64_t id;
 
     init_batch(NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 4, .batch_wait = T_S(60)));
+    d = T_CREATE(.devices = "cpu:1", .max_batch = 4, .batch_wait = T_S(60));
     id = t_submit(d, T_TASK(.tag = 0));
     t_wait_until("it is at the worker", one_is_sent, d);
     T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
-    (void)t_submit(d, T_TASK(.tag = 1, .expires = T_S(1)));
+    T_SUBMIT(d, .tag = 1, .expires = T_S(1));
     t_collect(d, &log, 2);
     T_EQ(T_OUTCOME(&log, 0, CANCELLED)->attempt, 0);
     T_EQ(T_OUTCOME(&log, 1, TIMEOUT)->phase, GPUD_PHASE_QUEUED);
@@ -287,14 +287,14 @@ T_CASE(alone_behind_others)
         d = t_create(
             T_OPTIONS(.devices = "cpu:1", .max_batch = 2, .sent_ahead = 3, .max_attempts = 2));
         t_word_set(GATE, 0);
-        (void)t_submit(d, T_TASK(.tag = T_TAG(WAIT_FOR_GATE, round)));
+        T_SUBMIT(d, .tag = T_TAG(WAIT_FOR_GATE, round));
         t_word_wait(STARTED, (uint32_t)round + 1);
         for (int i = 0; i < 2; i++)
             (void)t_submit(d, &tasks[i]);
         while (t_stats(d).sent < 3)
             (void)t_poll(d, &log, T_MS(1));
         /* before the two, once these come back */
-        (void)t_submit(d, T_TASK(.tag = 2, .priority = 5));
+        T_SUBMIT(d, .tag = 2, .priority = 5);
         t_word_set(GATE, 1);
         t_collect(d, &log, 4);
         T_EQ(T_OUTCOME(&log, T_TAG(CRASH_IN_COMPANY, 0), SUCCESS)->attempt, 2);
@@ -318,7 +318,7 @@ T_CASE(earliest_limit)
     gpud_dispatcher *d;
 
     init_batch(NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 3, .grace = T_S(60)));
+    d = T_CREATE(.devices = "cpu:1", .max_batch = 3, .grace = T_S(60));
     send_together(d, &log, tasks, 3);
     t_collect(d, &log, 4);
     e = T_OUTCOME(&log, 2, TIMEOUT);
@@ -370,12 +370,12 @@ T_CASE(cancel_one)
         uint64_t id;
 
         init_batch(NULL);
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 3, .batch_wait = T_S(60),
-                               .grace = deaf ? T_MS(60) : T_S(60), .max_attempts = 2));
+        d = T_CREATE(.devices = "cpu:1", .max_batch = 3, .batch_wait = T_S(60),
+                     .grace = deaf ? T_MS(60) : T_S(60), .max_attempts = 2);
         t_word_set(STARTED, 0);
-        (void)t_submit(d, T_TASK(.tag = 0));
+        T_SUBMIT(d, .tag = 0);
         id = t_submit(d, T_TASK(.tag = T_TAG(deaf ? SPIN_FIRST : UNTIL_CANCELLED, 1)));
-        (void)t_submit(d, T_TASK(.tag = 2));
+        T_SUBMIT(d, .tag = 2);
         t_word_wait(STARTED, 1);
         T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
         t_collect(d, &log, 3);
@@ -400,7 +400,7 @@ T_CASE(progress_of_each)
     gpud_dispatcher *d;
 
     init_batch(NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 3, .batch_wait = T_S(60)));
+    d = T_CREATE(.devices = "cpu:1", .max_batch = 3, .batch_wait = T_S(60));
     for (int i = 0; i < 3; i++)
         (void)t_submit(d, &tasks[i]);
     t_collect_kind(d, &log, GPUD_EVENT_PROGRESS, 2);
@@ -419,7 +419,7 @@ T_CASE(which_function)
     gpud_dispatcher *d = NULL;
 
     init_batch(NULL);
-    d = t_create(T_OPTIONS(0));
+    d = T_CREATE(0);
     t_submit_tags(d, 0, 20);
     t_collect(d, &log, 20);
     for (uint64_t i = 0; i < 20; i++)
@@ -427,13 +427,13 @@ T_CASE(which_function)
     t_end(&d, &log);
 
     init_batch(process);
-    d = t_create(T_OPTIONS(0));
-    (void)t_submit(d, T_TASK(.tag = 0));
+    d = T_CREATE(0);
+    T_SUBMIT(d, .tag = 0);
     t_collect(d, &log, 1);
     T_EQ(t_word(PLAIN_CALLS), 1);
     t_destroy(&d, &log);
-    d = t_create(T_OPTIONS(.max_batch = 2));
-    (void)t_submit(d, T_TASK(.tag = 0));
+    d = T_CREATE(.max_batch = 2);
+    T_SUBMIT(d, .tag = 0);
     t_collect(d, &log, 1);
     T_EQ(t_word(PLAIN_CALLS), 1);
     t_end(&d, &log);
@@ -474,8 +474,8 @@ T_CASE(older_definitions)
     T_TEXT(error.field, "struct_size");
     old[2].struct_size = sizeof(old[2]);
     T_OK(gpud_init((const struct gpud_definition *)(void *)old, 3, &error));
-    d = t_create(T_OPTIONS(.definition = "c"));
-    (void)t_submit(d, T_TASK(.tag = 0));
+    d = T_CREATE(.definition = "c");
+    T_SUBMIT(d, .tag = 0);
     t_collect(d, &log, 1);
     T_EQ(t_word(PLAIN_CALLS), 1);
     t_end(&d, &log);

@@ -126,7 +126,7 @@ T_CASE(close_wakes_a_waiting_submit)
     pthread_t thread;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 1);
 
-    (void)t_submit(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
+    T_SUBMIT(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     T_EQ(pthread_create(&thread, NULL, submit_for_ever, d), 0);
     t_word_wait(WAITS, 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
@@ -206,7 +206,7 @@ T_LONG_CASE(payload_budget, 90)
 
     T_CHECK(p.bytes);
     t_init(NULL, process, NULL);
-    p.d = t_create(T_OPTIONS(.devices = "cpu:2", .payload_budget = BUDGET));
+    p.d = T_CREATE(.devices = "cpu:2", .payload_budget = BUDGET);
     T_EQ(t_stats(p.d).payload_budget, BUDGET);
     T_EQ(pthread_create(&thread, NULL, produce, &p), 0);
     while (got < TASKS) {
@@ -261,7 +261,7 @@ T_CASE(budget_answers)
     T_EQ(code, GPUD_EFULL);
     T_CMP(taken, >=, 2);
     /* A task without data needs no room. */
-    (void)t_submit(d, T_TASK(.tag = taken));
+    T_SUBMIT(d, .tag = taken);
     t_word_set(T_GATE, 1);
     t_collect(d, &log, taken + 2);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), taken + 2);
@@ -278,8 +278,8 @@ T_CASE(result_space)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .payload_budget = 16u << 20);
 
     for (uint64_t n = 0; n < 10; n++) {
-        (void)t_submit(d, T_TASK(.tag = T_TAG(BIG_RESULT, 1000000 + n)));
-        (void)t_submit(d, T_TASK(.tag = T_TAG(BIG_RESULT, 100 + n)));
+        T_SUBMIT(d, .tag = T_TAG(BIG_RESULT, 1000000 + n));
+        T_SUBMIT(d, .tag = T_TAG(BIG_RESULT, 100 + n));
         t_collect(d, &log, 2 * n + 2);
         e = T_OUTCOME(&log, T_TAG(BIG_RESULT, 1000000 + n), ERROR);
         T_EQ(e->code, GPUD_ERESULTSPACE);
@@ -299,11 +299,11 @@ T_CASE(flood_of_output)
     uint64_t before, after;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2");
 
-    (void)t_submit(d, T_TASK(.tag = T_TAG(FLOOD, LINES)));
+    T_SUBMIT(d, .tag = T_TAG(FLOOD, LINES));
     t_collect(d, &log, 1);
     before = resident();
     for (uint64_t n = 0; n < TASKS; n++)
-        (void)t_submit(d, T_TASK(.tag = T_TAG(FLOOD, LINES)));
+        T_SUBMIT(d, .tag = T_TAG(FLOOD, LINES));
     t_collect(d, &log, TASKS + 1);
     after = resident();
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS + 1);
@@ -349,7 +349,7 @@ T_CASE(log_lines_beyond_sixteen)
     gpud_dispatcher *d = T_BEGIN(NULL, talker, .drive = GPUD_DRIVE_CALLER);
     int ended = 0;
 
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = 1);
     while (!t_word(T_STARTED))
         (void)gpud_dispatcher_poll(d, &e, 1, GPUD_S(1) / 1000);
     t_word_set(T_GATE, 1);

@@ -38,7 +38,7 @@ T_CASE(queued)
     t_word_wait(T_STARTED, 1);
     sent = t_submit(d, T_TASK(.tag = 1));
     queued = t_submit(d, T_TASK(.tag = 2, .label = "two"));
-    (void)t_submit(d, T_TASK(.tag = 3));
+    T_SUBMIT(d, .tag = 3);
     T_OK(gpud_dispatcher_cancel(d, queued, GPUD_CANCEL_HARD));
     T_OK(gpud_dispatcher_cancel(d, sent, GPUD_CANCEL_HARD));
     t_collect(d, &log, 2);
@@ -121,7 +121,7 @@ T_CASE(of_one_that_has_ended)
 
     T_OK(gpud_dispatcher_ready(d, 1, T_PATIENCE, NULL));
     ended = t_submit(d, T_TASK(.tag = T_TAG(T_WORK, 1)));
-    (void)t_submit(d, T_TASK(.tag = T_TAG(MINDS_SIGNALS, 2)));
+    T_SUBMIT(d, .tag = T_TAG(MINDS_SIGNALS, 2));
     (void)t_poll(d, &log, 0); /* sends both, and collects neither */
     t_word_wait(T_STARTED, 1);
     (void)gpud_dispatcher_cancel(d, ended, GPUD_CANCEL_HARD);
@@ -174,8 +174,8 @@ T_CASE(running)
     /* it may have ended by now, or not: no harm either way */
     (void)gpud_dispatcher_cancel(d, willing, GPUD_CANCEL_HARD);
     T_OK(gpud_dispatcher_cancel(d, stubborn, GPUD_CANCEL_HARD));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    (void)t_submit(d, T_TASK(.tag = 2));
+    T_SUBMIT(d, .tag = 1);
+    T_SUBMIT(d, .tag = 2);
     t_collect(d, &log, 4);
     e = T_OUTCOME(&log, T_TAG(T_UNTIL_CANCELLED, 0), CANCELLED);
     T_EQ(e->phase, GPUD_PHASE_PROCESS);

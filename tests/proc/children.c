@@ -121,9 +121,9 @@ T_CASE(ended_by_signals)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
     for (uint64_t i = 0; i < 4; i++)
-        (void)t_submit(d, T_TASK(.tag = TAG(END_BY, signals[i])));
-    (void)t_submit(d, T_TASK(.tag = TAG(END_BY_FROM_A_THREAD, SIGTERM)));
-    (void)t_submit(d, T_TASK(.tag = TAG(OWN_HANDLER, SIGHUP)));
+        T_SUBMIT(d, .tag = TAG(END_BY, signals[i]));
+    T_SUBMIT(d, .tag = TAG(END_BY_FROM_A_THREAD, SIGTERM));
+    T_SUBMIT(d, .tag = TAG(OWN_HANDLER, SIGHUP));
     t_collect(d, &log, 6);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 6);
     T_EQ(t_stats(d).deaths, 0);

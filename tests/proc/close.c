@@ -47,7 +47,7 @@ T_CASE(close_all)
     t_init(NULL, process, NULL);
     for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
         struct t_log log = { 0 };
-        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive));
+        gpud_dispatcher *d = T_CREATE(.devices = "cpu:2", .drive = drive);
         uint64_t id = 77;
 
         t_submit_tags(d, 0, 50);
@@ -165,7 +165,7 @@ T_CASE(destroy_in_process)
         T_BEGIN(NULL, process, .devices = "cpu:2", .close_limit = T_MS(200), .grace = T_S(3600));
 
     for (uint64_t n = 0; n < 2; n++)
-        (void)t_submit(d, T_TASK(.tag = T_TAG(T_BLOCKED, n)));
+        T_SUBMIT(d, .tag = T_TAG(T_BLOCKED, n));
     t_word_wait(T_STARTED, 2);
     timed_destroy(&d, T_MS(200), 2);
     T_OK(gpud_fini());
@@ -176,7 +176,7 @@ T_CASE(destroy_at_once)
 {
     t_init(NULL, process, NULL);
     for (int round = 0; round < 20; round++) {
-        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = (uint32_t)round % 2));
+        gpud_dispatcher *d = T_CREATE(.devices = "cpu:2", .drive = (uint32_t)round % 2);
 
         if (round % 3 == 1 && round % 2 == 0)
             t_wait_ready(d, 2);
@@ -193,12 +193,12 @@ T_CASE(destroy_finishes_what_close_left)
 
     t_init(NULL, process, NULL);
     for (size_t i = 0; i < 4; i++) {
-        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
+        gpud_dispatcher *d = T_CREATE(.devices = "cpu:1", .sent_ahead = 1);
         uint64_t uncollected = 0;
 
         t_word_set(ENDED, 0);
         t_submit_started(d, T_TASK(.tag = T_TAG(TAKES_A_WHILE, 0)));
-        (void)t_submit(d, T_TASK(.tag = T_TAG(NOTES_ITS_END, 1)));
+        T_SUBMIT(d, .tag = T_TAG(NOTES_ITS_END, 1));
         if (i < 2)
             T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, limits[i]));
         else if (i == 2)
@@ -225,7 +225,7 @@ T_CASE(destroy_needs_no_room_for_results)
         d = t_create(
             T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20, .close_limit = GPUD_NEVER));
         for (uint64_t n = 0; n < TASKS; n++)
-            (void)t_submit(d, T_TASK(.tag = T_TAG(LARGE_RESULT, n), .awaited = (uint32_t)round));
+            T_SUBMIT(d, .tag = T_TAG(LARGE_RESULT, n), .awaited = (uint32_t)round);
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
         T_OK(gpud_dispatcher_destroy(&d, &uncollected));
         T_EQ(uncollected, TASKS);
@@ -262,7 +262,7 @@ T_CASE(destroy_counts_the_uncollected)
     d = with_one_running(T_UNTIL_CANCELLED, T_OPTIONS(.devices = "cpu:1"));
     timed_destroy(&d, T_S(2), 11);
 
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
+    d = T_CREATE(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER);
     t_submit_tags(d, 0, 7);
     timed_destroy(&d, T_S(2), 7);
     T_OK(gpud_fini());
@@ -308,7 +308,7 @@ T_CASE(busy)
     T_CODE(gpud_dispatcher_destroy(&d, &uncollected), EBUSY);
     T_CHECK(d);
     T_EQ(uncollected, 99);
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
     T_EQ(pthread_join(thread, NULL), 0);
     t_end(&d, NULL);

@@ -70,7 +70,7 @@ T_CASE(all_at_once)
         gpud_dispatcher *d;
         t_word_set(GATE, 0);
         t_word_set(ENTERED, 0);
-        d = t_create(T_OPTIONS(.devices = "cpu:4", .setup_concurrency = k));
+        d = T_CREATE(.devices = "cpu:4", .setup_concurrency = k);
         t_word_wait(ENTERED, 4);
         t_word_set(GATE, 4);
         t_wait_ready(d, 4);

@@ -102,8 +102,8 @@ static void end(gpud_dispatcher **d, struct t_log *log)
 
 static void submit(gpud_dispatcher *d, uint64_t tag, const char *kernel)
 {
-    (void)t_submit(d, T_TASK(.tag = tag, .data = kernel, .size = kernel ? strlen(kernel) + 1 : 0,
-                             .limit = tag >> 32 == PLAIN ? GPUD_NEVER : 0));
+    T_SUBMIT(d, .tag = tag, .data = kernel, .size = kernel ? strlen(kernel) + 1 : 0,
+             .limit = tag >> 32 == PLAIN ? GPUD_NEVER : 0);
 }
 
 static void says(const char *text, const char *part)
@@ -126,7 +126,7 @@ T_CASE(a_fault_costs_one_task)
     gpud_dispatcher *d;
 
     machine("gpus 2\n");
-    d = t_create(T_OPTIONS(.devices = "all", .canary_backoff = T_MS(1)));
+    d = T_CREATE(.devices = "all", .canary_backoff = T_MS(1));
     t_wait_ready(d, 2);
     for (unsigned i = 0; i < 24; i++)
         submit(d, T_TAG(i == 7 || i == 8 ? FAULT : PLAIN, i), i == 7 ? "fails_700" : "fails_719");
@@ -158,7 +158,7 @@ T_CASE(who_sees_what)
     for (int i = 0; i < 3; i++) {
         const struct gpud_event *e;
         char expected[512];
-        d = t_create(T_OPTIONS(.devices = lists[i], .devices_per_worker = 2));
+        d = T_CREATE(.devices = lists[i], .devices_per_worker = 2);
         submit(d, T_TAG(SURROUNDINGS, i), NULL);
         t_collect(d, &log, 1);
         e = T_OUTCOME(&log, T_TAG(SURROUNDINGS, i), SUCCESS);
@@ -194,7 +194,7 @@ T_CASE(env_names_what_is_ours)
     says(e.text, "env[1], \"CUDA_VISIBLE_DEVICES=7\"");
     T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.devices = "cpu:1,all", .env = order), &e), EINVAL);
     says(e.text, "env[0], \"CUDA_DEVICE_ORDER\"");
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .env = env));
+    d = T_CREATE(.devices = "cpu:1", .env = env);
     submit(d, T_TAG(SURROUNDINGS, 1), NULL);
     t_collect(d, &log, 1);
     T_TEXT(T_OUTCOME(&log, T_TAG(SURROUNDINGS, 1), SUCCESS)->result, "7|none|cpu:0");
@@ -209,7 +209,7 @@ T_CASE(cpu_slots_load_nothing)
 
     machine("gpus 1\n");
     t_word_set(CUDA_LOADED, 7);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    d = T_CREATE(.devices = "cpu:1");
     submit(d, T_TAG(PLAIN, 1), NULL);
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, T_TAG(PLAIN, 1), SUCCESS);
@@ -225,8 +225,8 @@ T_CASE(a_driver_that_does_not_start)
     gpud_dispatcher *d;
 
     machine("gpus 1\ndriver fail cuInit 802\nwhen mended driver mend cuInit\n");
-    d = t_create(T_OPTIONS(.devices = "all", .failures_in_a_row = 1000, .backoff = T_MS(5),
-                           .backoff_cap = T_MS(20)));
+    d = T_CREATE(.devices = "all", .failures_in_a_row = 1000, .backoff = T_MS(5),
+                 .backoff_cap = T_MS(20));
     submit(d, T_TAG(PLAIN, 1), NULL);
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 2);
     T_EQ(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 1)->code, GPUD_EDEVICE);
@@ -247,7 +247,7 @@ T_CASE(an_endless_kernel_is_killed)
     gpud_dispatcher *d;
 
     machine("gpus 1\n");
-    d = t_create(T_OPTIONS(.devices = "gpu:0", .task_limit = T_MS(50), .grace = T_MS(100)));
+    d = T_CREATE(.devices = "gpu:0", .task_limit = T_MS(50), .grace = T_MS(100));
     t_wait_ready(d, 1);
     submit(d, T_TAG(ENDLESS, 1), NULL);
     submit(d, T_TAG(PLAIN, 2), NULL);
@@ -268,8 +268,8 @@ T_CASE(a_canary_keeps_the_device_out)
     size_t at = 0;
 
     machine("gpu 0 canary=fail*1\n");
-    d = t_create(T_OPTIONS(.devices = "gpu:0", .task_limit = T_MS(50), .grace = T_MS(50),
-                           .canary_backoff = T_MS(1)));
+    d = T_CREATE(.devices = "gpu:0", .task_limit = T_MS(50), .grace = T_MS(50),
+                 .canary_backoff = T_MS(1));
     submit(d, T_TAG(ENDLESS, 1), NULL);
     submit(d, T_TAG(PLAIN, 2), NULL);
     t_collect(d, &log, 2);
@@ -290,7 +290,7 @@ T_CASE(an_awaited_kernel_is_not)
     gpud_dispatcher *d;
 
     machine("gpus 1\n");
-    d = t_create(T_OPTIONS(.devices = "gpu:0", .task_limit = T_MS(50), .grace = T_S(30)));
+    d = T_CREATE(.devices = "gpu:0", .task_limit = T_MS(50), .grace = T_S(30));
     t_wait_ready(d, 1);
     submit(d, T_TAG(AWAITED, 1), NULL);
     submit(d, T_TAG(PLAIN, 2), NULL);
@@ -316,7 +316,7 @@ T_CASE(memory_comes_back_first)
 
     (void)mkdir("machine.held", 0700); /* a worker that is executed comes by here, too */
     machine("gpu 0 memory=16GiB late=400ms\n");
-    d = t_create(T_OPTIONS(.devices = "all"));
+    d = T_CREATE(.devices = "all");
     t_wait_ready(d, 1);
     t_wait_until("a reading", was_read, d); /* what was free before the first life is not known */
     submit(d, T_TAG(FAULT, 2), "fails_700");

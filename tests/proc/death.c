@@ -130,11 +130,11 @@ T_CASE(each_way_to_die)
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         struct t_log log = { 0 };
         const struct gpud_event *e;
-        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = i % 2));
+        gpud_dispatcher *d = T_CREATE(.devices = "cpu:2", .drive = i % 2);
         uint64_t tag = T_TAG(ways[i].verb, 0);
 
         for (unsigned n = 0; n < 200; n++)
-            (void)t_submit(d, T_TASK(.tag = n == 100 ? tag : n));
+            T_SUBMIT(d, .tag = n == 100 ? tag : n);
         t_collect(d, &log, 200);
         e = T_OUTCOME(&log, tag, CRASHED);
         T_EQ(e->exit_kind, ways[i].exit_kind);
@@ -161,10 +161,10 @@ T_CASE(attempts)
     gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:1", .max_attempts = 2);
     const struct gpud_event *e;
 
-    (void)t_submit(d, T_TASK(.tag = T_TAG(KILL_FIRST_TIME, 0)));
-    (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, 0)));
-    (void)t_submit(d, T_TASK(.tag = T_TAG(KILL_FIRST_TIME, 1), .max_attempts = 1));
-    (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, 1), .max_attempts = 5));
+    T_SUBMIT(d, .tag = T_TAG(KILL_FIRST_TIME, 0));
+    T_SUBMIT(d, .tag = T_TAG(T_KILL, 0));
+    T_SUBMIT(d, .tag = T_TAG(KILL_FIRST_TIME, 1), .max_attempts = 1);
+    T_SUBMIT(d, .tag = T_TAG(T_KILL, 1), .max_attempts = 5);
     t_collect(d, &log, 4);
     T_EQ(T_OUTCOME(&log, T_TAG(KILL_FIRST_TIME, 0), SUCCESS)->attempt, 2);
     e = T_OUTCOME(&log, T_TAG(T_KILL, 0), CRASHED);
@@ -186,11 +186,11 @@ T_CASE(neighbours_of_a_crash)
     t_init(setup, process, NULL);
     for (int round = 0; round < 20; round++) {
         struct t_log log = { 0 };
-        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64));
+        gpud_dispatcher *d = T_CREATE(.devices = "cpu:1", .sent_ahead = 64);
 
         /* Before the worker is there, so that all go out in one write. */
         t_submit_tags(d, 0, BEFORE);
-        (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, 0)));
+        T_SUBMIT(d, .tag = T_TAG(T_KILL, 0));
         t_submit_tags(d, BEFORE, BEFORE + AFTER);
         t_collect(d, &log, BEFORE + 1 + AFTER);
         (void)T_OUTCOME(&log, T_TAG(T_KILL, 0), CRASHED);
@@ -223,7 +223,7 @@ T_CASE(given_up_while_idle)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    dispatcher = d = t_create(T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
+    dispatcher = d = T_CREATE(.devices = "cpu:1", .backoff = T_MS(5));
     for (uint32_t i = 1; i <= 3; i++) {
         struct t_proc worker;
         t_wait_until("the next worker is ready", is_ready, &i);
@@ -252,7 +252,7 @@ T_CASE(replaced_while_nobody_polls)
         if (n % 3 == 0)
             t_wait_ready(d, 2);
         (void)kill(worker.pid, SIGKILL);
-        (void)t_submit(d, T_TASK(.tag = n));
+        T_SUBMIT(d, .tag = n);
         t_collect(d, &log, n + 1);
     }
     t_check_exactly_once(&log, 300);
@@ -267,10 +267,10 @@ T_CASE(runs_while_nobody_polls)
     t_word_set(T_GATE, 1);
     for (uint32_t round = 0; round < 150; round++) {
         struct t_log log = { 0 };
-        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2"));
+        gpud_dispatcher *d = T_CREATE(.devices = "cpu:2");
 
         for (uint64_t n = 0; n < 4; n++) {
-            (void)t_submit(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, n)));
+            T_SUBMIT(d, .tag = T_TAG(T_WAIT_FOR_GATE, n));
             t_word_wait(T_STARTED, 4 * round + (uint32_t)n + 1);
         }
         t_collect(d, &log, 4);
@@ -293,7 +293,7 @@ T_CASE(killed_from_outside)
     uint64_t before, last = 0;
     gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:1", .sent_ahead = 6);
 
-    (void)t_submit(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0), .label = "victim"));
+    T_SUBMIT(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0), .label = "victim");
     t_submit_tags(d, 0, 10);
     t_word_wait(T_STARTED, 1);
     t_wait_until("six tasks are at the worker", six_are_sent, d);
@@ -327,9 +327,9 @@ T_CASE(last_words)
     static const char end[] = "line 2999 of a long story\n";
     gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:1");
 
-    (void)t_submit(d, T_TASK(.tag = T_TAG(LAST_WORDS, 0)));
-    (void)t_submit(d, T_TASK(.tag = T_TAG(FLOOD, 0)));
-    (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, 0)));
+    T_SUBMIT(d, .tag = T_TAG(LAST_WORDS, 0));
+    T_SUBMIT(d, .tag = T_TAG(FLOOD, 0));
+    T_SUBMIT(d, .tag = T_TAG(T_KILL, 0));
     t_collect(d, &log, 3);
     e = T_OUTCOME(&log, T_TAG(LAST_WORDS, 0), CRASHED);
     T_CHECK(strstr(e->output, "the last words: 4711\n"));
@@ -349,8 +349,8 @@ static void leave(enum verb verb)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:1");
 
-    (void)t_submit(d, T_TASK(.tag = T_TAG(verb, 0)));
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = T_TAG(verb, 0));
+    T_SUBMIT(d, .tag = 1);
     t_collect(d, &log, 2);
     (void)T_OUTCOME(&log, T_TAG(verb, 0), CRASHED);
     T_EQ(T_OUTCOME(&log, 1, SUCCESS)->incarnation, 2);
@@ -394,7 +394,7 @@ T_CASE(exit_runs_nothing_of_the_host)
     T_CMP(fprintf(out, "not written yet"), >, 0);
     d = T_BEGIN(setup, process, .devices = "cpu:2");
     for (uint64_t n = 0; n < 6; n++)
-        (void)t_submit(d, T_TASK(.tag = T_TAG(EXIT, n)));
+        T_SUBMIT(d, .tag = T_TAG(EXIT, n));
     t_collect(d, &log, 6);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_CRASHED), 6);
     t_end(&d, &log);

@@ -151,7 +151,7 @@ static void check_setup(const struct row *r, gpud_dispatcher *d)
     T_CODE(gpud_dispatcher_ready(d, 0, T_PATIENCE, &error), ENOWORKER);
     (void)snprintf(whole, sizeof(whole), "0 of 1 workers can become ready; slot 0: %s", text);
     T_TEXT(error.text, whole);
-    (void)t_submit(d, T_TASK(.tag = 1, .data = &n, .size = sizeof(n)));
+    T_SUBMIT(d, .tag = 1, .data = &n, .size = sizeof(n));
     t_collect(d, &log, 1);
     (void)snprintf(whole, sizeof(whole), "the only slot has failed; slot 0: %s", text);
     T_TEXT(T_OUTCOME(&log, 1, NO_WORKER)->text, whole);
@@ -368,7 +368,7 @@ T_CASE(worker_says_why_it_left)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, lose_read, .failures_in_a_row = 1);
 
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = 1);
     t_collect(d, &log, 1);
     if (t_log_outcomes(&log, GPUD_OUTCOME_ERROR))
         t_skip("no filter can be set here");
@@ -405,7 +405,7 @@ T_CASE(keeper_says_why_it_left)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, wait_for_go, 0);
 
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = 1);
     t_word_wait(BEGUN, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);

@@ -90,8 +90,8 @@ static gpud_dispatcher *start(unsigned ways)
 {
     deny(ways);
     t_init(NULL, process, NULL);
-    return t_create(T_OPTIONS(.devices = "cpu:1", .grace = GRACE, .kill_limit = KILL_LIMIT,
-                              .close_limit = T_S(1), .backoff = T_MS(5)));
+    return T_CREATE(.devices = "cpu:1", .grace = GRACE, .kill_limit = KILL_LIMIT,
+                    .close_limit = T_S(1), .backoff = T_MS(5));
 }
 
 static size_t warnings(const struct t_log *log)
@@ -111,8 +111,8 @@ static void killed_all_the_same(unsigned ways, uint64_t verb, const char *text)
     const struct gpud_event *e;
     gpud_dispatcher *d = start(ways);
 
-    (void)t_submit(d, T_TASK(.tag = T_TAG(verb, 0), .limit = LIMIT));
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = T_TAG(verb, 0), .limit = LIMIT);
+    T_SUBMIT(d, .tag = 1);
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     if (verb == HANG_WITH_CHILD)
@@ -164,8 +164,8 @@ T_CASE(all_ways_denied)
     uint64_t from;
     char text[256];
 
-    (void)t_submit(d, T_TASK(.tag = T_TAG(HANG, 0), .limit = LIMIT));
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = T_TAG(HANG, 0), .limit = LIMIT);
+    T_SUBMIT(d, .tag = 1);
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     t_collect(d, &log, 2);
@@ -209,7 +209,7 @@ T_CASE(destroy_with_both_signals_denied)
     struct t_proc worker;
     uint64_t uncollected = 0;
 
-    (void)t_submit(d, T_TASK(.tag = T_TAG(HANG, 0)));
+    T_SUBMIT(d, .tag = T_TAG(HANG, 0));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     T_OK(gpud_dispatcher_destroy(&d, &uncollected));
@@ -225,7 +225,7 @@ T_PROGRAM(denied_host)
     gpud_dispatcher *d = start((unsigned)(argv[1][0] - '0'));
 
     (void)argc;
-    (void)t_submit(d, T_TASK(.tag = T_TAG(HANG, 0)));
+    T_SUBMIT(d, .tag = T_TAG(HANG, 0));
     t_rest();
 }
 
@@ -289,8 +289,8 @@ T_LONG_CASE(stopped_with_both_signals_denied, 60)
 
     deny(PIDFD | KILL);
     d = T_BEGIN(NULL, process, .devices = "cpu:1", .stop_limit = T_S(1), .backoff = T_MS(5));
-    (void)t_submit(d, T_TASK(.tag = T_TAG(STOP, 0)));
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = T_TAG(STOP, 0));
+    T_SUBMIT(d, .tag = 1);
     t_collect(d, &log, 2);
     T_TEXT(T_OUTCOME(&log, T_TAG(STOP, 0), TIMEOUT)->text,
            "stopped for 1.000 s (stop_limit), died with its keeper " BOTH);
@@ -303,7 +303,7 @@ T_LONG_CASE(close_limit_with_both_signals_denied, 60)
     struct t_log log = { 0 };
     gpud_dispatcher *d = start(PIDFD | KILL);
 
-    (void)t_submit(d, T_TASK(.tag = T_TAG(HANG, 0)));
+    T_SUBMIT(d, .tag = T_TAG(HANG, 0));
     t_word_wait(STARTED, 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(100)));
     t_collect_rest(d, &log);
@@ -339,7 +339,7 @@ T_LONG_CASE(stopped_keeper_kill_denied, 60)
     }
     (void)close(ask[0]);
     d = start(KILL);
-    (void)t_submit(d, T_TASK(.tag = T_TAG(DIE_AT_GATE, 0)));
+    T_SUBMIT(d, .tag = T_TAG(DIE_AT_GATE, 0));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
@@ -348,7 +348,7 @@ T_LONG_CASE(stopped_keeper_kill_denied, 60)
     T_EQ(status, 0);
     t_wait_until("the keeper stands still", stands_still, &keeper);
     t_word_set(GATE, 1);
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = 1);
     t_collect(d, &log, 2);
     T_EQ(T_OUTCOME(&log, T_TAG(DIE_AT_GATE, 0), CRASHED)->exit_kind, GPUD_EXIT_LOST);
     (void)T_OUTCOME(&log, 1, SUCCESS);

@@ -34,7 +34,7 @@ static void occupy(gpud_dispatcher *d, unsigned devices)
 {
     t_wait_ready(d, devices);
     for (unsigned i = 0; i < devices; i++)
-        (void)t_submit(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, i)));
+        T_SUBMIT(d, .tag = T_TAG(T_WAIT_FOR_GATE, i));
     t_word_wait(T_STARTED, devices);
 }
 
@@ -70,7 +70,7 @@ T_CASE(lost_and_back)
                 T_OPTIONS(.canary_backoff = T_MS(10), .sent_ahead = 3));
     occupy(d, 2);
     for (uint64_t n = 0; n < 6; n++)
-        (void)t_submit(d, T_TASK(.tag = n)); /* two wait at each */
+        T_SUBMIT(d, .tag = n); /* two wait at each */
     before = t_now();
     t_trigger("gone");
     T_EQ(t_told_health(d, &log, &at, "fake:1", GPUD_HEALTH_LOST)->xid, 79);
@@ -176,7 +176,7 @@ T_CASE(recovery_action)
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
     T_EQ(t_device(d, "fake:0").recovery, GPUD_RECOVERY_DRAIN_RESET);
     T_EQ(t_slot(d, 0).state, GPUD_SLOT_DRAINING);
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = 1);
     t_word_set(T_GATE, 1);
     t_collect(d, &log, 2);
     (void)T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 0), SUCCESS);
@@ -224,11 +224,11 @@ T_CASE(canary_fails_then_passes)
     t_init(setup, process, NULL);
     d = t_fakes(1, "when broken gpu 0 xid 62 canary=fail*2", T_OPTIONS(.canary_backoff = T_MS(20)));
     t_wait_ready(d, 1);
-    (void)t_submit(d, T_TASK(.tag = 0));
+    T_SUBMIT(d, .tag = 0);
     t_collect(d, &log, 1);
     t_trigger("broken");
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
-    (void)t_submit(d, T_TASK(.tag = 1)); /* it waits: the device may come back by itself */
+    T_SUBMIT(d, .tag = 1); /* it waits: the device may come back by itself */
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
     t_collect(d, &log, 2);
     (void)T_OUTCOME(&log, 1, SUCCESS);
@@ -253,14 +253,14 @@ T_CASE(tasks_wait_for_a_good_reading)
         1, "gpu 0 recovery=unknown\nwhen broken gpu 0 xid 62",
         T_OPTIONS(.canary_backoff = T_MS(50), .cuda = GPUD_CUDA_NO_CANARY, .sent_ahead = 2));
     occupy(d, 1);
-    (void)t_submit(d, T_TASK(.tag = 1)); /* sent, behind the one at the gate */
-    (void)t_submit(d, T_TASK(.tag = 2)); /* in the queue */
+    T_SUBMIT(d, .tag = 1); /* sent, behind the one at the gate */
+    T_SUBMIT(d, .tag = 2); /* in the queue */
     t_trigger("broken");
     t_collect(d, &log, 1);
     is_charged_to_the_device(&log, runs_on(0), "fake:0");
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
     T_EQ(t_device(d, "fake:0").canary_at, 0);
-    (void)t_submit(d, T_TASK(.tag = 3)); /* as it is out of use, or is back already */
+    T_SUBMIT(d, .tag = 3); /* as it is out of use, or is back already */
     t_collect(d, &log, 4);
     for (uint64_t n = 1; n <= 3; n++)
         T_EQ(T_OUTCOME(&log, n, SUCCESS)->incarnation, 2);

@@ -37,7 +37,7 @@ static void check(const char *devices, uint32_t per_worker, unsigned slots,
                   const struct slot_devices *wanted)
 {
     gpud_dispatcher *d =
-        t_create(T_OPTIONS(.devices = devices, .devices_per_worker = per_worker, .sent_ahead = 1));
+        T_CREATE(.devices = devices, .devices_per_worker = per_worker, .sent_ahead = 1);
     struct t_log log = { 0 };
     uint64_t seen = 0, tasks = 0;
 
@@ -45,7 +45,7 @@ static void check(const char *devices, uint32_t per_worker, unsigned slots,
     T_EQ(t_stats(d).slots, slots);
     for (; seen != (1u << slots) - 1; tasks++) {
         const struct gpud_event *e;
-        (void)t_submit(d, T_TASK(.tag = tasks));
+        T_SUBMIT(d, .tag = tasks);
         if (tasks % slots != slots - 1)
             continue;
         t_collect(d, &log, tasks + 1);

@@ -180,7 +180,7 @@ static uint64_t longest(gpud_dispatcher *d, struct t_log *log)
     for (uint64_t n = 0; n < ROUNDS; n++) {
         uint64_t before = t_now();
         size_t had = t_log_count(log, GPUD_EVENT_OUTCOME);
-        (void)t_submit(d, T_TASK(.tag = T_TAG(T_WORK, had)));
+        T_SUBMIT(d, .tag = T_TAG(T_WORK, had));
         t_collect(d, log, had + 1);
         if (t_now() - before > most)
             most = t_now() - before;
@@ -210,7 +210,7 @@ T_LONG_CASE(reading_that_hangs, 60)
                  (double)well / 1e6, (double)hung / 1e6);
     /* the load of the machine is in both; who waited for a reading would wait for a second */
     T_CMP(hung, <, well + T_MS(500));
-    (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, 0)));
+    T_SUBMIT(d, .tag = T_TAG(T_KILL, 0));
     t_collect(d, &log, 2 * ROUNDS + 1);
     t_wait_ready(d, 2); /* nor does a start wait for it */
     t_trigger("mended");
@@ -288,7 +288,7 @@ static void die_when(gpud_dispatcher *d, struct t_log *log, const char *what)
     size_t had = t_log_count(log, GPUD_EVENT_OUTCOME);
 
     t_trigger(what); /* seen in the next reading, which is asked for at the death */
-    (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, had)));
+    T_SUBMIT(d, .tag = T_TAG(T_KILL, had));
     t_collect(d, log, had + 1);
     (void)T_OUTCOME(log, T_TAG(T_KILL, had), CRASHED);
 }

@@ -109,7 +109,7 @@ T_LONG_CASE(spared_on_a_fenced_device, 120)
 
     t_init(NULL, process, NULL);
     d = t_fakes(1, "when gone gpu 0 lost", T_OPTIONS(.grace = GRACE, .kill_limit = LONG));
-    (void)t_submit(d, T_TASK(.tag = HANG, .limit = T_S(1)));
+    T_SUBMIT(d, .tag = HANG, .limit = T_S(1));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
@@ -180,7 +180,7 @@ T_LONG_CASE(fork_fails_beside_a_close, 120)
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
     fd = keeper_end(&keeper);
-    (void)t_submit(d, T_TASK(.tag = DIE));
+    T_SUBMIT(d, .tag = DIE);
     (void)t_poll(d, &log, 0);
     t_wait_ended(&worker);
     t_wait_until("the keeper rests", rests, &keeper); /* it has said that the worker is dead */

@@ -34,7 +34,7 @@ T_CASE(before_the_first_has_ended)
 
     T_EQ(t_stats(d).eta_low, 0);
     T_EQ(t_stats(d).eta_high, 0);
-    (void)t_submit(d, T_TASK(.tag = AT_GATE));
+    T_SUBMIT(d, .tag = AT_GATE);
     T_CHECK(t_stats(d).eta_low == GPUD_NEVER);
     t_word_wait(T_STARTED, 1);
     T_CHECK(t_stats(d).eta_high == GPUD_NEVER);
@@ -50,10 +50,10 @@ T_CASE(some_are_left)
     struct gpud_stats s;
 
     for (int n = 0; n < 2; n++)
-        (void)t_submit(d, T_TASK(.tag = SHORT));
+        T_SUBMIT(d, .tag = SHORT);
     t_collect(d, &log, 2);
     for (int n = 0; n < 10; n++)
-        (void)t_submit(d, T_TASK(.tag = AT_GATE));
+        T_SUBMIT(d, .tag = AT_GATE);
     s = t_stats(d);
     T_CMP(s.eta_low, >, 0);
     T_CMP(s.eta_low, <=, s.eta_high);
@@ -70,14 +70,14 @@ T_CASE(cancelled_and_expired_ones_are_no_work_done)
     gpud_dispatcher *d = make();
     struct gpud_stats s;
 
-    (void)t_submit(d, T_TASK(.tag = SHORT));
+    T_SUBMIT(d, .tag = SHORT);
     t_collect(d, &log, 1);
     t_submit_started(d, T_TASK(.tag = AT_GATE));
     for (int n = 1; n < LEFT; n++)
-        (void)t_submit(d, T_TASK(.tag = AT_GATE));
+        T_SUBMIT(d, .tag = AT_GATE);
     for (int n = 0; n < MANY; n++) {
         if (n % 2)
-            (void)t_submit(d, T_TASK(.tag = AT_GATE, .expires = 1));
+            T_SUBMIT(d, .tag = AT_GATE, .expires = 1);
         else
             T_OK(gpud_dispatcher_cancel(d, t_submit(d, T_TASK(.tag = AT_GATE)), GPUD_CANCEL_HARD));
     }
@@ -98,10 +98,10 @@ T_CASE(beyond_all_measure)
     gpud_dispatcher *d = make();
     struct gpud_stats s;
 
-    (void)t_submit(d, T_TASK(.tag = SHORT));
+    T_SUBMIT(d, .tag = SHORT);
     t_collect(d, &log, 1);
     for (int n = 0; n < LEFT; n++)
-        (void)t_submit(d, T_TASK(.tag = AT_GATE, .cost = UINT32_MAX));
+        T_SUBMIT(d, .tag = AT_GATE, .cost = UINT32_MAX);
     s = t_stats(d);
     T_CHECK(s.eta_high == GPUD_NEVER);
     T_CHECK(s.eta_low == GPUD_NEVER);

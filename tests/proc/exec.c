@@ -142,8 +142,8 @@ T_CASE(same_program)
     a_global = 7; /* set before gpud_init, and so set again by whoever runs this again */
     t_init(NULL, process, NULL);
     a_global = 8;
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .start = GPUD_START_EXEC));
-    (void)t_submit(d, T_TASK(.tag = LOOK));
+    d = T_CREATE(.devices = "cpu:2", .start = GPUD_START_EXEC);
+    T_SUBMIT(d, .tag = LOOK);
     T_EQ(*(const int *)T_RUN(d, &log, SUCCESS, .tag = GLOBAL)->result, 7);
     text = T_OUTCOME(&log, LOOK, SUCCESS)->result;
     has_line(text, "Name:\tgpud-w");
@@ -238,9 +238,9 @@ T_CASE(python_program)
     d = t_create(
         T_OPTIONS(.definition = "upper",
                   .argv = (const char *const[]){ "python3", "-c", python, info.dli_fname, NULL }));
-    (void)t_submit(d, T_TASK(.tag = 1, .data = "hello", .size = 5));
-    (void)t_submit(d, T_TASK(.tag = 2, .data = "exit", .size = 4));
-    (void)t_submit(d, T_TASK(.tag = 3, .data = "again", .size = 5));
+    T_SUBMIT(d, .tag = 1, .data = "hello", .size = 5);
+    T_SUBMIT(d, .tag = 2, .data = "exit", .size = 4);
+    T_SUBMIT(d, .tag = 3, .data = "again", .size = 5);
     t_collect(d, &log, 3);
     T_EQ(memcmp(T_OUTCOME(&log, 1, SUCCESS)->result, "HELLO", 5), 0);
     T_EQ(memcmp(T_OUTCOME(&log, 3, SUCCESS)->result, "AGAIN", 5), 0);
@@ -292,7 +292,7 @@ T_CASE(continued_while_born)
     h.keeper = t_keeper_of(&worker).pid;
     T_EQ(pthread_create(&thread, NULL, continue_all, &h), 0);
     for (uint64_t n = 0; n < 20; n++)
-        (void)t_submit(d, T_TASK(.tag = 8 * n, .data = "hello", .size = 5));
+        T_SUBMIT(d, .tag = 8 * n, .data = "hello", .size = 5);
     t_collect(d, &log, 20);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 20);
     T_EQ(t_stats(d).setup_failures, 0);

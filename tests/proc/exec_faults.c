@@ -257,7 +257,7 @@ static void succeeds(const struct gpud_options *o)
     gpud_dispatcher *d = t_create(o);
 
     for (uint64_t n = 0; n < 20; n++)
-        (void)t_submit(d, T_TASK(.tag = n, .data = &n, .size = sizeof(n)));
+        T_SUBMIT(d, .tag = n, .data = &n, .size = sizeof(n));
     t_collect(d, &log, 20);
     for (uint64_t n = 0; n < 20; n++)
         T_EQ(*(const uint64_t *)T_OUTCOME(&log, n, SUCCESS)->result, n);
@@ -453,7 +453,7 @@ T_CASE(call_for_another)
 T_CASE(last_words)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_create(T_OPTIONS(.argv = PROGRAM("exits"), .failures_in_a_row = 1));
+    gpud_dispatcher *d = T_CREATE(.argv = PROGRAM("exits"), .failures_in_a_row = 1);
     const struct gpud_event *e;
 
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 1);
@@ -474,7 +474,7 @@ T_CASE(gone_later)
 
     (void)snprintf(command, sizeof(command), "#!/bin/sh\nexec %s --program good\n", own_path());
     (void)script(path, "wrapper", command, 0700);
-    d = t_create(T_OPTIONS(ARGV(path), .failures_in_a_row = 3, .backoff = T_MS(2)));
+    d = T_CREATE(ARGV(path), .failures_in_a_row = 3, .backoff = T_MS(2));
     t_wait_ready(d, 1);
     T_EQ(unlink(path), 0);
     worker = t_worker(d, 0);
@@ -541,7 +541,7 @@ T_CASE(deaths_before_init)
     struct t_log log = { 0 };
     struct t_proc worker, keeper;
     gpud_dispatcher *d =
-        t_create(T_OPTIONS(.argv = PROGRAM("waits"), .backoff = T_MS(2), .failures_in_a_row = 10));
+        T_CREATE(.argv = PROGRAM("waits"), .backoff = T_MS(2), .failures_in_a_row = 10);
 
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
@@ -559,14 +559,14 @@ T_CASE(deaths_before_init)
     T_EQ(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 1)->exit_kind, GPUD_EXIT_LOST);
     t_wait_ended(&worker);
     t_word_wait(STARTED, 3);
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = 1);
     t_word_set(GATE, 1);
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, 1, SUCCESS);
     t_destroy(&d, &log);
 
     t_word_set(STARTED, 0);
-    d = t_create(T_OPTIONS(.argv = PROGRAM("rests")));
+    d = T_CREATE(.argv = PROGRAM("rests"));
     t_word_wait(STARTED, 1);
     t_destroy(&d, NULL);
 }

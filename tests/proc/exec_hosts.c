@@ -82,7 +82,7 @@ static int ask_and_hear(const struct gpud_options *o, uint64_t tag, const char *
     const struct gpud_event *e;
     int answer;
 
-    (void)t_submit(d, T_TASK(.tag = tag));
+    T_SUBMIT(d, .tag = tag);
     t_collect(d, &log, 1);
     answer =
         *(const int *)t_check_outcome(__FILE__, __LINE__, &log, tag, GPUD_OUTCOME_SUCCESS)->result;
@@ -109,7 +109,7 @@ static void echoes(const struct gpud_options *o, uint64_t tasks)
     gpud_dispatcher *d = t_create(o);
 
     for (uint64_t n = 0; n < tasks; n++)
-        (void)t_submit(d, T_TASK(.tag = n, .data = &n, .size = sizeof(n)));
+        T_SUBMIT(d, .tag = n, .data = &n, .size = sizeof(n));
     t_collect(d, &log, tasks);
     for (uint64_t n = 0; n < tasks; n++)
         T_EQ(*(const uint64_t *)T_OUTCOME(&log, n, SUCCESS)->result, n);
@@ -263,9 +263,9 @@ T_CASE(no_children)
 
     T_EQ(sigaction(SIGCHLD, &action, &old), 0);
     for (int round = 0; round < 5; round++) {
-        d = t_create(T_OPTIONS(GOOD, .devices = "cpu:2", .drive = GPUD_DRIVE_CALLER));
-        (void)t_submit(d, T_TASK(.tag = 1, .label = "die"));
-        (void)t_submit(d, T_TASK(.tag = 2));
+        d = T_CREATE(GOOD, .devices = "cpu:2", .drive = GPUD_DRIVE_CALLER);
+        T_SUBMIT(d, .tag = 1, .label = "die");
+        T_SUBMIT(d, .tag = 2);
         t_collect(d, &log, 2);
         while (wait(NULL) > 0) /* with none it does not wait */
             ;
@@ -321,15 +321,15 @@ T_CASE(two_dispatchers)
         t_skip("needs the runner");
     T_EQ(spawners(), 0);
     for (int i = 0; i < 2; i++)
-        d[i] = t_create(T_OPTIONS(GOOD, .devices = "cpu:2"));
+        d[i] = T_CREATE(GOOD, .devices = "cpu:2");
     for (int i = 0; i < 2; i++)
         t_wait_ready(d[i], 2); /* a keeper has the spawner's name for a moment */
     t_wait_until("each has a spawner", are_two, NULL);
-    (void)t_submit(d[0], T_TASK(.tag = 1));
+    T_SUBMIT(d[0], .tag = 1);
     t_collect(d[0], &log, 1);
     t_destroy(&d[0], &log);
     T_EQ(spawners(), 1);
-    (void)t_submit(d[1], T_TASK(.tag = 1));
+    T_SUBMIT(d[1], .tag = 1);
     t_collect(d[1], &log, 1);
     t_init(NULL, process, NULL); /* and gpud_init may still come */
     T_OK(gpud_fini());
@@ -348,8 +348,8 @@ T_CASE(spawner_dies)
 
     if (!getenv("T_TOKEN"))
         t_skip("needs the runner");
-    d = t_create(T_OPTIONS(GOOD));
-    (void)t_submit(d, T_TASK(.tag = 1));
+    d = T_CREATE(GOOD);
+    T_SUBMIT(d, .tag = 1);
     t_collect(d, &log, 1);
     (void)snprintf(token, sizeof(token), "T_TOKEN=%s", getenv("T_TOKEN"));
     all = t_procs_with_env(token);
@@ -359,8 +359,8 @@ T_CASE(spawner_dies)
     t_procs_free(&all);
     t_collect_kind(d, &log, GPUD_EVENT_LOG, 1);
     worker = t_worker(d, 0);
-    (void)t_submit(d, T_TASK(.tag = 2, .label = "die"));
-    (void)t_submit(d, T_TASK(.tag = 3));
+    T_SUBMIT(d, .tag = 2, .label = "die");
+    T_SUBMIT(d, .tag = 3);
     t_collect(d, &log, 3);
     (void)T_OUTCOME(&log, 2, CRASHED);
     (void)T_OUTCOME(&log, 3, SUCCESS);
@@ -372,7 +372,7 @@ T_CASE(spawner_dies)
 T_CASE(forked_child)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_create(T_OPTIONS(GOOD));
+    gpud_dispatcher *d = T_CREATE(GOOD);
     int status;
     pid_t pid;
 
@@ -393,7 +393,7 @@ T_CASE(forked_child)
 
 T_PROGRAM(host)
 {
-    gpud_dispatcher *d = t_create(T_OPTIONS(GOOD, .devices = "cpu:3"));
+    gpud_dispatcher *d = T_CREATE(GOOD, .devices = "cpu:3");
 
     (void)argc, (void)argv;
     t_wait_ready(d, 3);
@@ -447,7 +447,7 @@ T_PROGRAM(drops)
     T_TEXT(error.field, "start");
     if (access(T_PROGRAMS "/plugin_good.so", R_OK))
         t_skip("the build folder is not for everybody");
-    d = t_create(T_OPTIONS(GOOD));
+    d = T_CREATE(GOOD);
     T_EQ(*(const uid_t *)T_RUN(d, &log, SUCCESS, .tag = 1, .label = "uid")->result, 65534);
     t_destroy(&d, &log);
     (void)t_word_add(READY);

@@ -36,11 +36,11 @@ T_CASE(queued)
 
     t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0), .expires = GPUD_NEVER));
     for (uint64_t i = 0; i < 40; i++)
-        (void)t_submit(d, T_TASK(.tag = i,
-                                 .expires = i % 4 == 3   ? GPUD_NEVER
-                                            : i % 4 == 2 ? T_MS(30)
-                                                         : 0,
-                                 .label = i % 2 ? "l" : NULL));
+        T_SUBMIT(d, .tag = i,
+                 .expires = i % 4 == 3   ? GPUD_NEVER
+                            : i % 4 == 2 ? T_MS(30)
+                                         : 0,
+                 .label = i % 2 ? "l" : NULL);
     t_collect(d, &log, 30);
     T_EQ(t_stats(d).queued, 10);
     t_word_set(T_GATE, 1);
@@ -68,13 +68,12 @@ T_CASE(worker_refuses)
     for (uint32_t round = 1; round <= 6; round++) {
         log = (struct t_log){ 0 };
         t_word_set(T_GATE, 0);
-        d = t_create(T_OPTIONS(.sent_ahead = 8, .drive = GPUD_DRIVE_CALLER));
+        d = T_CREATE(.sent_ahead = 8, .drive = GPUD_DRIVE_CALLER);
         while (t_stats(d).slots_ready < 1)
             T_EQ(t_poll(d, &log, T_MS(1)), 0);
-        (void)t_submit(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0), .expires = T_S(60)));
+        T_SUBMIT(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0), .expires = T_S(60));
         for (uint64_t i = 0; i < 6; i++)
-            (void)t_submit(
-                d, T_TASK(.tag = i, .expires = i % 2 ? T_S(60) : expires, .data = "x", .size = 1));
+            T_SUBMIT(d, .tag = i, .expires = i % 2 ? T_S(60) : expires, .data = "x", .size = 1);
         (void)t_poll(d, &log, 0);
         T_EQ(t_stats(d).sent, 7);
         t_word_wait(T_STARTED, round);
@@ -107,10 +106,10 @@ T_CASE(wakes_who_sleeps)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .sent_ahead = 1);
 
     t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
-    (void)t_submit(d, T_TASK(.tag = 0));
-    (void)t_submit(d, T_TASK(.tag = 1, .expires = T_S(3600)));
+    T_SUBMIT(d, .tag = 0);
+    T_SUBMIT(d, .tag = 1, .expires = T_S(3600));
     t_pass(T_MS(50)); /* by now the library's thread sleeps */
-    (void)t_submit(d, T_TASK(.tag = 2, .expires = T_MS(50)));
+    T_SUBMIT(d, .tag = 2, .expires = T_MS(50));
     t_wait_until("it has expired", one_is_late, d); /* nobody polls */
     t_word_set(T_GATE, 1);
     t_collect(d, &log, 4);
@@ -133,7 +132,7 @@ T_CASE(number_in_the_text)
 
     for (uint64_t n = 0; told < 300; n += 100) {
         for (uint64_t i = 0; i < 100; i++)
-            (void)t_submit(d, T_TASK(.tag = n + i, .expires = GPUD_US(50)));
+            T_SUBMIT(d, .tag = n + i, .expires = GPUD_US(50));
         t_collect(d, &log, n + 100);
         for (; told < log.count; told++)
             if (log.list[told].outcome == GPUD_OUTCOME_TIMEOUT) {

@@ -165,11 +165,11 @@ static void level(uint32_t drive)
     struct gpud_event e[2] = { { .struct_size = sizeof e[0] } };
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive)), drive);
+    open_loop(&l, T_CREATE(.devices = "cpu:1", .drive = drive), drive);
     settle(&l, 1);
     T_EQ(readable(l.fd, 0), 0);
     for (uint64_t n = 0; n < 3; n++)
-        (void)t_submit(l.d, T_TASK(.tag = n));
+        T_SUBMIT(l.d, .tag = n);
     /* not collected: only driven, where that is ours to do */
     while (t_stats(l.d).undelivered < 3) {
         T_EQ(readable(l.fd, (int)(T_PATIENCE / T_MS(1))), 1);
@@ -207,7 +207,7 @@ static void bare_epoll(uint32_t drive)
     uint64_t given = 0;
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:3", .drive = drive, .queue_size = 64)), drive);
+    open_loop(&l, T_CREATE(.devices = "cpu:3", .drive = drive, .queue_size = 64), drive);
     do {
         while (given < all && gpud_dispatcher_submit(l.d, T_TASK(.tag = given), 0, NULL, NULL) == 0)
             given++;
@@ -235,12 +235,12 @@ static void one_by_one(uint32_t drive)
     struct loop l;
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive)), drive);
+    open_loop(&l, T_CREATE(.devices = "cpu:1", .drive = drive), drive);
     settle(&l, 1);
     for (unsigned i = 0; i < rounds; i++) {
         uint64_t began = t_now();
 
-        (void)t_submit(l.d, T_TASK(.tag = i));
+        T_SUBMIT(l.d, .tag = i);
         loop_until(&l, GPUD_EVENT_OUTCOME, i + 1);
         soon += t_now() - began < T_MS(T_SANITIZED ? 20 : 5);
     }
@@ -284,7 +284,7 @@ static void *submit_from_elsewhere(void *arg)
     struct other *o = arg;
 
     for (uint64_t n = 0; n < 100; n++) {
-        (void)t_submit(o->d, T_TASK(.tag = n));
+        T_SUBMIT(o->d, .tag = n);
         if (n % 10 == 0)
             t_pass(T_US(300));
     }
@@ -298,7 +298,7 @@ static void submits(uint32_t drive)
     uint64_t began;
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive)), drive);
+    open_loop(&l, T_CREATE(.devices = "cpu:2", .drive = drive), drive);
     settle(&l, 2);
     o.d = l.d;
     began = t_now();
@@ -332,8 +332,7 @@ static void cancels(uint32_t drive)
     struct loop l;
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .grace = T_MS(30))),
-              drive);
+    open_loop(&l, T_CREATE(.devices = "cpu:1", .drive = drive, .grace = T_MS(30)), drive);
     o.d = l.d;
     o.id = t_submit(l.d, T_TASK(.tag = T_TAG(STUBBORN, 0)));
     T_EQ(pthread_create(&o.thread, NULL, cancel_elsewhere, &o), 0);
@@ -355,9 +354,8 @@ static void deaths(uint32_t drive)
     struct loop l;
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .backoff = T_MS(10))),
-              drive);
-    (void)t_submit(l.d, T_TASK(.tag = T_TAG(T_KILL, 1)));
+    open_loop(&l, T_CREATE(.devices = "cpu:1", .drive = drive, .backoff = T_MS(10)), drive);
+    T_SUBMIT(l.d, .tag = T_TAG(T_KILL, 1));
     loop_until(&l, GPUD_EVENT_OUTCOME, 1);
     (void)T_OUTCOME(&l.log, T_TAG(T_KILL, 1), CRASHED);
     settle(&l, 1);
@@ -365,7 +363,7 @@ static void deaths(uint32_t drive)
     T_EQ(kill(worker.pid, SIGKILL), 0);
     while (t_slot(l.d, 0).incarnation < 3)
         step(&l); /* the death, then the end of the backoff */
-    (void)t_submit(l.d, T_TASK(.tag = 2));
+    T_SUBMIT(l.d, .tag = 2);
     loop_until(&l, GPUD_EVENT_OUTCOME, 2);
     (void)T_OUTCOME(&l.log, 2, SUCCESS);
     end_loop(&l);
@@ -383,9 +381,8 @@ static void limits(uint32_t drive)
     struct loop l;
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .grace = T_MS(20))),
-              drive);
-    (void)t_submit(l.d, T_TASK(.tag = T_TAG(STUBBORN, 0), .limit = T_MS(30)));
+    open_loop(&l, T_CREATE(.devices = "cpu:1", .drive = drive, .grace = T_MS(20)), drive);
+    T_SUBMIT(l.d, .tag = T_TAG(STUBBORN, 0), .limit = T_MS(30));
     loop_until(&l, GPUD_EVENT_OUTCOME, 1);
     e = T_OUTCOME(&l.log, T_TAG(STUBBORN, 0), TIMEOUT);
     T_EQ(e->phase, GPUD_PHASE_HARD);
@@ -405,8 +402,7 @@ static void failed_setup(uint32_t drive)
     struct loop l;
 
     t_init(setup, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .backoff = T_MS(20))),
-              drive);
+    open_loop(&l, T_CREATE(.devices = "cpu:1", .drive = drive, .backoff = T_MS(20)), drive);
     loop_until(&l, GPUD_EVENT_SETUP_FAILURE, 1);
     settle(&l, 1);
     T_EQ(t_word(SETUPS), 2);
@@ -424,17 +420,15 @@ static void deferred(uint32_t drive)
     struct loop l;
 
     t_init(NULL, process, NULL);
-    open_loop(&l,
-              t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .retry_backoff = T_MS(30))),
-              drive);
-    (void)t_submit(l.d, T_TASK(.tag = T_TAG(T_KILL, 0), .max_attempts = 2));
+    open_loop(&l, T_CREATE(.devices = "cpu:1", .drive = drive, .retry_backoff = T_MS(30)), drive);
+    T_SUBMIT(l.d, .tag = T_TAG(T_KILL, 0), .max_attempts = 2);
     loop_until(&l, GPUD_EVENT_OUTCOME, 1);
     T_EQ(T_OUTCOME(&l.log, T_TAG(T_KILL, 0), CRASHED)->attempt, 2);
-    (void)t_submit(l.d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
+    T_SUBMIT(l.d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     while (t_word(T_STARTED) == 0)
         (void)turn(&l, T_MS(5));
     settle(&l, 1);
-    (void)t_submit(l.d, T_TASK(.tag = 5, .expires = T_MS(40)));
+    T_SUBMIT(l.d, .tag = 5, .expires = T_MS(40));
     loop_until(&l, GPUD_EVENT_OUTCOME, 2);
     (void)T_OUTCOME(&l.log, 5, TIMEOUT);
     t_word_set(T_GATE, 1);
@@ -462,10 +456,10 @@ static void stops(uint32_t drive)
     struct loop l;
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive)), drive);
+    open_loop(&l, T_CREATE(.devices = "cpu:1", .drive = drive), drive);
     interrupted = l.d;
     T_EQ(sigaction(SIGINT, &action, &old), 0);
-    (void)t_submit(l.d, T_TASK(.tag = T_TAG(T_UNTIL_CANCELLED, 0)));
+    T_SUBMIT(l.d, .tag = T_TAG(T_UNTIL_CANCELLED, 0));
     while (t_word(T_STARTED) == 0)
         (void)turn(&l, T_MS(5));
     (void)turn(&l, T_MS(50));
@@ -503,19 +497,19 @@ static void beside_wait(uint32_t drive)
     struct loop l;
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive)), drive);
+    open_loop(&l, T_CREATE(.devices = "cpu:2", .drive = drive), drive);
     settle(&l, 2);
     o.d = l.d;
     o.id = t_submit(l.d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0), .awaited = 1));
     T_EQ(pthread_create(&o.thread, NULL, wait_elsewhere, &o), 0);
     for (uint64_t n = 0; n < 100; n++) {
-        (void)t_submit(l.d, T_TASK(.tag = n, .limit = T_MS(n % 2 ? 2000 : 3000)));
+        T_SUBMIT(l.d, .tag = n, .limit = T_MS(n % 2 ? 2000 : 3000));
         loop_until(&l, GPUD_EVENT_OUTCOME, n + 1);
     }
     t_word_set(T_GATE, 1);
     T_EQ(pthread_join(o.thread, NULL), 0);
     for (uint64_t n = 100; n < 200; n++) {
-        (void)t_submit(l.d, T_TASK(.tag = n));
+        T_SUBMIT(l.d, .tag = n);
         loop_until(&l, GPUD_EVENT_OUTCOME, n + 1);
     }
     t_check_exactly_once(&l.log, 200);
@@ -544,11 +538,11 @@ static void beside_run(uint32_t drive)
     uint64_t given = 0;
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive)), drive);
+    open_loop(&l, T_CREATE(.devices = "cpu:2", .drive = drive), drive);
     T_OK(gpud_dispatcher_run(l.d, give, T_CALLBACKS(0), &given, NULL));
     settle(&l, 2);
     for (uint64_t n = 0; n < 50; n++)
-        (void)t_submit(l.d, T_TASK(.tag = n));
+        T_SUBMIT(l.d, .tag = n);
     loop_until(&l, GPUD_EVENT_OUTCOME, 50);
     t_check_exactly_once(&l.log, 50);
     end_loop(&l);
@@ -565,9 +559,9 @@ static void patient(uint32_t drive)
     struct loop l;
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive)), drive);
+    open_loop(&l, T_CREATE(.devices = "cpu:1", .drive = drive), drive);
     for (uint64_t n = 0; n < 100; n++) {
-        (void)t_submit(l.d, T_TASK(.tag = n));
+        T_SUBMIT(l.d, .tag = n);
         if (n % 3 == 0)
             t_collect(l.d, &l.log, n + 1);
         else
@@ -590,9 +584,8 @@ T_CASE(a_past_alarm_does_not_spin)
     struct loop l;
 
     t_init(NULL, process, NULL);
-    open_loop(
-        &l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .grace = T_MS(10))),
-        GPUD_DRIVE_CALLER);
+    open_loop(&l, T_CREATE(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .grace = T_MS(10)),
+              GPUD_DRIVE_CALLER);
     settle(&l, 1);
     o.d = l.d;
     o.id =

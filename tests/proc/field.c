@@ -182,8 +182,8 @@ T_LONG_CASE(killed_at_random_moments, 240)
         pthread_t threads[2];
 
         (void)snprintf(devices, sizeof(devices), "cpu:%u", workers);
-        s.d = t_create(T_OPTIONS(.devices = devices, .queue_size = QUEUE, .backoff = T_US(100),
-                                 .backoff_cap = T_MS(2), .failures_in_a_row = 1000000));
+        s.d = T_CREATE(.devices = devices, .queue_size = QUEUE, .backoff = T_US(100),
+                       .backoff_cap = T_MS(2), .failures_in_a_row = 1000000);
         T_EQ(pthread_create(&threads[0], NULL, kill_at_random, &s), 0);
         T_EQ(pthread_create(&threads[1], NULL, ask_beside, &s), 0);
         T_OK(gpud_dispatcher_run(s.d, give_until_over,
@@ -216,7 +216,7 @@ T_CASE(default_backoff)
     t_word_set(SETUP_FAILS, 7);
     t_init(setup, process, NULL);
     start = t_now();
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
+    d = T_CREATE(.devices = "cpu:2");
     (void)T_RUN(d, &log, NO_WORKER, .tag = 1);
     T_CMP(t_now() - start, >=, T_S(3));
     T_CMP(t_now() - start, <, T_S(6));
@@ -232,7 +232,7 @@ T_CASE(reaped_before_the_next_setup)
     gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:4");
 
     for (uint64_t n = 0; n < DEATHS; n++)
-        (void)t_submit(d, T_TASK(.tag = T_TAG(n % 2 ? T_ABORT : T_KILL, n)));
+        T_SUBMIT(d, .tag = T_TAG(n % 2 ? T_ABORT : T_KILL, n));
     t_submit_tags(d, 0, DEATHS);
     t_collect(d, &log, 2 * DEATHS);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_CRASHED), DEATHS);
@@ -281,9 +281,9 @@ T_CASE(told_after_the_reap)
     pid_t pid;
 
     for (uint64_t n = 0; n < ROUNDS; n++) {
-        (void)t_submit(d, T_TASK(.tag = T_TAG(BURNS, n), .limit = T_MS(4)));
+        T_SUBMIT(d, .tag = T_TAG(BURNS, n), .limit = T_MS(4));
         for (uint64_t i = 0; i < 3; i++)
-            (void)t_submit(d, T_TASK(.tag = 3 * n + i));
+            T_SUBMIT(d, .tag = 3 * n + i);
     }
     while (t_log_count(&log, GPUD_EVENT_OUTCOME) < 4 * ROUNDS) {
         T_CMP(t_poll(d, &log, T_PATIENCE), >, 0);
@@ -326,8 +326,8 @@ static uint64_t destroy_in(unsigned state, uint64_t limit)
     int code;
 
     t_word_set(T_STARTED, 0);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .queue_size = 64, .payload_budget = 16u << 20,
-                           .close_limit = limit));
+    d = T_CREATE(.devices = "cpu:2", .queue_size = 64, .payload_budget = 16u << 20,
+                 .close_limit = limit);
     switch (state) {
     case 0: /* outcomes and results that nobody has collected, up to the limit */
         do {
@@ -340,16 +340,16 @@ static uint64_t destroy_in(unsigned state, uint64_t limit)
         break;
     case 1: /* workers that burn, with tasks sent behind and queued */
         for (; accepted < 20; accepted++)
-            (void)t_submit(d, T_TASK(.tag = accepted < 2 ? T_TAG(BURNS, accepted) : accepted));
+            T_SUBMIT(d, .tag = accepted < 2 ? T_TAG(BURNS, accepted) : accepted);
         t_word_wait(T_STARTED, 2);
         break;
     case 2: /* some collected, some not, some running */
         for (; accepted < 40; accepted++)
-            (void)t_submit(d, T_TASK(.tag = accepted));
+            T_SUBMIT(d, .tag = accepted);
         t_collect(d, &log, 10);
         break;
     default: /* closed already, with haste, and one burns */
-        (void)t_submit(d, T_TASK(.tag = T_TAG(BURNS, 0)));
+        T_SUBMIT(d, .tag = T_TAG(BURNS, 0));
         accepted = 1;
         t_word_wait(T_STARTED, 1);
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_RUNNING, GPUD_NEVER));
@@ -435,7 +435,7 @@ T_CASE(destroy_while_a_callback_runs)
     pthread_t thread;
 
     t_init(setup, process, NULL);
-    d = o.d = t_create(T_OPTIONS(.devices = "cpu:2"));
+    d = o.d = T_CREATE(.devices = "cpu:2");
     T_EQ(pthread_create(&thread, NULL, run_ten, &o), 0);
     t_word_wait(INSIDE, 1);
     start = t_now();

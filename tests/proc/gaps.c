@@ -43,10 +43,10 @@ T_CASE(recalled_task_runs_once)
     t_submit_started(d, T_TASK(.tag = T_TAG(WAIT, 0)));
     for (unsigned round = 0; round < ROUNDS; round++) {
         t_word_set(GATES + 1, 0);
-        (void)t_submit(d, T_TASK(.tag = T_TAG(WAIT, 1), .label = "the other worker's"));
+        T_SUBMIT(d, .tag = T_TAG(WAIT, 1), .label = "the other worker's");
         t_word_wait(T_STARTED, round + 2);
         for (int i = 0; i < 2; i++) /* one behind each */
-            (void)t_submit(d, T_TASK(.tag = n++));
+            T_SUBMIT(d, .tag = n++);
         t_wait_until("both are sent", nothing_queued, d);
         t_word_set(GATES + 1, 1);
         t_collect(d, &log, 3 * (round + 1));
@@ -79,9 +79,9 @@ T_CASE(end_is_told_before_a_long_task)
 
     t_init(NULL, process, NULL);
     /* nor is it looked at for deafness */
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .kill_limit = T_S(3600)));
+    d = T_CREATE(.devices = "cpu:1", .sent_ahead = 2, .kill_limit = T_S(3600));
     for (uint64_t n = 0; n < 2; n++)
-        (void)t_submit(d, T_TASK(.tag = T_TAG(WAIT, n)));
+        T_SUBMIT(d, .tag = T_TAG(WAIT, n));
     t_word_wait(T_STARTED, 1);
     t_pass(T_MS(20)); /* it has looked at the batch once, after a millisecond */
     t_word_set(GATES, 1);
@@ -109,7 +109,7 @@ T_CASE(uncollected_outcomes_fill_the_queue)
     t_wait_until("all have ended", all_have_ended, d);
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 4), 0, NULL, NULL), EFULL);
     t_collect(d, &log, 4);
-    (void)t_submit(d, T_TASK(.tag = 4));
+    T_SUBMIT(d, .tag = 4);
     t_collect(d, &log, 5);
     t_check_exactly_once(&log, 5);
     t_end(&d, &log);
@@ -155,7 +155,7 @@ T_CASE(late_word_of_a_former_life)
     T_EQ(t_slot(b.d, b.slot).incarnation, life);
     T_EQ(t_stats(b.d).slots_failed, 1);
     for (uint64_t n = 0; n < 20; n++)
-        (void)t_submit(b.d, T_TASK(.tag = n));
+        T_SUBMIT(b.d, .tag = n);
     t_collect(b.d, &log, 21);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 20);
     t_end(&b.d, &log);

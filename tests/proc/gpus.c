@@ -89,7 +89,7 @@ T_CASE(each_sees_its_own)
                 (void)snprintf(other, sizeof other, "gpu:%u", k);
                 T_OK(gpud_dispatcher_device_drain(d, other));
             }
-        (void)t_submit(d, T_TASK(.tag = i));
+        T_SUBMIT(d, .tag = i);
         t_collect(d, &log, i + 1);
         (void)snprintf(wanted, sizeof wanted, "%s %s %s PCI_BUS_ID", name, row.uuid, row.uuid);
         T_TEXT((const char *)T_OUTCOME(&log, i, SUCCESS)->result, wanted);
@@ -257,8 +257,8 @@ T_CASE(memory_of_the_machine)
                                  T_OPTIONS(.devices = "all", .memory_wait = T_S(3600)));
 
     t_wait_ready(d, 1);
-    (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, 1)));
-    (void)t_submit(d, T_TASK(.tag = T_TAG(T_WORK, 2)));
+    T_SUBMIT(d, .tag = T_TAG(T_KILL, 1));
+    T_SUBMIT(d, .tag = T_TAG(T_WORK, 2));
     t_collect(d, &log, 2);
     (void)T_OUTCOME(&log, T_TAG(T_KILL, 1), CRASHED);
     (void)T_OUTCOME(&log, T_TAG(T_WORK, 2), SUCCESS);

@@ -153,7 +153,7 @@ T_CASE(forked_child_inits_anew)
         T_OK(gpud_fini());
         own = T_BEGIN(NULL, process, .devices = "cpu:2", .drive = GPUD_DRIVE_CALLER);
         for (uint64_t n = 0; n < 20; n++)
-            (void)t_submit(own, T_TASK(.tag = n));
+            T_SUBMIT(own, .tag = n);
         t_collect(own, &mine, 20);
         T_EQ(t_log_outcomes(&mine, GPUD_OUTCOME_SUCCESS), 20);
         t_end(&own, &mine);
@@ -185,7 +185,7 @@ T_CASE(host_waits_for_all_children)
     T_EQ(sigaction(SIGCHLD, &action, &old), 0);
     d = T_BEGIN(NULL, process, .devices = "cpu:2", .backoff = T_MS(5), .failures_in_a_row = 1000);
     for (uint64_t n = 0; n < 10; n++) {
-        (void)t_submit(d, T_TASK(.tag = n));
+        T_SUBMIT(d, .tag = n);
         t_collect(d, &log, n + 1);
         worker = t_worker(d, (unsigned)n % 2);
         T_EQ(kill(worker.pid, SIGKILL), 0);
@@ -214,7 +214,7 @@ static void odd_host(void)
             worker = t_worker(d, slot);
             T_EQ(kill(worker.pid, SIGKILL), 0);
         }
-    (void)t_submit(d, T_TASK(.tag = T_TAG(SIGNALS, 0)));
+    T_SUBMIT(d, .tag = T_TAG(SIGNALS, 0));
     t_submit_tags(d, 0, 20);
     t_collect(d, &log, 22);
     (void)T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 0), CRASHED);
@@ -265,7 +265,7 @@ T_CASE(files)
         if (fcntl(fd, F_GETFD) >= 0 && !before[fd] && !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
             T_FAIL("file %d is not close-on-exec", fd);
     for (uint64_t n = 0; n < 4; n++)
-        (void)t_submit(d, T_TASK(.tag = T_TAG(LIST_FILES, n)));
+        T_SUBMIT(d, .tag = T_TAG(LIST_FILES, n));
     t_collect(d, &log, 4);
     for (uint64_t n = 0; n < 4; n++) {
         unsigned pipes = 0, sockets = 0;
@@ -300,7 +300,7 @@ static void *create_and_leave(void *arg)
     struct creation *c = arg;
 
     c->thread = gettid();
-    c->d = t_create(T_OPTIONS(.devices = "cpu:2"));
+    c->d = T_CREATE(.devices = "cpu:2");
     return NULL;
 }
 
@@ -326,7 +326,7 @@ T_CASE(creating_thread_ends)
     t_wait_until("the thread is gone", thread_is_gone, &c);
     t_wait_ready(c.d, 2);
     for (uint64_t n = 0; n < 20; n++)
-        (void)t_submit(c.d, T_TASK(.tag = n));
+        T_SUBMIT(c.d, .tag = n);
     t_collect(c.d, &log, 20);
     for (uint64_t n = 0; n < 20; n++)
         T_EQ(T_OUTCOME(&log, n, SUCCESS)->incarnation, 1);
@@ -365,14 +365,14 @@ T_CASE(other_threads_fork)
     t_init(NULL, process, NULL);
     for (int i = 0; i < THREADS; i++)
         T_EQ(pthread_create(&threads[i], NULL, fork_others, NULL), 0);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(1), .backoff_cap = T_MS(5),
-                           .failures_in_a_row = 1000));
+    d = T_CREATE(.devices = "cpu:2", .backoff = T_MS(1), .backoff_cap = T_MS(5),
+                 .failures_in_a_row = 1000);
     for (uint64_t n = 0; n < DEATHS; n++) {
         struct t_proc worker = t_worker(d, (unsigned)n % 2);
 
         t_wait_ready(d, 1);
         (void)kill(worker.pid, SIGKILL);
-        (void)t_submit(d, T_TASK(.tag = n));
+        T_SUBMIT(d, .tag = n);
         t_collect(d, &log, n + 1);
     }
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));

@@ -111,13 +111,13 @@ T_CASE(submit_and_poll)
     for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++)
         for (size_t i = 0; i < 4; i++) {
             struct t_log log = { 0 };
-            gpud_dispatcher *d = t_create(T_OPTIONS(.drive = drive, .devices = devices[i]));
+            gpud_dispatcher *d = T_CREATE(.drive = drive, .devices = devices[i]);
 
             T_EQ(t_stats(d).slots, slots_of[i]);
             for (uint64_t tag = 0; tag < TASKS; tag++) {
                 uint64_t number = tag * 3;
 
-                (void)t_submit(d, T_TASK(.tag = tag, .data = &number, .size = sizeof(number)));
+                T_SUBMIT(d, .tag = tag, .data = &number, .size = sizeof(number));
             }
             t_collect(d, &log, TASKS);
             check_all(&log, slots_of[i]);
@@ -160,8 +160,7 @@ T_CASE(run_twice)
     t_init(NULL, describe, NULL);
     for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++)
         for (size_t i = 0; i < 4; i++) {
-            gpud_dispatcher *d =
-                t_create(T_OPTIONS(.drive = drive, .devices = devices[i], .queue_size = 32));
+            gpud_dispatcher *d = T_CREATE(.drive = drive, .devices = devices[i], .queue_size = 32);
 
             for (int round = 0; round < 2; round++) {
                 struct feed f = { .count = TASKS };
@@ -216,11 +215,11 @@ T_CASE(two_dispatchers)
     gpud_dispatcher *d[2];
 
     T_OK(gpud_init(definitions, 2, NULL));
-    d[0] = t_create(T_OPTIONS(.definition = "a", .devices = "cpu:2"));
-    d[1] = t_create(T_OPTIONS(.definition = "b", .devices = "cpu:2", .drive = GPUD_DRIVE_CALLER));
+    d[0] = T_CREATE(.definition = "a", .devices = "cpu:2");
+    d[1] = T_CREATE(.definition = "b", .devices = "cpu:2", .drive = GPUD_DRIVE_CALLER);
     for (uint64_t tag = 0; tag < 100; tag++)
         for (int i = 0; i < 2; i++)
-            (void)t_submit(d[i], T_TASK(.tag = tag));
+            T_SUBMIT(d[i], .tag = tag);
     for (int i = 0; i < 2; i++) {
         t_collect(d[i], &logs[i], 100);
         t_check_exactly_once(&logs[i], 100);
@@ -234,7 +233,7 @@ T_CASE(two_dispatchers)
     T_CODE(gpud_fini(), EBUSY);
     t_destroy(&d[1], &logs[1]);
     /* One's end does not touch the other. */
-    (void)t_submit(d[0], T_TASK(.tag = 1000));
+    T_SUBMIT(d[0], .tag = 1000);
     t_collect(d[0], &logs[0], 101);
     (void)T_OUTCOME(&logs[0], 1000, SUCCESS);
     t_end(&d[0], &logs[0]);
@@ -290,12 +289,12 @@ T_CASE(setup_state_and_cleanup)
     gpud_dispatcher *d;
 
     t_init(keep_setup, give_setup, drop_setup);
-    d = t_create(T_OPTIONS(.devices = "cpu:3", .seed = 1000, .setup_data = bytes,
-                           .setup_size = sizeof(bytes)));
+    d = T_CREATE(.devices = "cpu:3", .seed = 1000, .setup_data = bytes,
+                 .setup_size = sizeof(bytes));
     memset(bytes, 'x', sizeof(bytes)); /* it has been copied */
     t_wait_ready(d, 3);
     for (uint64_t tag = 0; tag < 3; tag++)
-        (void)t_submit(d, T_TASK(.tag = tag));
+        T_SUBMIT(d, .tag = tag);
     t_collect(d, &log, 3);
     for (uint64_t tag = 0; tag < 3; tag++) {
         const struct gpud_event *e = T_OUTCOME(&log, tag, SUCCESS);
@@ -362,7 +361,7 @@ T_CASE(errors_and_progress)
     gpud_dispatcher *d = T_BEGIN(NULL, report, .devices = "cpu:1");
 
     for (uint64_t verb = VERB_RETURN; verb <= VERB_PROGRESS; verb++)
-        (void)t_submit(d, T_TASK(.tag = verb, .label = verb == VERB_PROGRESS ? "slow one" : NULL));
+        T_SUBMIT(d, .tag = verb, .label = verb == VERB_PROGRESS ? "slow one" : NULL);
     t_collect_kind(d, &log, GPUD_EVENT_PROGRESS, 1);
     e = t_log_at(&log, GPUD_EVENT_PROGRESS, 0);
     T_EQ(e->tag, VERB_PROGRESS);

@@ -73,11 +73,11 @@ T_PROGRAM(host)
     gpud_dispatcher *d;
 
     t_init(in_setup ? hang_setup : NULL, hang, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:3"));
+    d = T_CREATE(.devices = "cpu:3");
     if (!in_setup)
         t_wait_ready(d, SLOTS);
     for (uint64_t i = 0; i < SLOTS && !in_setup && !idle; i++)
-        (void)t_submit(d, T_TASK(.label = state));
+        T_SUBMIT(d, .label = state);
     if (!strcmp(state, "sibling")) {
         pid_t pid = fork(); /* holds a copy of every fd of ours */
 
@@ -327,7 +327,7 @@ T_PROGRAM(careless)
     (void)argc, (void)argv;
     d = T_BEGIN(NULL, wait_for_gate, .devices = "cpu:3");
     for (uint64_t i = 0; i < SLOTS; i++)
-        (void)t_submit(d, T_TASK(0));
+        T_SUBMIT(d, 0);
     t_word_wait(RUNNING, SLOTS);
     (void)t_word_add(READY);
     exit(5);

@@ -220,18 +220,17 @@ static void lie(uint64_t verb, uint64_t seeds)
     t_init(NULL, process, NULL);
     for (uint64_t seed = 0; seed < seeds; seed++) {
         gpud_dispatcher *d =
-            t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(100), .grace = T_MS(50),
-                               .setup_limit = T_S(2), .backoff = T_MS(1), .kill_limit = T_MS(300),
-                               /* a spoilt sent_number keeps it from END */
-                               .cleanup_limit = T_MS(300), .failures_in_a_row = 1000,
-                               .stall_limit = verb >= WORDS && seed % 2 ? T_MS(60) : 0,
-                               .start_events = seed / 2 % 2,
-                               .close_limit = T_S(1)));
+            T_CREATE(.devices = "cpu:2", .task_limit = T_MS(100), .grace = T_MS(50),
+                     .setup_limit = T_S(2), .backoff = T_MS(1), .kill_limit = T_MS(300),
+                     /* a spoilt sent_number keeps it from END */
+                     .cleanup_limit = T_MS(300), .failures_in_a_row = 1000,
+                     .stall_limit = verb >= WORDS && seed % 2 ? T_MS(60) : 0,
+                     .start_events = seed / 2 % 2, .close_limit = T_S(1));
         uint64_t start, uncollected = 0;
         struct t_log log = { 0 };
 
         for (uint64_t n = 0; n < TASKS; n++)
-            (void)t_submit(d, T_TASK(.tag = n == HOSTILE_AT ? T_TAG(verb, seed) : n, .label = "x"));
+            T_SUBMIT(d, .tag = n == HOSTILE_AT ? T_TAG(verb, seed) : n, .label = "x");
         /* Only what the liar held may be late or lost to its lies; whatever is told is told once.
          */
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_S(1)));
@@ -291,7 +290,7 @@ T_CASE(granules_come_back)
         struct t_log log = { 0 };
 
         for (uint64_t n = 0; n < 8; n++) { /* each takes more than a tenth of it */
-            (void)t_submit(d, T_TASK(.tag = T_TAG(FILL, seed)));
+            T_SUBMIT(d, .tag = T_TAG(FILL, seed));
             t_collect(d, &log, n + 1);
         }
         T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_CRASHED), 8);
@@ -306,15 +305,14 @@ T_CASE(next_life_knows_nothing_of_it)
 {
     t_init(NULL, process, NULL);
     for (uint64_t seed = 1; seed < 20; seed += 2) {
-        gpud_dispatcher *d =
-            t_create(T_OPTIONS(.devices = "cpu:1", .seed = 77, .setup_data = "setup",
-                               .setup_size = 6, .backoff = T_MS(1)));
+        gpud_dispatcher *d = T_CREATE(.devices = "cpu:1", .seed = 77, .setup_data = "setup",
+                                      .setup_size = 6, .backoff = T_MS(1));
         struct t_log log = { 0 };
 
-        (void)t_submit(d, T_TASK(.tag = T_TAG(SCRIBBLE_AND_DIE, seed)));
+        T_SUBMIT(d, .tag = T_TAG(SCRIBBLE_AND_DIE, seed));
         t_collect(d, &log, 1); /* so that none of the others is ever at the liar */
         for (uint64_t n = 0; n < 10; n++)
-            (void)t_submit(d, T_TASK(.tag = T_TAG(DESCRIBE, n)));
+            T_SUBMIT(d, .tag = T_TAG(DESCRIBE, n));
         t_collect(d, &log, 11);
         (void)t_check_outcome(__FILE__, __LINE__, &log, T_TAG(SCRIBBLE_AND_DIE, seed), 0);
         for (uint64_t n = 0; n < 10; n++) {
@@ -352,7 +350,7 @@ T_CASE(goes_deaf)
         T_BEGIN(NULL, process, .devices = "cpu:1", .kill_limit = T_S(1), .backoff = T_MS(1));
     struct t_proc w;
 
-    (void)t_submit(d, T_TASK(.tag = T_TAG(GO_DEAF, 0)));
+    T_SUBMIT(d, .tag = T_TAG(GO_DEAF, 0));
     t_collect(d, &log, 1);
     w = t_worker(d, 0);
     t_wait_until("the worker sleeps", sleeps, &w);
@@ -377,7 +375,7 @@ T_CASE(loses_its_bell)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .kill_limit = T_S(1));
     struct t_proc w;
 
-    (void)t_submit(d, T_TASK(.tag = T_TAG(LOSE_BELL, 0)));
+    T_SUBMIT(d, .tag = T_TAG(LOSE_BELL, 0));
     t_collect(d, &log, 1);
     w = t_worker(d, 0);
     t_wait_until("the worker sleeps", sleeps, &w);
@@ -397,7 +395,7 @@ T_CASE(stopped_is_not_deaf)
     t_wait_ready(d, 1);
     w = t_worker(d, 0);
     T_EQ(kill(w.pid, SIGSTOP), 0);
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = 1);
     t_pass(T_MS(3500)); /* several looks at it */
     T_EQ(kill(w.pid, SIGCONT), 0);
     t_collect(d, &log, 1);
@@ -420,7 +418,7 @@ T_CASE(hides_its_start)
         struct t_proc worker;
         T_OK(gpud_dispatcher_ready(d, 1, GPUD_NEVER, NULL));
         worker = t_worker(d, 0);
-        (void)t_submit(d, T_TASK(.tag = T_TAG(HIDE_START, n)));
+        T_SUBMIT(d, .tag = T_TAG(HIDE_START, n));
         (void)t_poll(d, &log, 0); /* sends it, and looks no more until the worker has died */
         if (n % 2)
             t_wait_ended(&worker);

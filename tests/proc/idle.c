@@ -57,7 +57,7 @@ T_CASE(nothing_to_do)
 
         for (uint64_t n = 0; n < 50; n++)
             /* nothing is left of that once they have ended */
-            (void)t_submit(d, T_TASK(.tag = WORK, .expires = T_S(1)));
+            T_SUBMIT(d, .tag = WORK, .expires = T_S(1));
         t_collect(d, &log, 50);
         expect_no_wakeups(d);
         t_end(&d, &log);
@@ -86,7 +86,7 @@ T_CASE(from_the_start_on)
         T_EQ(pthread_create(&thread, NULL, poll_to_the_end, d), 0);
         t_wait_ready(d, 4);
         for (uint64_t n = 0; n < 50; n++)
-            (void)t_submit(d, T_TASK(.tag = WORK));
+            T_SUBMIT(d, .tag = WORK);
         expect_no_wakeups_for(d, 25);
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
         T_EQ(pthread_join(thread, NULL), 0);
@@ -102,10 +102,10 @@ static void busy_but_still(int inside)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .sent_ahead = 2);
 
     for (uint64_t n = 0; n < 2; n++)
-        (void)t_submit(d, T_TASK(.tag = WAIT_FOR_GATE, .limit = T_S(3600)));
+        T_SUBMIT(d, .tag = WAIT_FOR_GATE, .limit = T_S(3600));
     t_word_wait(STARTED, 2);
     for (uint64_t n = 0; n < 20; n++)
-        (void)t_submit(d, T_TASK(.tag = WORK, .limit = T_S(3600), .expires = T_S(3600)));
+        T_SUBMIT(d, .tag = WORK, .limit = T_S(3600), .expires = T_S(3600));
     if (inside)
         T_EQ(pthread_create(&thread, NULL, poll_to_the_end, d), 0);
     expect_no_wakeups(d);
@@ -155,13 +155,13 @@ static void a_loop_waits(uint32_t drive)
     d = T_BEGIN(NULL, process, .devices = "cpu:2", .sent_ahead = 2, .drive = drive);
     T_EQ(pthread_create(&thread, NULL, loop_to_the_end, d), 0);
     for (uint64_t n = 0; n < 50; n++)
-        (void)t_submit(d, T_TASK(.tag = WORK));
+        T_SUBMIT(d, .tag = WORK);
     expect_no_wakeups(d);
     for (uint64_t n = 0; n < 2; n++)
-        (void)t_submit(d, T_TASK(.tag = WAIT_FOR_GATE, .limit = T_S(3600)));
+        T_SUBMIT(d, .tag = WAIT_FOR_GATE, .limit = T_S(3600));
     t_word_wait(STARTED, 2);
     for (uint64_t n = 0; n < 20; n++)
-        (void)t_submit(d, T_TASK(.tag = WORK, .limit = T_S(3600)));
+        T_SUBMIT(d, .tag = WORK, .limit = T_S(3600));
     expect_no_wakeups(d);
     t_word_set(GATE, 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
@@ -202,7 +202,7 @@ T_CASE(a_loop_fetches)
     uint64_t start;
 
     for (uint64_t n = 0; n < TASKS; n++)
-        (void)t_submit(d, T_TASK(.tag = WORK));
+        T_SUBMIT(d, .tag = WORK);
     t_wait_until("all have ended", all_have_ended, d);
     t_expect_rest(1, NULL, NULL); /* the library thread drives */
     start = t_now();
@@ -283,7 +283,7 @@ T_CASE(a_retry_is_far)
                                  .retry_backoff_cap = T_S(3600));
 
     for (uint64_t n = 0; n < 20; n++)
-        (void)t_submit(d, T_TASK(.tag = FAIL));
+        T_SUBMIT(d, .tag = FAIL);
     expect_no_wakeups(d);
     T_EQ(t_stats(d).deferred, 20);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_RUNNING, 0));
@@ -322,7 +322,7 @@ T_CASE(looks_on_for_a_moment)
     before = cpu_time(w.pid);
     for (uint64_t n = 0; n < 10; n++) {
         for (uint64_t i = 0; i < 20; i++)
-            (void)t_submit(d, T_TASK(.tag = WORK));
+            T_SUBMIT(d, .tag = WORK);
         t_collect(d, &log, (n + 1) * 20);
         t_expect_rest(1, NULL, NULL);
     }
@@ -347,7 +347,7 @@ T_LONG_CASE(eight_workers, 4000)
 
         expect_no_wakeups_for(d, n ? 1 : 10 * (unsigned)(seconds ? atoi(seconds) : 2));
         start = t_now();
-        (void)t_submit(d, T_TASK(.tag = WORK));
+        T_SUBMIT(d, .tag = WORK);
         t_collect(d, &log, n + 1);
         start = t_now() - start;
         least = start < least ? start : least;

@@ -102,10 +102,10 @@ static void interrupt_poll(uint32_t drive, int other)
     t_word_set(STARTED, 0);
     t_word_set(INSIDE, 0);
     t_init(NULL, process, NULL);
-    p.d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
+    p.d = T_CREATE(.devices = "cpu:1", .drive = drive);
     take_interrupts(p.d, &old);
     for (uint64_t n = 0; n < 5; n++)
-        (void)t_submit(p.d, T_TASK(.tag = TAG(UNTIL_CANCELLED, n)));
+        T_SUBMIT(p.d, .tag = TAG(UNTIL_CANCELLED, n));
     T_EQ(pthread_create(&p.thread, NULL, poll_to_the_end, &p), 0);
     t_word_wait(INSIDE, 1);
     t_word_wait(STARTED, 1);
@@ -196,7 +196,7 @@ T_LONG_CASE(at_any_moment, 120)
         struct striker s = { .target = pthread_self(),
                              .after = T_US(37 * (round = n * 60 / rounds)) };
         struct t_log log = { 0 };
-        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = round % 2));
+        gpud_dispatcher *d = T_CREATE(.devices = "cpu:2", .drive = round % 2);
         uint64_t given = 0;
 
         t_word_set(INSIDE, 0);

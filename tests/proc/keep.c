@@ -95,14 +95,14 @@ T_CASE(beyond_the_next_poll)
                                  .payload_budget = (uint64_t)64 << 20);
 
     for (unsigned i = 0; i < N; i++) {
-        (void)t_submit(d, T_TASK(.tag = sizes[i], .label = i % 2 ? "kept" : NULL));
+        T_SUBMIT(d, .tag = sizes[i], .label = i % 2 ? "kept" : NULL);
         poll_one(d, &e[i]);
         T_OK(gpud_event_keep(d, &e[i]));
     }
     for (uint64_t n = 0; n < 500; n++) {
         struct gpud_event other;
 
-        (void)t_submit(d, T_TASK(.tag = sizes[n % N], .label = "other"));
+        T_SUBMIT(d, .tag = sizes[n % N], .label = "other");
         poll_one(d, &other);
     }
     for (unsigned i = 0; i < N; i++) {
@@ -127,7 +127,7 @@ T_CASE(without_a_copy)
     const void *lent;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
-    (void)t_submit(d, T_TASK(.tag = LARGE));
+    T_SUBMIT(d, .tag = LARGE);
     poll_one(d, &e);
     lent = e.result;
     T_OK(gpud_event_keep(d, &e));
@@ -147,7 +147,7 @@ T_CASE(what_it_answers)
     struct gpud_event e, copy, small, strange = T_EVENT;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
-    (void)t_submit(d, T_TASK(.tag = 100));
+    T_SUBMIT(d, .tag = 100);
     poll_one(d, &e);
     small = copy = e;
     small.struct_size = offsetof(struct gpud_event, kept); /* does not reach beyond it */
@@ -165,7 +165,7 @@ T_CASE(what_it_answers)
     copy.kept = NULL;
     T_CODE(gpud_event_keep(d, &copy), EINVAL); /* kept already */
     T_OK(gpud_event_release(&e));
-    (void)t_submit(d, T_TASK(.tag = 100));
+    T_SUBMIT(d, .tag = 100);
     poll_one(d, &e);
     poll_nothing(d);
     T_CODE(gpud_event_keep(d, &e), EINVAL); /* not lent any more */
@@ -180,8 +180,8 @@ T_CASE(words)
         T_BEGIN(NULL, process, .devices = "cpu:1", .log_level = GPUD_LEVEL_DEBUG, .slot_events = 1);
     int open = 3;
 
-    (void)t_submit(d, T_TASK(.tag = TAG(REPORT, 10), .label = "ten"));
-    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
+    T_SUBMIT(d, .tag = TAG(REPORT, 10), .label = "ten");
+    T_SUBMIT(d, .tag = TAG(DIE, 0));
     while (open) {
         struct gpud_event e, *keep = NULL;
 
@@ -304,11 +304,11 @@ T_CASE(beyond_the_dispatcher)
         T_BEGIN(NULL, process, .devices = "cpu:1", .payload_budget = (uint64_t)256 << 20);
 
     for (unsigned i = 0; i < 4; i++) {
-        (void)t_submit(d, T_TASK(.tag = i % 2 ? LARGE + i : 100 + i));
+        T_SUBMIT(d, .tag = i % 2 ? LARGE + i : 100 + i);
         poll_one(d, &e[i]);
         T_OK(gpud_event_keep(d, &e[i]));
     }
-    (void)t_submit(d, T_TASK(.tag = (uint64_t)64 << 20));
+    T_SUBMIT(d, .tag = (uint64_t)64 << 20);
     poll_one(d, &rest);
     T_CMP(held_memory(), >, (size_t)64 << 20);
     T_OK(gpud_dispatcher_destroy(&d, NULL));
@@ -365,11 +365,10 @@ T_CASE(released_during_destroy)
     for (int round = 0; round < (T_SANITIZED ? 5 : 30); round++) {
         struct gpud_event e[32];
         struct releaser r[2];
-        gpud_dispatcher *d =
-            t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = (uint64_t)256 << 20));
+        gpud_dispatcher *d = T_CREATE(.devices = "cpu:1", .payload_budget = (uint64_t)256 << 20);
 
         for (unsigned i = 0; i < 32; i++) {
-            (void)t_submit(d, T_TASK(.tag = i % 2 ? LARGE : 10));
+            T_SUBMIT(d, .tag = i % 2 ? LARGE : 10);
             poll_one(d, &e[i]);
             T_OK(gpud_event_keep(d, &e[i]));
         }
@@ -397,7 +396,7 @@ static void share_kept(uint32_t drive)
                                  .payload_budget = (uint64_t)32 << 20, .drive = drive);
 
     for (;;) {
-        (void)t_submit(d, T_TASK(.tag = (uint64_t)2 << 20));
+        T_SUBMIT(d, .tag = (uint64_t)2 << 20);
         poll_one(d, &next);
         if (next.outcome != GPUD_OUTCOME_SUCCESS)
             break;
@@ -409,12 +408,12 @@ static void share_kept(uint32_t drive)
     T_EQ(next.outcome, GPUD_OUTCOME_ERROR);
     T_EQ(next.code, GPUD_ERESULTSPACE);
     for (int i = 0; i < 10; i++) {
-        (void)t_submit(d, T_TASK(.tag = 1000));
+        T_SUBMIT(d, .tag = 1000);
         poll_one(d, &next);
         check_result(&next);
     }
     T_OK(gpud_event_release(&e[--n]));
-    (void)t_submit(d, T_TASK(.tag = (uint64_t)2 << 20));
+    T_SUBMIT(d, .tag = (uint64_t)2 << 20);
     poll_one(d, &next);
     check_result(&next);
     while (n)
@@ -436,11 +435,11 @@ T_CASE(no_more_than_the_queue)
     uint64_t id;
 
     for (unsigned i = 0; i < 4; i++) {
-        (void)t_submit(d, T_TASK(.tag = 30));
+        T_SUBMIT(d, .tag = 30);
         poll_one(d, &e[i]);
         T_OK(gpud_event_keep(d, &e[i]));
     }
-    (void)t_submit(d, T_TASK(.tag = 30));
+    T_SUBMIT(d, .tag = 30);
     poll_one(d, &more);
     T_CODE(gpud_event_keep(d, &more), EFULL);
     check_result(&more);
@@ -468,7 +467,7 @@ T_CASE(forked_child)
     uint64_t used;
 
     for (unsigned i = 0; i < 2; i++) {
-        (void)t_submit(d, T_TASK(.tag = i ? LARGE : 20));
+        T_SUBMIT(d, .tag = i ? LARGE : 20);
         poll_one(d, &e[i]);
         T_OK(gpud_event_keep(d, &e[i]));
     }
@@ -496,7 +495,7 @@ T_CASE(forked_child)
         T_EQ(waitpid(child, &status, 0), child);
         T_EQ(status, 0);
         /* its worker was not told that the room is free */
-        (void)t_submit(d, T_TASK(.tag = LARGE + 1));
+        T_SUBMIT(d, .tag = LARGE + 1);
         poll_one(d, &other);
         check_result(&other);
         check_result(&e[1]);
@@ -519,14 +518,14 @@ T_CASE(beyond_the_worker)
     gpud_dispatcher *d =
         T_BEGIN(NULL, process, .devices = "cpu:1", .payload_budget = (uint64_t)32 << 20);
 
-    (void)t_submit(d, T_TASK(.tag = LARGE + 7));
+    T_SUBMIT(d, .tag = LARGE + 7);
     poll_one(d, &e);
     T_OK(gpud_event_keep(d, &e));
-    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
+    T_SUBMIT(d, .tag = TAG(DIE, 0));
     poll_one(d, &other);
     T_EQ(other.outcome, GPUD_OUTCOME_CRASHED);
     for (int i = 0; i < 100; i++) {
-        (void)t_submit(d, T_TASK(.tag = LARGE));
+        T_SUBMIT(d, .tag = LARGE);
         poll_one(d, &other);
         check_result(&other);
     }

@@ -98,14 +98,14 @@ static void poll_until_word(gpud_dispatcher *d, struct t_log *log, unsigned word
 static gpud_dispatcher *driven_by_caller(void)
 {
     t_init(setup, process, NULL);
-    return t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .setup_limit = LIMIT,
-                              .kill_limit = LIMIT, .grace = T_MS(40)));
+    return T_CREATE(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .setup_limit = LIMIT,
+                    .kill_limit = LIMIT, .grace = T_MS(40));
 }
 
 /* One task more, and the end; with nothing told but outcomes. */
 static void goes_well(gpud_dispatcher **d, struct t_log *log, uint64_t tag, size_t before)
 {
-    (void)t_submit(*d, T_TASK(.tag = tag));
+    T_SUBMIT(*d, .tag = tag);
     t_collect(*d, log, before + 1);
     (void)T_OUTCOME(log, tag, SUCCESS);
     T_OK(gpud_dispatcher_close(*d, GPUD_FINISH_ALL, 0));
@@ -161,7 +161,7 @@ T_PROGRAM(host)
 
     (void)argc, (void)argv;
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .setup_limit = LIMIT));
+    d = T_CREATE(.devices = "cpu:1", .setup_limit = LIMIT);
     goes_well(&d, &log, PLAIN, 0);
     return 0;
 }

@@ -77,7 +77,7 @@ T_LONG_CASE(survivor_alone, 120)
     const struct gpud_event *e;
 
     t_init(setup_at_gate, t_no_work, NULL);
-    s.d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(2), .setup_limit = SETUP_LIMIT));
+    s.d = T_CREATE(.devices = "cpu:1", .kill_limit = T_S(2), .setup_limit = SETUP_LIMIT);
     t_word_wait(STARTED, 1);
     s.worker = t_worker(s.d, 0);
     s.keeper = t_keeper_of(&s.worker);
@@ -135,7 +135,7 @@ static struct scene outrun(uint64_t kill_limit)
     struct scene s = { .d = NULL };
 
     t_init(setup, t_no_work, NULL);
-    s.d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = kill_limit, .backoff = T_MS(1)));
+    s.d = T_CREATE(.devices = "cpu:1", .kill_limit = kill_limit, .backoff = T_MS(1));
     t_wait_ready(s.d, 1);
     s.worker = t_worker(s.d, 0);
     s.keeper = t_keeper_of(&s.worker);

@@ -118,8 +118,8 @@ T_CASE(soft_limit)
         uint64_t tag = TAG(verbs[i % 3], i), limit = T_MS(50);
         const struct gpud_event *e;
 
-        (void)t_submit(d, T_TASK(.tag = tag, .limit = limit));
-        (void)t_submit(d, T_TASK(.tag = i));
+        T_SUBMIT(d, .tag = tag, .limit = limit);
+        T_SUBMIT(d, .tag = i);
         t_collect(d, &log, 2 * (i + 1));
         e = T_OUTCOME(&log, tag, TIMEOUT);
         T_EQ(e->phase, GPUD_PHASE_PROCESS);
@@ -152,9 +152,9 @@ static void hard(enum verb verb, uint32_t drive)
                                  .task_limit = limit, .grace = grace);
 
     for (uint64_t i = 0; i < 4; i++)
-        (void)t_submit(d, T_TASK(.tag = TAG(verb, i)));
+        T_SUBMIT(d, .tag = TAG(verb, i));
     for (uint64_t i = 0; i < 20; i++)
-        (void)t_submit(d, T_TASK(.tag = i, .limit = GPUD_NEVER));
+        T_SUBMIT(d, .tag = i, .limit = GPUD_NEVER);
     t_collect(d, &log, 24);
     for (uint64_t i = 0; i < 4; i++) {
         e = T_OUTCOME(&log, TAG(verb, i), TIMEOUT);
@@ -205,8 +205,8 @@ T_CASE(verdict_is_exact)
     for (uint64_t i = 0; i < TASKS; i++) {
         uint64_t before = (uint64_t)rand_r(&random) % T_US(100);
 
-        (void)t_submit(d, T_TASK(.tag = i % 10 ? TAG(UNTIL_NEAR_DEADLINE, i % 3 ? before : 0) : i,
-                                 .limit = limit, .label = "near"));
+        T_SUBMIT(d, .tag = i % 10 ? TAG(UNTIL_NEAR_DEADLINE, i % 3 ? before : 0) : i,
+                 .limit = limit, .label = "near");
     }
     t_collect(d, &log, TASKS);
     for (size_t i = 0; i < log.count; i++) {
@@ -237,10 +237,10 @@ T_CASE(limits_below_a_second)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:4", .grace = T_S(60));
 
     /* 0.3 s of 1.4 s; 0.4 s of 0.2 s; 30 ms of 20 ms; 0.2 ms of 1.3 s */
-    (void)t_submit(d, T_TASK(.tag = TAG(SLEEP_WHOLE, 300000), .limit = T_MS(1400)));
-    (void)t_submit(d, T_TASK(.tag = TAG(SLEEP_WHOLE, 400000), .limit = T_MS(200)));
-    (void)t_submit(d, T_TASK(.tag = TAG(SLEEP_WHOLE, 30000), .limit = T_MS(20)));
-    (void)t_submit(d, T_TASK(.tag = TAG(SLEEP_WHOLE, 200), .limit = T_MS(1300)));
+    T_SUBMIT(d, .tag = TAG(SLEEP_WHOLE, 300000), .limit = T_MS(1400));
+    T_SUBMIT(d, .tag = TAG(SLEEP_WHOLE, 400000), .limit = T_MS(200));
+    T_SUBMIT(d, .tag = TAG(SLEEP_WHOLE, 30000), .limit = T_MS(20));
+    T_SUBMIT(d, .tag = TAG(SLEEP_WHOLE, 200), .limit = T_MS(1300));
     t_collect(d, &log, 4);
     e = T_OUTCOME(&log, TAG(SLEEP_WHOLE, 300000), SUCCESS);
     T_EQ(reply_of(e)->seen_expired, 0);
@@ -258,9 +258,9 @@ T_CASE(limit_of_the_task_wins)
     gpud_dispatcher *d =
         T_BEGIN(NULL, process, .devices = "cpu:3", .task_limit = T_MS(30), .grace = T_S(60));
 
-    (void)t_submit(d, T_TASK(.tag = TAG(SLEEP_WHOLE, 100000)));
-    (void)t_submit(d, T_TASK(.tag = TAG(SLEEP_WHOLE, 100001), .limit = GPUD_NEVER));
-    (void)t_submit(d, T_TASK(.tag = TAG(SLEEP_WHOLE, 100002), .limit = T_S(60)));
+    T_SUBMIT(d, .tag = TAG(SLEEP_WHOLE, 100000));
+    T_SUBMIT(d, .tag = TAG(SLEEP_WHOLE, 100001), .limit = GPUD_NEVER);
+    T_SUBMIT(d, .tag = TAG(SLEEP_WHOLE, 100002), .limit = T_S(60));
     t_collect(d, &log, 3);
     (void)T_OUTCOME(&log, TAG(SLEEP_WHOLE, 100000), TIMEOUT);
     (void)T_OUTCOME(&log, TAG(SLEEP_WHOLE, 100001), SUCCESS);
@@ -274,8 +274,8 @@ T_CASE(own_timeout_code_is_an_error)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, 0);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(RETURN_ETIMEOUT, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(RETURN_ETIMEOUT, 1), .limit = T_S(100)));
+    T_SUBMIT(d, .tag = TAG(RETURN_ETIMEOUT, 0));
+    T_SUBMIT(d, .tag = TAG(RETURN_ETIMEOUT, 1), .limit = T_S(100));
     t_collect(d, &log, 2);
     T_EQ(T_OUTCOME(&log, TAG(RETURN_ETIMEOUT, 0), ERROR)->code, GPUD_ETIMEOUT);
     T_EQ(T_OUTCOME(&log, TAG(RETURN_ETIMEOUT, 1), ERROR)->code, GPUD_ETIMEOUT);
@@ -295,7 +295,7 @@ T_CASE(stopped_worker)
     t_skip("ThreadSanitizer delays the handler of SIGCONT");
 #endif
     d = T_BEGIN(NULL, process, .devices = "cpu:1", .task_limit = T_S(1), .grace = T_MS(100));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
+    T_SUBMIT(d, .tag = TAG(WAIT_FOR_GATE, 0));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     t_stop(&worker);
@@ -369,9 +369,8 @@ T_LONG_CASE(alternating, 60)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:4", .grace = T_S(60));
 
     for (uint64_t i = 0; i < PAIRS; i++) {
-        (void)t_submit(
-            d, T_TASK(.tag = TAG(i % 2 ? ONE_SLEEP : CHECKING_SLEEPER, i), .limit = T_MS(3)));
-        (void)t_submit(d, T_TASK(.tag = i));
+        T_SUBMIT(d, .tag = TAG(i % 2 ? ONE_SLEEP : CHECKING_SLEEPER, i), .limit = T_MS(3));
+        T_SUBMIT(d, .tag = i);
     }
     t_collect(d, &log, 2 * PAIRS);
     for (uint64_t i = 0; i < PAIRS; i++) {

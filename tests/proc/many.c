@@ -71,7 +71,7 @@ T_CASE(in_order)
     uint64_t last = 0;
 
     prepare();
-    (void)t_submit(d, T_TASK(.tag = MANY));
+    T_SUBMIT(d, .tag = MANY);
     submitted(d, MANY, 0, 0, MANY, "", "");
     t_collect(d, &log, MANY + 1);
     for (uint64_t i = 0; i < MANY; i++) {
@@ -419,7 +419,7 @@ T_CASE(destroyed_meanwhile)
     }
     run_on_one_cpu();
     for (int i = 0; i < 5; i++) {
-        struct handing h = { .d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 2 * MANY)) };
+        struct handing h = { .d = T_CREATE(.devices = "cpu:1", .queue_size = 2 * MANY) };
         uint64_t uncollected = 0;
         pthread_t thread, other;
         atomic_int over = 0;

@@ -54,23 +54,22 @@ static void refuse_beside(int before)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d =
-        t_create(T_OPTIONS(.sent_ahead = 8, .max_batch = 4, .drive = GPUD_DRIVE_CALLER,
-                           .max_attempts = 2, .grace = T_MS(10)));
+    gpud_dispatcher *d = T_CREATE(.sent_ahead = 8, .max_batch = 4, .drive = GPUD_DRIVE_CALLER,
+                                  .max_attempts = 2, .grace = T_MS(10));
 
     t_word_set(GATE, 0);
     t_word_set(STARTED, 0);
     t_word_set(RAN, 0);
     while (t_stats(d).slots_ready < 1)
         T_EQ(t_poll(d, &log, T_MS(1)), 0);
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
+    T_SUBMIT(d, .tag = TAG(WAIT_FOR_GATE, 0));
     (void)t_poll(d, &log, 0);
     t_word_wait(STARTED, 1);
     if (before)
-        (void)t_submit(d, T_TASK(.tag = 1, .expires = EXPIRES));
-    (void)t_submit(d, T_TASK(.tag = TAG(CRASH, 2), .max_attempts = 1));
+        T_SUBMIT(d, .tag = 1, .expires = EXPIRES);
+    T_SUBMIT(d, .tag = TAG(CRASH, 2), .max_attempts = 1);
     if (!before)
-        (void)t_submit(d, T_TASK(.tag = 1, .expires = EXPIRES));
+        T_SUBMIT(d, .tag = 1, .expires = EXPIRES);
     (void)t_poll(d, &log, 0);
     T_EQ(t_stats(d).sent, 3);
     t_pass(EXPIRES + T_MS(5));

@@ -438,9 +438,9 @@ T_CASE(hung_monitor_delays_no_task)
     t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(1, "driver hang open\n");
     (void)t_monitor_rows(m, 0, 0, T_MS(10));
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
+    d = T_CREATE(.devices = "cpu:2");
     for (uint64_t i = 0; i < 50; i++)
-        (void)t_submit(d, T_TASK(.tag = 0));
+        T_SUBMIT(d, .tag = 0);
     t_collect(d, &log, 50);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 50);
     t_destroy(&d, &log);

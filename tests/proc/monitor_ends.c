@@ -98,7 +98,7 @@ T_CASE(sweeping_spares_the_monitor)
         keeper = t_keeper_of(&worker);
         T_EQ(kill(keeper.pid, SIGKILL), 0);
         t_wait_ended(&worker);
-        (void)t_submit(d, T_TASK(.tag = 0));
+        T_SUBMIT(d, .tag = 0);
         t_collect(d, &log, i + 1);
     }
     T_EQ(t_the_monitor().pid, p.pid);

@@ -40,7 +40,7 @@ T_CASE(fifo_on_one_worker)
     t_init(NULL, process, NULL);
     for (size_t w = 0; w < sizeof(windows) / sizeof(windows[0]); w++) {
         struct t_log log = { 0 };
-        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = windows[w]));
+        gpud_dispatcher *d = T_CREATE(.devices = "cpu:1", .sent_ahead = windows[w]);
         uint64_t last = 0;
 
         t_submit_tags(d, 0, 1000);
@@ -65,15 +65,14 @@ T_CASE(fair_start)
     T_EACH_DRIVE (drive) {
         struct t_log log = { 0 };
         unsigned seen = 0;
-        gpud_dispatcher *d =
-            t_create(T_OPTIONS(.devices = "cpu:8", .sent_ahead = 4, .drive = drive));
+        gpud_dispatcher *d = T_CREATE(.devices = "cpu:8", .sent_ahead = 4, .drive = drive);
 
         t_word_set(STARTED, 0);
         while (drive == GPUD_DRIVE_CALLER && t_stats(d).slots_ready < 8)
             (void)t_poll(d, &log, T_MS(1));
         t_wait_ready(d, 8);
         for (uint64_t i = 0; i < 8; i++)
-            (void)t_submit(d, T_TASK(.tag = MEETS_OTHERS | i << 8 | 8));
+            T_SUBMIT(d, .tag = MEETS_OTHERS | i << 8 | 8);
         t_collect(d, &log, 8);
         for (uint64_t i = 0; i < 8; i++)
             seen |= 1U << T_OUTCOME(&log, MEETS_OTHERS | i << 8 | 8, SUCCESS)->slot;
@@ -96,11 +95,11 @@ T_CASE(recall_from_behind_a_long_task)
 
     t_wait_ready(d, 2);
     /* Both workers get a long task and, behind it, a short one. */
-    (void)t_submit(d, T_TASK(.tag = LONG | 1));
-    (void)t_submit(d, T_TASK(.tag = MEETS_OTHERS | 3)); /* ends when STARTED is 3 */
+    T_SUBMIT(d, .tag = LONG | 1);
+    T_SUBMIT(d, .tag = MEETS_OTHERS | 3); /* ends when STARTED is 3 */
     t_word_wait(STARTED, 2);
     for (uint64_t i = 0; i < 2; i++)
-        (void)t_submit(d, T_TASK(.tag = SHORT + i));
+        T_SUBMIT(d, .tag = SHORT + i);
     t_wait_until("one waits behind each", t_none_queued, d);
     (void)t_word_add(STARTED);
     /* The other worker is free now and must take both short ones while the long one runs. */
@@ -126,7 +125,7 @@ T_CASE(result_before_the_next_task_ends)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 8);
 
     t_submit_tags(d, 0, 4);
-    (void)t_submit(d, T_TASK(.tag = WAITS_FOR_GATE));
+    T_SUBMIT(d, .tag = WAITS_FOR_GATE);
     t_collect(d, &log, 4);
     T_EQ(t_word(GATE), 0);
     t_word_set(GATE, 1);

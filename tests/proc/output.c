@@ -158,7 +158,7 @@ T_CASE(success_carries_output)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
-    (void)t_submit(d, T_TASK(.tag = TAG(TALK, 1)));
+    T_SUBMIT(d, .tag = TAG(TALK, 1));
     t_collect(d, &log, 1);
     check(T_OUTCOME(&log, TAG(TALK, 1), SUCCESS), "", "out 1\nerr 1\n");
     t_end(&d, &log);
@@ -171,13 +171,13 @@ T_CASE(earlier_tasks_are_before)
     gpud_dispatcher *d;
 
     t_init(talking_setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
-    (void)t_submit(d, T_TASK(.tag = TAG(TALK, 1)));
-    (void)t_submit(d, T_TASK(.tag = TAG(TALK, 2)));
-    (void)t_submit(d, T_TASK(.tag = TAG(SILENT, 3)));
-    (void)t_submit(d, T_TASK(.tag = TAG(FAIL, 4)));
-    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 5)));
-    (void)t_submit(d, T_TASK(.tag = TAG(TALK, 6)));
+    d = T_CREATE(.devices = "cpu:1", .sent_ahead = 1);
+    T_SUBMIT(d, .tag = TAG(TALK, 1));
+    T_SUBMIT(d, .tag = TAG(TALK, 2));
+    T_SUBMIT(d, .tag = TAG(SILENT, 3));
+    T_SUBMIT(d, .tag = TAG(FAIL, 4));
+    T_SUBMIT(d, .tag = TAG(DIE, 5));
+    T_SUBMIT(d, .tag = TAG(TALK, 6));
     t_collect(d, &log, 6);
     check(T_OUTCOME(&log, TAG(TALK, 1), SUCCESS), "setup\n", "out 1\nerr 1\n");
     check(T_OUTCOME(&log, TAG(TALK, 2), SUCCESS), "setup\nout 1\nerr 1\n", "out 2\nerr 2\n");
@@ -198,10 +198,10 @@ T_CASE(the_last_8_kib)
     gpud_dispatcher *d;
 
     t_init(talking_setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
-    (void)t_submit(d, T_TASK(.tag = TAG(FILL, 6000)));
-    (void)t_submit(d, T_TASK(.tag = TAG(FILL, 5000)));
-    (void)t_submit(d, T_TASK(.tag = TAG(FILL, 60000)));
+    d = T_CREATE(.devices = "cpu:1", .sent_ahead = 1);
+    T_SUBMIT(d, .tag = TAG(FILL, 6000));
+    T_SUBMIT(d, .tag = TAG(FILL, 5000));
+    T_SUBMIT(d, .tag = TAG(FILL, 60000));
     t_collect(d, &log, 3);
     e = T_OUTCOME(&log, TAG(FILL, 6000), SUCCESS);
     T_EQ(e->output_size, 6000);
@@ -234,7 +234,7 @@ T_CASE(end_found_without_a_bell)
     while (t_stats(d).slots_ready < 1)
         (void)t_poll(d, &log, T_MS(2));
     for (unsigned n = 1; n <= 200; n++) {
-        (void)t_submit(d, T_TASK(.tag = TAG(TALK_AND_TELL, n)));
+        T_SUBMIT(d, .tag = TAG(TALK_AND_TELL, n));
         (void)t_poll(d, &log, 0);
         t_word_wait(TALKED, n);
         t_collect(d, &log, n);
@@ -253,11 +253,11 @@ T_CASE(first_words_after_silence)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = GPUD_DRIVE_CALLER);
 
     for (unsigned n = 0; n < 20; n++) {
-        (void)t_submit(d, T_TASK(.tag = TAG(SILENT, n)));
+        T_SUBMIT(d, .tag = TAG(SILENT, n));
         t_collect(d, &log, n + 1);
     }
     T_EQ(t_stats(d).output_reads, 0);
-    (void)t_submit(d, T_TASK(.tag = TAG(TALK_WHEN_ASKED, 1)));
+    T_SUBMIT(d, .tag = TAG(TALK_WHEN_ASKED, 1));
     (void)t_poll(d, &log, 0);
     t_word_set(GATE, 1);
     t_word_wait(TALKED, 1);
@@ -273,8 +273,7 @@ T_CASE(last_attempt)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
-    (void)t_submit(
-        d, T_TASK(.tag = TAG(FAIL_ONCE, 1), .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR));
+    T_SUBMIT(d, .tag = TAG(FAIL_ONCE, 1), .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR);
     t_collect(d, &log, 1);
     check(T_OUTCOME(&log, TAG(FAIL_ONCE, 1), SUCCESS), "out 1\nerr 1\n", "out 1\nerr 1\nat last\n");
     t_end(&d, &log);
@@ -296,7 +295,7 @@ T_CASE(members_of_a_batch)
     gpud_dispatcher *d;
 
     T_OK(gpud_init(&definition, 1, NULL));
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 3, .batch_wait = T_S(3000)));
+    d = T_CREATE(.devices = "cpu:1", .max_batch = 3, .batch_wait = T_S(3000));
     t_submit_tags(d, 0, 3);
     t_collect(d, &log, 3);
     T_EQ(t_word(TALKED), 3);
@@ -351,7 +350,7 @@ T_CASE(lines_are_events)
     memset(text, 'x', sizeof(text));
     text[1024] = 0;
     t_init(talking_setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS));
+    d = T_CREATE(.devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS);
     t_collect_kind(d, &log, GPUD_EVENT_LOG, 1);
     check_line(&log, GPUD_STREAM_STDOUT, 0, 0, "setup"); /* between tasks */
     id = t_submit(d, T_TASK(.tag = TAG(LINES, 0)));
@@ -402,7 +401,7 @@ T_CASE(dropped_lines_are_counted)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(FLOOD, MANY)));
+    T_SUBMIT(d, .tag = TAG(FLOOD, MANY));
     t_wait_until("the task has ended", one_has_ended, d);
     t_collect(d, &log, 1);
     while (t_poll(d, &log, 0) > 0)
@@ -420,7 +419,7 @@ T_CASE(lines_below_the_level)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS,
                                  .log_level = GPUD_LEVEL_WARNING);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 1)));
+    T_SUBMIT(d, .tag = TAG(DIE, 1));
     t_collect(d, &log, 1);
     T_EQ(count_lines(&log), 0);
     T_EQ(t_stats(d).events_dropped, 0);
@@ -438,13 +437,13 @@ T_CASE(silence_costs_nothing)
 
     for (unsigned round = 0; round < 20; round++) {
         for (unsigned n = 0; n < 100; n++)
-            (void)t_submit(d, T_TASK(.tag = TAG(n % 10 ? SILENT : FAIL, 100 * round + n)));
+            T_SUBMIT(d, .tag = TAG(n % 10 ? SILENT : FAIL, 100 * round + n));
         t_collect(d, &log, 100 * (round + 1));
     }
     T_EQ(t_stats(d).output_reads, 0);
     T_CMP(t_stats(d).output_polls, <=, 2 * (16 + (t_now() - began) / T_MS(1)));
     T_EQ(t_log_count(&log, GPUD_EVENT_LOG), 0);
-    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 1)));
+    T_SUBMIT(d, .tag = TAG(DIE, 1));
     t_collect(d, &log, 2001);
     T_CMP(t_stats(d).output_reads, >, 0);
     t_end(&d, &log);
@@ -459,9 +458,9 @@ T_CASE(told_once)
 
     t_init(NULL, process, NULL);
     for (unsigned life = 0; life < 2; life++) {
-        d = t_create(T_OPTIONS(.devices = "cpu:2"));
+        d = T_CREATE(.devices = "cpu:2");
         for (unsigned n = 0; n < 20; n++)
-            (void)t_submit(d, T_TASK(.tag = TAG(n == 10 ? DIE : TALK, n)));
+            T_SUBMIT(d, .tag = TAG(n == 10 ? DIE : TALK, n));
         t_collect(d, &log, 20);
         T_EQ(t_log_count(&log, GPUD_EVENT_LOG), 1);
         e = t_log_at(&log, GPUD_EVENT_LOG, 0);
@@ -487,7 +486,7 @@ T_CASE(flood_of_lines)
     id = t_submit(d, T_TASK(.tag = TAG(FLOOD, 0)));
     t_word_wait(FLOODING, 1000);
     for (unsigned n = 1; n <= 500; n++) {
-        (void)t_submit(d, T_TASK(.tag = TAG(TALK, n)));
+        T_SUBMIT(d, .tag = TAG(TALK, n));
         t_collect(d, &log, 1);
         T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 1);
         outcomes++;
@@ -533,9 +532,9 @@ T_CASE(kept)
     uint64_t id;
 
     t_init(talking_setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS, .sent_ahead = 1));
+    d = T_CREATE(.devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS, .sent_ahead = 1);
     first = keep_first(d, GPUD_EVENT_LOG);
-    (void)t_submit(d, T_TASK(.tag = TAG(TALK, 1)));
+    T_SUBMIT(d, .tag = TAG(TALK, 1));
     second = keep_first(d, GPUD_EVENT_OUTCOME);
     id = t_submit(d, T_TASK(.tag = TAG(TALK, 2), .awaited = 1));
     T_OK(gpud_dispatcher_wait(d, id, &awaited, T_PATIENCE, NULL));

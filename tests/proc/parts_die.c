@@ -54,7 +54,7 @@ T_CASE(spawner_dies)
 
     d = T_BEGIN(NULL, process, .devices = "cpu:2", .backoff = T_MS(5));
     for (uint64_t i = 0; i < 2; i++)
-        (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, i)));
+        T_SUBMIT(d, .tag = TAG(WAIT_FOR_GATE, i));
     t_submit_tags(d, 0, 50);
     t_word_wait(STARTED, 2);
     spawner = t_spawner();
@@ -154,7 +154,7 @@ T_CASE(keeper_dies_idle)
         T_EQ(kill(keeper.pid, SIGKILL), 0);
         t_wait_ended(&keeper);
         t_wait_ended(&worker);
-        (void)t_submit(d, T_TASK(.tag = i));
+        T_SUBMIT(d, .tag = i);
         t_collect(d, &log, i + 1);
         (void)T_OUTCOME(&log, i, SUCCESS);
     }
@@ -171,7 +171,7 @@ T_CASE(spawner_and_keeper_die)
     unsigned slot = 0;
 
     t_wait_ready(d, 2);
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0)));
+    T_SUBMIT(d, .tag = TAG(HANG, 0));
     t_word_wait(STARTED, 1);
     while (!t_slot(d, slot).task_id)
         slot++;

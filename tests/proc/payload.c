@@ -75,7 +75,7 @@ static void check_result(const struct t_log *log, uint64_t tag, uint64_t size)
 
 static gpud_dispatcher *create(const char *devices)
 {
-    return t_create(T_OPTIONS(.devices = devices, .payload_budget = (uint64_t)BUDGET_MIB << 20));
+    return T_CREATE(.devices = devices, .payload_budget = (uint64_t)BUDGET_MIB << 20);
 }
 
 /* Copied in, result of the same size back; one at a time, then all together. */
@@ -140,7 +140,7 @@ T_CASE(part_of_the_result_before)
     t_init(NULL, trim, NULL);
     d = create("cpu:1");
     for (unsigned i = 0; i < WANTED; i++)
-        (void)t_submit(d, T_TASK(.tag = wanted[i]));
+        T_SUBMIT(d, .tag = wanted[i]);
     t_collect(d, &log, WANTED);
     for (unsigned i = 0; i < WANTED; i++)
         check_result(&log, wanted[i], wanted[i]);
@@ -162,7 +162,7 @@ T_CASE(lent_buffers)
         T_OK(gpud_dispatcher_buffer_alloc(d, sizes[i], &bytes));
         T_CHECK(bytes && (uintptr_t)bytes % 64 == 0);
         fill(bytes, size, i);
-        (void)t_submit(d, T_TASK(.tag = i, .data = bytes, .size = size));
+        T_SUBMIT(d, .tag = i, .data = bytes, .size = size);
         /* It is no longer ours, neither to free nor to give again. */
         T_CODE(gpud_dispatcher_buffer_free(d, bytes), EINVAL);
         T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = size), 0, NULL, NULL),
@@ -201,7 +201,7 @@ T_CASE(buffer_survives_a_failed_submit)
     T_CODE(
         gpud_dispatcher_submit(d, T_TASK(.tag = 4, .data = bytes, .size = 1u << 20), 0, NULL, NULL),
         EINVAL);
-    (void)t_submit(d, T_TASK(.tag = 4, .data = bytes, .size = 10000));
+    T_SUBMIT(d, .tag = 4, .data = bytes, .size = 10000);
     t_collect(d, &log, 1);
     check_result(&log, 4, 10000);
 
@@ -282,7 +282,7 @@ T_CASE(task_data_is_read_only)
     t_init(NULL, probe, NULL);
     d = create("cpu:1");
     for (uint64_t tag = 0; tag < 3; tag++)
-        (void)t_submit(d, T_TASK(.tag = tag, .data = bytes, .size = sizeof(bytes)));
+        T_SUBMIT(d, .tag = tag, .data = bytes, .size = sizeof(bytes));
     t_collect(d, &log, 3);
     (void)T_OUTCOME(&log, 0, SUCCESS);
     (void)T_OUTCOME(&log, 1, CRASHED);

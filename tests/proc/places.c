@@ -57,7 +57,7 @@ T_LONG_CASE(many_dispatchers, 120)
     if (!t_raise_descriptors(PLACES_NEED))
         t_skip("no room for %d descriptors", PLACES_NEED);
     t_init(NULL, t_no_work, NULL);
-    first = t_create(T_OPTIONS(.devices = "cpu:1"));
+    first = T_CREATE(.devices = "cpu:1");
     for (int i = 1; i < PLACES; i++)
         T_OK(gpud_monitor_open(&m[i], "fake:1", &error));
     for (int i = 1; i < 20; i++) {
@@ -66,7 +66,7 @@ T_LONG_CASE(many_dispatchers, 120)
         T_CODE(gpud_monitor_open(&m[0], "fake:1", &error), EFULL);
         T_CHECK(!d && !m[0]);
         T_OK(gpud_monitor_close(&m[i]));
-        d = t_create(T_OPTIONS(.devices = "cpu:1"));
+        d = T_CREATE(.devices = "cpu:1");
         (void)T_RUN(d, &log, SUCCESS, .tag = 1);
         t_destroy(&d, &log);
         log = (struct t_log){ 0 };
@@ -111,7 +111,7 @@ T_LONG_CASE(goodbye_behind_a_request, 120)
     t_stop(&spawner);
     T_OK(gpud_dispatcher_device_add(d, "cpu:1", NULL));
     t_destroy(&d, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    d = T_CREATE(.devices = "cpu:1");
     T_EQ(kill(spawner.pid, SIGCONT), 0);
     (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     for (int i = 1; i < PLACES; i++)
@@ -149,8 +149,8 @@ T_CASE(slots_of_all_dispatchers)
     gpud_dispatcher *a, *b;
 
     t_init(NULL, t_no_work, NULL);
-    a = t_create(T_OPTIONS(.devices = "cpu:3"));
-    b = t_create(T_OPTIONS(.devices = "cpu:1"));
+    a = T_CREATE(.devices = "cpu:3");
+    b = T_CREATE(.devices = "cpu:1");
     for (int i = 0; i < 3; i++) { /* a refused one takes nothing */
         T_CODE(answer_to("cpu:1020"), EINVAL);
         T_CODE(answer_to("cpu:1021"), EFULL);

@@ -59,7 +59,7 @@ T_CASE(survivor_is_quarantined)
     uint64_t start;
     uint32_t slot;
 
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = limit));
+    T_SUBMIT(d, .tag = TAG(HANG, 0), .limit = limit);
     t_word_wait(STARTED, 1);
     keeper = stop_keeper(d, &worker);
     t_submit_tags(d, 0, 20);
@@ -89,7 +89,7 @@ T_CASE(destroy_with_a_survivor)
     uint64_t start, uncollected = 0;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .close_limit = T_MS(300));
 
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0)));
+    T_SUBMIT(d, .tag = TAG(HANG, 0));
     t_word_wait(STARTED, 1);
     keeper = stop_keeper(d, &worker);
     start = t_now();
@@ -126,7 +126,7 @@ T_CASE(late_survivor)
         T_BEGIN(NULL, wait_for_gate, .devices = "cpu:2", .grace = T_MS(20), .kill_limit = T_MS(50));
     uint32_t slot;
 
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_S(1)));
+    T_SUBMIT(d, .tag = TAG(HANG, 0), .limit = T_S(1));
     t_word_wait(STARTED, 1);
     keeper = stop_keeper(d, &worker);
     t_collect(d, &log, 1);

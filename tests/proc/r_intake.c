@@ -283,15 +283,15 @@ T_CASE(new_priority_while_a_task_is_copied)
 
     make_large();
     s.d = T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 1);
-    (void)t_submit(s.d, T_TASK(.tag = WAIT));
+    T_SUBMIT(s.d, .tag = WAIT);
     t_word_wait(STARTED, 1);
     for (int32_t p = FIRST; p <= LAST; p++)
-        (void)t_submit(s.d, T_TASK(.tag = (uint64_t)p, .priority = p));
+        T_SUBMIT(s.d, .tag = (uint64_t)p, .priority = p);
     s.task = *T_TASK(.tag = COPIED, .priority = COPIED, .data = large, .size = LARGE);
     s.wait = 0;
     T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
     t_word_wait(IN_COPY, 1);
-    (void)t_submit(s.d, T_TASK(.tag = MEANWHILE, .priority = MEANWHILE));
+    T_SUBMIT(s.d, .tag = MEANWHILE, .priority = MEANWHILE);
     t_word_set(GO_ON, 1);
     T_EQ(pthread_join(thread, NULL), 0);
     T_OK(s.answer);
@@ -374,7 +374,7 @@ T_CASE(refused_run_changes_nothing)
     pthread_t thread;
 
     t_init(NULL, process, NULL);
-    the_dispatcher = t_create(T_OPTIONS(.devices = "cpu:1"));
+    the_dispatcher = T_CREATE(.devices = "cpu:1");
     t_wait_ready(the_dispatcher, 1);
     T_EQ(pthread_create(&thread, NULL, run, &log), 0);
     t_word_wait(IN_SOURCE, 1);
@@ -469,7 +469,7 @@ static void run_without_room(enum how how, int pulled_before)
     uint64_t id[2];
 
     t_init(NULL, process, NULL);
-    the_dispatcher = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 2));
+    the_dispatcher = T_CREATE(.devices = "cpu:1", .queue_size = 2);
     fill_the_queue(the_dispatcher, id);
     T_EQ(pthread_create(&thread, NULL, run_labelled, &log), 0);
     t_word_wait(IN_SOURCE, 1);
@@ -517,7 +517,7 @@ T_CASE(run_ends_without_memory)
     int n = 0;
 
     t_init(NULL, process, NULL);
-    the_dispatcher = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20));
+    the_dispatcher = T_CREATE(.devices = "cpu:1", .payload_budget = 16u << 20);
     for (uint64_t size = 4u << 20; size >= 64; size /= 2)
         while (n < MOST && gpud_dispatcher_buffer_alloc(the_dispatcher, size, &buffer[n]) == 0)
             n++;
@@ -544,7 +544,7 @@ T_CASE(place_of_a_refused_submit)
 
     make_large();
     t_init(NULL, process, NULL);
-    s.d = the_dispatcher = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 1));
+    s.d = the_dispatcher = T_CREATE(.devices = "cpu:1", .queue_size = 1);
     T_EQ(pthread_create(&runner, NULL, run_labelled, &log), 0);
     t_word_wait(IN_SOURCE, 1);
     s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE);
@@ -638,7 +638,7 @@ T_CASE(destroy_in_a_child_while_one_waits_for_room)
     pid_t pid;
 
     s.d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 1);
-    (void)t_submit(s.d, T_TASK(.tag = WAIT));
+    T_SUBMIT(s.d, .tag = WAIT);
     t_word_wait(STARTED, 1);
     s.task = *T_TASK(.tag = 1);
     s.wait = T_PATIENCE;

@@ -79,9 +79,9 @@ T_CASE(late_kill_spares_the_next_task)
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
     t_stop(&keeper);
-    (void)t_submit(d, T_TASK(.tag = TAG(DEAF, 0), .limit = T_MS(30)));
+    T_SUBMIT(d, .tag = TAG(DEAF, 0), .limit = T_MS(30));
     t_word_wait(STARTED, 1);
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 1)));
+    T_SUBMIT(d, .tag = TAG(WAIT, 1));
     t_wait_until("the kill is ordered", t_word_waits, NULL);
     T_EQ(t_stats(d).hard_kills, 0); /* one that is spared is never counted: a counter only rises */
     t_word_set(GATES, 1);
@@ -144,7 +144,7 @@ T_CASE(hard_limit_without_the_host)
         uint64_t ordered;
         v.d =
             T_BEGIN(NULL, process, .drive = GPUD_DRIVE_CALLER, .devices = "cpu:1", .grace = grace);
-        (void)t_submit(v.d, T_TASK(.tag = TAG(HANG, i), .limit = limit));
+        T_SUBMIT(v.d, .tag = TAG(HANG, i), .limit = limit);
         t_wait_until("the task runs", runs_when_driven, &v);
         if (!v.ended) {
             struct t_proc worker = t_worker(v.d, 0), keeper = t_keeper_of(&worker);
@@ -178,7 +178,7 @@ T_CASE(death_before_the_ordered_kill)
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
     t_stop(&keeper);
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_MS(30)));
+    T_SUBMIT(d, .tag = TAG(HANG, 0), .limit = T_MS(30));
     t_wait_until("the kill is ordered", t_word_waits, NULL);
     /* and for ThreadSanitizer: what was looked at is closed later */
     T_EQ(t_stats(d).hard_kills, 0);

@@ -63,11 +63,11 @@ T_CASE(progress_is_not_the_next_tasks)
     for (uint32_t round = 0; round < ROUNDS; round++) {
         t_word_set(STARTED, 0);
         t_word_set(GATES, 0);
-        (void)t_submit(d, T_TASK(.tag = TAG(PROGRESS, round)));
-        (void)t_submit(d, T_TASK(.tag = TAG(WAIT, round << 3)));
+        T_SUBMIT(d, .tag = TAG(PROGRESS, round));
+        T_SUBMIT(d, .tag = TAG(WAIT, round << 3));
         while (!t_word(STARTED)) /* then the first has ended, and its bell waits */
             (void)t_poll(d, &log, 0);
-        (void)t_submit(d, T_TASK(.tag = TAG(PLAIN, round)));
+        T_SUBMIT(d, .tag = TAG(PLAIN, round));
         /* collects the first, sends the third into its cell, hears the bell */
         for (int i = 0; i < 3; i++)
             (void)t_poll(d, &log, 0);
@@ -89,7 +89,7 @@ T_CASE(progress_in_a_stream)
         T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 64, .queue_size = TASKS);
 
     for (uint32_t i = 0; i < TASKS; i++)
-        (void)t_submit(d, T_TASK(.tag = TAG(i % 3 ? PLAIN : PROGRESS, i)));
+        T_SUBMIT(d, .tag = TAG(i % 3 ? PLAIN : PROGRESS, i));
     t_collect(d, &log, TASKS);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS);
     check_progress(&log);
@@ -115,8 +115,8 @@ T_CASE(untold_end_of_a_late_worker)
     keeper = t_keeper_of(&worker);
     t_stop(&keeper); /* so that nobody knows of the other */
     t_stop(&worker);
-    (void)t_submit(d, T_TASK(.tag = TAG(PLAIN, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
+    T_SUBMIT(d, .tag = TAG(PLAIN, 0));
+    T_SUBMIT(d, .tag = TAG(WAIT, 0));
     t_wait_until("both are sent", t_none_queued, d);
     t_pass(T_MS(20)); /* the library has looked, after a millisecond */
     T_EQ(kill(worker.pid, SIGCONT), 0);
@@ -154,7 +154,7 @@ T_CASE(slot_events_tell_ready)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .slot_events = 1);
 
     for (uint64_t n = 0; n < 5; n++) {
-        (void)t_submit(d, T_TASK(.tag = n));
+        T_SUBMIT(d, .tag = n);
         t_collect(d, &log, n + 1);
     }
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));

@@ -71,7 +71,7 @@ T_CASE(waits)
 
         t_init(setup, process, NULL);
         t_word_set(GATES + 1, 0);
-        d = t_create(T_OPTIONS(.devices = "cpu:4", .drive = drive, WAYS("pgpp")));
+        d = T_CREATE(.devices = "cpu:4", .drive = drive, WAYS("pgpp"));
         T_OK(gpud_dispatcher_ready(d, 3, T_PATIENCE, NULL));
         T_EQ(t_stats(d).slots_ready, 3);
         T_OK(gpud_dispatcher_ready(d, 1, 0, NULL));
@@ -92,7 +92,7 @@ T_CASE(checks_once)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, WAYS("g")));
+    d = T_CREATE(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, WAYS("g"));
     while (t_word(AT_GATE) == 0 && t_now() < patience)
         T_CODE(gpud_dispatcher_ready(d, 0, 0, NULL), ETIMEOUT);
     t_word_set(GATES, 1);
@@ -109,8 +109,8 @@ T_CASE(busy_is_ready)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    (void)t_submit(d, T_TASK(.tag = 1));
+    d = T_CREATE(.devices = "cpu:1");
+    T_SUBMIT(d, .tag = 1);
     t_word_wait(RUNNING, 1);
     T_OK(gpud_dispatcher_ready(d, 1, 0, NULL));
     t_word_set(TASK_GATE, 1);
@@ -129,7 +129,7 @@ T_CASE(names_what_is_missing)
 
     t_init(setup, process, NULL);
     began = t_now();
-    d = t_create(T_OPTIONS(.devices = "cpu:4", WAYS("ppgp")));
+    d = T_CREATE(.devices = "cpu:4", WAYS("ppgp"));
     T_OK(gpud_dispatcher_ready(d, 3, T_PATIENCE, NULL));
     t_word_wait(AT_GATE, 1);
     answers(d, 4, 0, GPUD_ETIMEOUT, in_setup);
@@ -152,7 +152,7 @@ T_CASE(backoff_is_waited_for)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", WAYS("2p"), .backoff = T_MS(10)));
+    d = T_CREATE(.devices = "cpu:2", WAYS("2p"), .backoff = T_MS(10));
     T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
     T_EQ(t_stats(d).slots_ready, 2);
     T_EQ(t_stats(d).setup_failures, 2);
@@ -267,8 +267,8 @@ T_CASE(beside_poll)
         t_init(setup, process, NULL);
         for (unsigned word = 0; word <= GATES + 2; word++)
             t_word_set(word, 0);
-        d = t_create(T_OPTIONS(.devices = "cpu:3", .drive = drive, WAYS("ggg"),
-                               .log_level = GPUD_LEVEL_ERROR));
+        d = T_CREATE(.devices = "cpu:3", .drive = drive, WAYS("ggg"),
+                     .log_level = GPUD_LEVEL_ERROR);
         T_EQ(pthread_create(&poller, NULL, poll_until_closed, d), 0);
         t_word_wait(AT_GATE, 3); /* with DRIVE_CALLER the poll drives, since nothing else does */
         start(&all, d, 0);
@@ -296,7 +296,7 @@ T_CASE(driving_is_handed_over)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = GPUD_DRIVE_CALLER, WAYS("gg")));
+    d = T_CREATE(.devices = "cpu:2", .drive = GPUD_DRIVE_CALLER, WAYS("gg"));
     start(&one, d, 1);
     start(&two, d, 2);
     t_word_wait(AT_GATE, 2);
@@ -315,7 +315,7 @@ T_CASE(drained_does_not_count)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", WAYS("pg"), .log_level = GPUD_LEVEL_ERROR));
+    d = T_CREATE(.devices = "cpu:2", WAYS("pg"), .log_level = GPUD_LEVEL_ERROR);
     start(&all, d, 0);
     start(&both, d, 2);
     t_word_wait(AT_GATE, 1);
@@ -347,8 +347,8 @@ T_CASE(drained_while_busy)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", WAYS("gp"), .log_level = GPUD_LEVEL_ERROR));
-    (void)t_submit(d, T_TASK(.tag = 1));
+    d = T_CREATE(.devices = "cpu:2", WAYS("gp"), .log_level = GPUD_LEVEL_ERROR);
+    T_SUBMIT(d, .tag = 1);
     t_word_wait(RUNNING, 1); /* in slot 1 */
     t_word_wait(AT_GATE, 1);
     start(&all, d, 2);
@@ -373,7 +373,7 @@ T_CASE(closed)
 
             t_init(setup, process, NULL);
             t_word_set(AT_GATE, 0);
-            d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, WAYS("g")));
+            d = T_CREATE(.devices = "cpu:1", .drive = drive, WAYS("g"));
             start(&first, d, 0);
             start(&second, d, 1);
             t_word_wait(AT_GATE, 1);
@@ -394,7 +394,7 @@ T_CASE(destroy_while_inside)
     gpud_dispatcher *d, *same;
 
     t_init(setup, process, NULL);
-    d = same = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, WAYS("g")));
+    d = same = T_CREATE(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, WAYS("g"));
     start(&all, d, 0);
     t_word_wait(AT_GATE, 1); /* driven by that thread: it is inside */
     T_CODE(gpud_dispatcher_destroy(&d, NULL), EBUSY);
@@ -413,7 +413,7 @@ T_CASE(more_than_there_are)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
+    d = T_CREATE(.devices = "cpu:2");
     T_CODE(gpud_dispatcher_ready(NULL, 0, 0, &e), EINVAL);
     T_CODE(gpud_dispatcher_ready(d, 3, 0, &e), EINVAL);
     T_TEXT(e.field, "slots");
@@ -459,7 +459,7 @@ T_CASE(in_callbacks)
         struct scene s = { .pulled = 0 };
 
         t_init(setup, process, NULL);
-        s.d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive));
+        s.d = T_CREATE(.devices = "cpu:2", .drive = drive);
         T_OK(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.on_success = refused_inside), &s, NULL));
         T_EQ(s.told, 3);
         T_OK(gpud_dispatcher_ready(s.d, 0, 0, NULL));
@@ -474,7 +474,7 @@ T_CASE(forked)
     pid_t pid;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    d = T_CREATE(.devices = "cpu:1");
     T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
     pid = fork();
     if (pid == 0) {

@@ -135,8 +135,8 @@ T_CASE(submit_full)
     uint64_t n = 0;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .queue_size = 2);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(AT_GATE, n++)));
-    (void)t_submit(d, T_TASK(.tag = TAG(AT_GATE, n++)));
+    T_SUBMIT(d, .tag = TAG(AT_GATE, n++));
+    T_SUBMIT(d, .tag = TAG(AT_GATE, n++));
     refused(d, T_TASK(0), 0, GPUD_EFULL, "queue_size", "queue_size is 2, ");
     refused(d, T_TASK(0), 1000, GPUD_EFULL, "queue_size", "queue_size is 2, ");
     t_word_set(GATE, 1);
@@ -148,7 +148,7 @@ T_CASE(submit_full)
     t_destroy(&d, &log);
 
     t_word_set(GATE, 0);
-    d = t_create(T_OPTIONS(.payload_budget = 16u << 20));
+    d = T_CREATE(.payload_budget = 16u << 20);
     for (n = 0; gpud_dispatcher_submit(
                     d, T_TASK(.tag = TAG(AT_GATE, n), .data = much, .size = sizeof much), 0, NULL,
                     NULL) == 0;
@@ -197,13 +197,13 @@ T_CASE(submit_at_the_wrong_time)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    in.d = d = t_create(T_OPTIONS(0));
+    in.d = d = T_CREATE(0);
     T_OK(gpud_dispatcher_run(d, give_one, T_CALLBACKS(.on_success = call_in_callback), &in, NULL));
     T_EQ(in.told, 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
     refused(d, T_TASK(0), 0, GPUD_ECLOSED, "", "takes no more tasks: gpud_dispatcher_close");
     t_destroy(&d, NULL);
-    d = t_create(T_OPTIONS(0));
+    d = T_CREATE(0);
     T_OK(gpud_dispatcher_stop(d, GPUD_FINISH_ALL));
     refused(d, T_TASK(0), 0, GPUD_ECLOSED, "", "takes no more tasks: gpud_dispatcher_stop");
     t_end(&d, NULL);
@@ -241,7 +241,7 @@ T_CASE(in_a_worker)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, 0);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(CALLS_BACK, 0)));
+    T_SUBMIT(d, .tag = TAG(CALLS_BACK, 0));
     t_collect(d, &log, 1);
     T_TEXT((const char *)T_OUTCOME(&log, TAG(CALLS_BACK, 0), SUCCESS)->result, wanted);
     t_end(&d, &log);
@@ -294,7 +294,7 @@ T_CASE(waits)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    in.d = d = t_create(T_OPTIONS(.queue_size = 4, .sent_ahead = 1));
+    in.d = d = T_CREATE(.queue_size = 4, .sent_ahead = 1);
     in.id = t_submit(d, T_TASK(.tag = TAG(AT_GATE, 0), .awaited = 1));
     t_word_wait(STARTED, 1);
     plain = t_submit(d, T_TASK(.tag = 1));

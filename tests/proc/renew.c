@@ -47,9 +47,8 @@ static void exact(uint32_t number, uint32_t sent_ahead, uint32_t drive)
 
     t_init(NULL, t_no_work, cleanup); /* first: a worker that is executed comes this far, too */
     t_word_set(CLEANUPS, 0);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_tasks_per_worker = number,
-                           .sent_ahead = sent_ahead, .drive = drive, .slot_events = 1,
-                           .failures_in_a_row = 1, .backoff = GPUD_NEVER));
+    d = T_CREATE(.devices = "cpu:1", .max_tasks_per_worker = number, .sent_ahead = sent_ahead,
+                 .drive = drive, .slot_events = 1, .failures_in_a_row = 1, .backoff = GPUD_NEVER);
     t_submit_tags(d, 0, TASKS);
     t_collect(d, &log, TASKS);
     t_check_exactly_once(&log, TASKS);
@@ -120,8 +119,8 @@ T_CASE(batches)
     gpud_dispatcher *d;
 
     T_OK(gpud_init(&definition, 1, NULL));
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_tasks_per_worker = NUMBER, .max_batch = BATCH,
-                           .batch_wait = T_S(3600)));
+    d = T_CREATE(.devices = "cpu:1", .max_tasks_per_worker = NUMBER, .max_batch = BATCH,
+                 .batch_wait = T_S(3600));
     t_submit_tags(d, 0, TASKS);
     t_collect(d, &log, TASKS);
     t_check_exactly_once(&log, TASKS);

@@ -215,7 +215,7 @@ T_CASE(the_only_one_after_its_task)
     size_t at = 0;
 
     t_wait_ready(d, 1);
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0)));
+    T_SUBMIT(d, .tag = TAG(WAIT_AT_GATE, 0));
     t_word_wait(STARTED, 1);
     t_trigger("broken");
     (void)t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_QUARANTINED);

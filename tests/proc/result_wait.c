@@ -84,7 +84,7 @@ static void poll_outcome(gpud_dispatcher *d, struct gpud_event *e)
 static void fill(gpud_dispatcher *d, struct gpud_event *kept, unsigned n, unsigned mib)
 {
     for (unsigned i = 0; i < n; i++) {
-        (void)t_submit(d, T_TASK(.tag = TAG(TAKE, mib, i)));
+        T_SUBMIT(d, .tag = TAG(TAKE, mib, i));
         poll_outcome(d, &kept[i]);
         T_OK(gpud_event_keep(d, &kept[i]));
     }
@@ -157,7 +157,7 @@ static void room_comes(uint32_t drive)
 
     d = start(OPTIONS(.result_wait = GPUD_NEVER, .drive = drive));
     fill(d, kept, 3, 4);
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE, 8, 7)));
+    T_SUBMIT(d, .tag = TAG(TAKE, 8, 7));
     if (drive == GPUD_DRIVE_CALLER)
         T_EQ(gpud_dispatcher_poll(d, &e, 1, 0), 0); /* sends it */
     await_wait(d, 4);
@@ -186,7 +186,7 @@ T_CASE(not_by_default)
 
     d = start(OPTIONS(.drive = GPUD_DRIVE_THREAD));
     fill(d, kept, 3, 4);
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE, 8, 7)));
+    T_SUBMIT(d, .tag = TAG(TAKE, 8, 7));
     expect_no_room(d, GPUD_OUTCOME_ERROR, GPUD_ERESULTSPACE);
     finish(&d, kept);
 }
@@ -212,7 +212,7 @@ T_CASE(all_find_room)
 
     d = start(T_OPTIONS(.devices = "cpu:2", .payload_budget = 64 * MIB, .result_wait = GPUD_NEVER));
     for (unsigned i = 0; i < tasks; i++)
-        (void)t_submit(d, T_TASK(.tag = TAG(TAKE, 1 + i * 7 % 12, i)));
+        T_SUBMIT(d, .tag = TAG(TAKE, 1 + i * 7 % 12, i));
     for (unsigned i = 0; i < tasks; i++) {
         expect_room(d, &c[i].e);
         T_OK(gpud_event_keep(d, &c[i].e));
@@ -305,7 +305,7 @@ static void ending(uint32_t how, int stop)
 
     d = start(OPTIONS(.result_wait = GPUD_NEVER, .grace = GPUD_NEVER, .sent_ahead = 1));
     (void)begin_wait(d, kept, T_TASK(.tag = TAG(TAKE, 8, 7)));
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE, 8, 8)));
+    T_SUBMIT(d, .tag = TAG(TAKE, 8, 8));
     T_OK(stop ? gpud_dispatcher_stop(d, how) : gpud_dispatcher_close(d, how, GPUD_NEVER));
     t_collect_rest(d, &log);
     T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), 2);
@@ -353,7 +353,7 @@ T_CASE(death_in_a_wait)
     T_EQ(e.outcome, GPUD_OUTCOME_CRASHED);
     t_wait_slot(d, 0, GPUD_SLOT_READY);
     T_OK(gpud_event_release(&kept[2]));
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE, 8, 8)));
+    T_SUBMIT(d, .tag = TAG(TAKE, 8, 8));
     expect_room(d, &e);
     T_EQ(e.incarnation, 2);
     finish(&d, kept);
@@ -369,14 +369,14 @@ T_CASE(what_never_fits)
     gpud_dispatcher *d;
 
     d = start(OPTIONS(.result_wait = GPUD_NEVER));
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE, 17, 0)));
+    T_SUBMIT(d, .tag = TAG(TAKE, 17, 0));
     expect_no_room(d, GPUD_OUTCOME_ERROR, GPUD_ERESULTSPACE);
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE_AFTER_OWN, 13, 0)));
+    T_SUBMIT(d, .tag = TAG(TAKE_AFTER_OWN, 13, 0));
     poll_outcome(d, &e);
     T_EQ(e.outcome, GPUD_OUTCOME_ERROR);
     T_EQ(e.code, GPUD_ERESULTSPACE);
     T_EQ(e.result_size, 4 * MIB); /* the earlier one */
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE_AFTER_OWN, 12, 0)));
+    T_SUBMIT(d, .tag = TAG(TAKE_AFTER_OWN, 12, 0));
     expect_room(d, &e);
     t_end(&d, NULL);
 }
@@ -406,10 +406,10 @@ T_CASE(batches)
     T_OK(gpud_init(&definition, 1, NULL));
     d = t_create(OPTIONS(.result_wait = GPUD_NEVER, .max_batch = 2));
     fill(d, kept, KEPT, 1);
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0, 0)));
+    T_SUBMIT(d, .tag = TAG(WAIT_FOR_GATE, 0, 0));
     t_word_wait(HELD, 1);
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE, 8, 1)));
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE, 8, 2)));
+    T_SUBMIT(d, .tag = TAG(TAKE, 8, 1));
+    T_SUBMIT(d, .tag = TAG(TAKE, 8, 2));
     t_wait_until("all are at the worker", three_are_sent, d);
     t_word_set(GATE, 1);
     poll_outcome(d, &e);
@@ -418,7 +418,7 @@ T_CASE(batches)
         poll_outcome(d, &e);
         T_EQ(e.code, GPUD_ERESULTSPACE);
     }
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE, 8, 3)));
+    T_SUBMIT(d, .tag = TAG(TAKE, 8, 3));
     await_wait(d, KEPT + 4);
     release(kept, KEPT);
     expect_room(d, &e);
@@ -457,9 +457,9 @@ T_CASE(long_wait)
     fill(d, kept, 1, 4);
     id = t_submit(d, T_TASK(.tag = TAG(TAKE, 4, 1), .awaited = 1));
     t_word_wait(ASKS, 2);
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE, 4, 2)));
+    T_SUBMIT(d, .tag = TAG(TAKE, 4, 2));
     t_word_wait(ASKS, 3);
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE, 8, 3)));
+    T_SUBMIT(d, .tag = TAG(TAKE, 8, 3));
     t_wait_until("outcome and warning wait", two_events_wait, d);
     if (!T_THREAD_SANITIZED)
         t_expect_rest(10, NULL, NULL);
@@ -489,8 +489,8 @@ T_CASE(each_long_wait)
 
     d = start(OPTIONS(.result_wait = T_MS(1100)));
     fill(d, kept, 3, 4);
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE, 8, 1)));
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE, 8, 2)));
+    T_SUBMIT(d, .tag = TAG(TAKE, 8, 1));
+    T_SUBMIT(d, .tag = TAG(TAKE, 8, 2));
     t_collect(d, &log, 2);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_ERROR), 2);
     T_EQ(warnings(&log, &told), 2);

@@ -83,11 +83,11 @@ T_CASE(errors)
                                  .retry_causes = GPUD_RETRY_ERROR);
 
     for (uint64_t i = 0; i < 50; i++)
-        (void)t_submit(d, T_TASK(.tag = TAG(FAIL_TWICE, i), .label = i % 2 ? "labelled" : NULL,
-                                 .data = "12345", .size = 5));
-    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_TWICE, 50), .max_attempts = 2));
-    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_TWICE, 51), .max_attempts = 1));
+        T_SUBMIT(d, .tag = TAG(FAIL_TWICE, i), .label = i % 2 ? "labelled" : NULL, .data = "12345",
+                 .size = 5);
+    T_SUBMIT(d, .tag = TAG(FAIL_ALWAYS, 0));
+    T_SUBMIT(d, .tag = TAG(FAIL_TWICE, 50), .max_attempts = 2);
+    T_SUBMIT(d, .tag = TAG(FAIL_TWICE, 51), .max_attempts = 1);
     t_collect(d, &log, 53);
     for (uint64_t i = 0; i < 50; i++) {
         e = T_OUTCOME(&log, TAG(FAIL_TWICE, i), SUCCESS);
@@ -123,7 +123,7 @@ T_CASE(results_of_failed_attempts_are_freed)
                                  .max_attempts = 3, .retry_causes = GPUD_RETRY_ERROR);
 
     for (uint64_t i = 0; i < TASKS; i++)
-        (void)t_submit(d, T_TASK(.tag = TAG(FAIL_LARGE, i)));
+        T_SUBMIT(d, .tag = TAG(FAIL_LARGE, i));
     t_collect(d, &log, TASKS);
     for (uint64_t i = 0; i < TASKS; i++) {
         const struct gpud_event *e = T_OUTCOME(&log, TAG(FAIL_LARGE, i), SUCCESS);
@@ -145,16 +145,13 @@ T_CASE(chosen_causes)
     gpud_dispatcher *d =
         T_BEGIN(NULL, process, .devices = "cpu:2", .max_attempts = 4, .grace = T_S(60));
 
-    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(LATE_TWICE, 0), .limit = T_MS(10)));
-    (void)t_submit(d, T_TASK(.tag = TAG(CRASH_FIRST, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(CRASH_FIRST, 1),
-                             .retry_causes = GPUD_RETRY_ERROR | GPUD_RETRY_TIMEOUT));
-    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 1), .retry_causes = GPUD_RETRY_ERROR));
-    (void)t_submit(d,
-                   T_TASK(.tag = TAG(ONE_OF_EACH, 0), .retry_causes = ALL_CAUSES, .limit = T_S(1)));
-    (void)t_submit(
-        d, T_TASK(.tag = TAG(ONE_OF_EACH, 1), .retry_causes = GPUD_RETRY_CRASH, .limit = T_S(30)));
+    T_SUBMIT(d, .tag = TAG(FAIL_ALWAYS, 0));
+    T_SUBMIT(d, .tag = TAG(LATE_TWICE, 0), .limit = T_MS(10));
+    T_SUBMIT(d, .tag = TAG(CRASH_FIRST, 0));
+    T_SUBMIT(d, .tag = TAG(CRASH_FIRST, 1), .retry_causes = GPUD_RETRY_ERROR | GPUD_RETRY_TIMEOUT);
+    T_SUBMIT(d, .tag = TAG(FAIL_ALWAYS, 1), .retry_causes = GPUD_RETRY_ERROR);
+    T_SUBMIT(d, .tag = TAG(ONE_OF_EACH, 0), .retry_causes = ALL_CAUSES, .limit = T_S(1));
+    T_SUBMIT(d, .tag = TAG(ONE_OF_EACH, 1), .retry_causes = GPUD_RETRY_CRASH, .limit = T_S(30));
     t_collect(d, &log, 7);
     T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, 0), ERROR)->attempt, 1);
     T_EQ(T_OUTCOME(&log, TAG(LATE_TWICE, 0), TIMEOUT)->attempt, 1);
@@ -179,7 +176,7 @@ T_CASE(no_retry_is_forgotten)
                                  .max_attempts = 200, .retry_causes = GPUD_RETRY_ERROR);
 
     for (uint64_t i = 0; i < 20; i++) {
-        (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, i)));
+        T_SUBMIT(d, .tag = TAG(FAIL_ALWAYS, i));
         T_EQ(t_poll(d, &log, GPUD_NEVER), 1);
         T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, i), ERROR)->attempt, 200);
     }

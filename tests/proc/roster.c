@@ -121,9 +121,9 @@ T_CASE(drain_and_return)
     unsigned busy;
 
     t_init(NULL, process, cleanup);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 4));
+    d = T_CREATE(.devices = "cpu:2", .sent_ahead = 4);
     t_wait_ready(d, 2);
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0)));
+    T_SUBMIT(d, .tag = TAG(WAIT_AT_GATE, 0));
     t_word_wait(STARTED, 1);
     busy = t_slot(d, 0).task_id ? 0 : 1;
     other = busy ? "cpu:1" : "cpu:0";
@@ -159,7 +159,7 @@ T_CASE(remove_the_last_one)
     gpud_dispatcher *d =
         T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 1, .payload_budget = BUDGET);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0)));
+    T_SUBMIT(d, .tag = TAG(WAIT_AT_GATE, 0));
     t_word_wait(STARTED, 1);
     t_submit_tags(d, 0, 5);
     T_OK(gpud_dispatcher_device_remove(d, "cpu:0"));
@@ -176,12 +176,12 @@ T_CASE(remove_the_last_one)
     T_EQ(t_stats(d).slots, 0);
     T_EQ(t_stats(d).slots_failed, 0);
     T_CODE(gpud_dispatcher_device_drain(d, "cpu:0"), ENOTFOUND);
-    (void)t_submit(d, T_TASK(.tag = 5));
+    T_SUBMIT(d, .tag = 5);
     t_collect(d, &log, 7);
     (void)T_OUTCOME(&log, 5, NO_WORKER);
     T_OK(gpud_dispatcher_device_add(d, "cpu:1", NULL));
     (void)told(d, &log, "cpu:0", "added");
-    (void)t_submit(d, T_TASK(.tag = 6));
+    T_SUBMIT(d, .tag = 6);
     t_collect(d, &log, 8);
     T_TEXT(T_OUTCOME(&log, 6, SUCCESS)->device, "cpu:0");
     T_EQ(read_rows(d), 1);
@@ -222,7 +222,7 @@ T_CASE(many_rounds)
     for (unsigned round = 0; round < 20; round++) {
         T_OK(gpud_dispatcher_device_add(d, "cpu:3", NULL));
         for (unsigned n = 0; n < 30; n++)
-            (void)t_submit(d, T_TASK(.tag = tag++));
+            T_SUBMIT(d, .tag = tag++);
         T_OK(gpud_dispatcher_device_remove(d, "cpu:1"));
         T_OK(gpud_dispatcher_device_remove(d, "cpu:2"));
         T_OK(gpud_dispatcher_device_remove(d, "cpu:3"));

@@ -90,7 +90,7 @@ static int run(struct scene *s)
 static void begin(struct scene *s)
 {
     t_init(setup, process, NULL);
-    s->d = t_create(T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(1)));
+    s->d = T_CREATE(.devices = "cpu:2", .backoff = T_MS(1));
 }
 
 static uint64_t ended(const struct gpud_run_counts *c)
@@ -122,7 +122,7 @@ T_CASE(a_few_at_a_time)
         struct scene s = { .last = 50, .at_once = few };
 
         t_init(setup, process, NULL);
-        s.d = t_create(T_OPTIONS(.devices = "cpu:2", .queue_size = 5));
+        s.d = T_CREATE(.devices = "cpu:2", .queue_size = 5);
         T_OK(run(&s));
         T_EQ(s.counts.pulled, 50);
         T_EQ(ended(&s.counts), 50);

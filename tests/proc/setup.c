@@ -46,9 +46,8 @@ static gpud_dispatcher *create(const char *devices, enum way way)
      * program is executed. */
     const uint64_t shortly = T_S(T_SANITIZED ? 2 : 1);
 
-    return t_create(T_OPTIONS(.devices = devices, .setup_data = &byte, .setup_size = 1,
-                              .backoff = T_MS(10), .setup_limit = way == HANG ? shortly : T_S(20),
-                              .slot_events = 1));
+    return T_CREATE(.devices = devices, .setup_data = &byte, .setup_size = 1, .backoff = T_MS(10),
+                    .setup_limit = way == HANG ? shortly : T_S(20), .slot_events = 1);
 }
 
 /* The fields of a SETUP_FAILURE by the way it failed. */
@@ -194,7 +193,7 @@ T_CASE(cleanup_at_the_close_limit)
 
     t_init(setup, t_no_work, cleanup);
     t_word_set(CLEANUP_WAY, 3);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .cleanup_limit = T_S(20)));
+    d = T_CREATE(.devices = "cpu:1", .cleanup_limit = T_S(20));
     t_wait_ready(d, 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(150)));
     t_collect_rest(d, &log);
@@ -214,7 +213,7 @@ T_CASE(cleanup_failures)
 
         t_word_set(CLEANUPS, 0);
         t_word_set(CLEANUP_WAY, way);
-        d = t_create(T_OPTIONS(.devices = "cpu:2", .cleanup_limit = T_MS(way == 3 ? 50 : 20000)));
+        d = T_CREATE(.devices = "cpu:2", .cleanup_limit = T_MS(way == 3 ? 50 : 20000));
         t_wait_ready(d, 2);
         t_submit_tags(d, 0, 4);
         t_collect(d, &log, 4);

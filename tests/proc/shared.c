@@ -72,7 +72,7 @@ static void check_sums(gpud_dispatcher *d, uint64_t tasks, uint64_t sum, uint64_
     struct t_log log = { 0 };
 
     for (uint64_t tag = 0; tag < tasks; tag++)
-        (void)t_submit(d, T_TASK(.tag = 8 * tag + READ));
+        T_SUBMIT(d, .tag = 8 * tag + READ);
     t_collect(d, &log, tasks);
     for (uint64_t tag = 0; tag < tasks; tag++) {
         const uint64_t *found = T_OUTCOME(&log, 8 * tag + READ, SUCCESS)->result;
@@ -112,7 +112,7 @@ T_CASE(one_copy)
     sum = fill(s);
     before = resident(getpid(), "Rss");
     T_CMP(before, >=, LARGE);
-    d = t_create(T_OPTIONS(.devices = "cpu:4", .setup_shared = s, .payload_budget = 16 * MIB));
+    d = T_CREATE(.devices = "cpu:4", .setup_shared = s, .payload_budget = 16 * MIB);
     t_wait_ready(d, 4);
     T_EQ(t_stats(d).payload_used, 0);
     check_sums(d, 64, sum, LARGE); /* each worker several, all of it read */
@@ -141,15 +141,15 @@ T_CASE(lives)
     s = make(size); /* also before gpud_init */
     sum = fill(s);
     t_init(setup, process, NULL);
-    a = t_create(T_OPTIONS(.devices = "cpu:2", .setup_shared = s));
+    a = T_CREATE(.devices = "cpu:2", .setup_shared = s);
     check_sums(a, 8, sum, size);
-    b = t_create(T_OPTIONS(.devices = "cpu:1", .setup_shared = s));
+    b = T_CREATE(.devices = "cpu:1", .setup_shared = s);
     T_OK(gpud_shared_destroy(&s));
     T_OK(gpud_shared_destroy(&s));
     T_OK(gpud_shared_destroy(NULL));
     t_destroy(&a, NULL);
     check_sums(b, 8, sum, size);
-    (void)t_submit(b, T_TASK(.tag = WRITE)); /* its replacement maps it again */
+    T_SUBMIT(b, .tag = WRITE); /* its replacement maps it again */
     t_collect(b, &log, 1);
     (void)T_OUTCOME(&log, WRITE, CRASHED);
     check_sums(b, 8, sum, size);
@@ -165,9 +165,9 @@ T_CASE(read_only)
 
     ((unsigned char *)gpud_shared_data(s))[0] = 77;
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .setup_shared = s));
-    (void)t_submit(d, T_TASK(.tag = WRITE));
-    (void)t_submit(d, T_TASK(.tag = 8 + MAKE_WRITABLE));
+    d = T_CREATE(.devices = "cpu:1", .setup_shared = s);
+    T_SUBMIT(d, .tag = WRITE);
+    T_SUBMIT(d, .tag = 8 + MAKE_WRITABLE);
     t_collect(d, &log, 2);
     (void)T_OUTCOME(&log, WRITE, CRASHED);
     (void)T_OUTCOME(&log, 8 + MAKE_WRITABLE, SUCCESS);

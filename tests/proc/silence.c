@@ -70,7 +70,7 @@ T_LONG_CASE(spawner_is_stopped_beside_a_drain, 60)
 
     t_init(NULL, t_no_work, NULL);
     (void)t_stopped_spawner();
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    d = T_CREATE(.devices = "cpu:1");
     T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
     T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
     (void)T_RUN(d, &log, NO_WORKER, .tag = 1);

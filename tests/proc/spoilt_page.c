@@ -163,9 +163,9 @@ T_LONG_CASE(one_task_is_charged, 60)
         gpud_dispatcher *d;
 
         t_word_set(GATE, 0);
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + 1, .kill_limit = T_S(1),
-                               .backoff = T_MS(1)));
-        (void)t_submit(d, T_TASK(.tag = tag));
+        d = T_CREATE(.devices = "cpu:1", .sent_ahead = AHEAD + 1, .kill_limit = T_S(1),
+                     .backoff = T_MS(1));
+        T_SUBMIT(d, .tag = tag);
         t_submit_tags(d, 0, AHEAD);
         open_gate(d);
         t_collect(d, &log, AHEAD + 1);
@@ -187,9 +187,9 @@ T_CASE(others_have_ended)
         gpud_dispatcher *d;
 
         t_word_set(GATE, 0);
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64, .backoff = T_MS(1)));
+        d = T_CREATE(.devices = "cpu:1", .sent_ahead = 64, .backoff = T_MS(1));
         t_submit_tags(d, 0, 10);
-        (void)t_submit(d, T_TASK(.tag = tag));
+        T_SUBMIT(d, .tag = tag);
         t_submit_tags(d, 10, AHEAD);
         t_collect(d, &log, 10);
         open_gate(d);
@@ -218,7 +218,7 @@ T_CASE(claims_are_spoilt)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = AHEAD + 1,
                                  .kill_limit = T_S(1), .max_attempts = 2, .backoff = T_MS(1));
 
-    (void)t_submit(d, T_TASK(.tag = tag));
+    T_SUBMIT(d, .tag = tag);
     t_submit_tags(d, 0, AHEAD);
     open_gate(d);
     t_collect(d, &log, AHEAD + 1);
@@ -240,11 +240,11 @@ T_CASE(ends_are_wiped_out)
 
         t_word_set(SPOILT, 0);
         t_word_set(GATE, 0);
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + 1, .max_attempts = 9,
-                               .drive = GPUD_DRIVE_CALLER, .backoff = T_MS(1)));
+        d = T_CREATE(.devices = "cpu:1", .sent_ahead = AHEAD + 1, .max_attempts = 9,
+                     .drive = GPUD_DRIVE_CALLER, .backoff = T_MS(1));
         T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
         t_submit_tags(d, 0, 10);
-        (void)t_submit(d, T_TASK(.tag = tag));
+        T_SUBMIT(d, .tag = tag);
         t_submit_tags(d, 10, AHEAD);
         (void)t_poll(d, &log, 0);
         t_word_set(GATE, 1);
@@ -265,10 +265,10 @@ static gpud_dispatcher *gather_batch(uint64_t tag)
     t_word_set(STARTED, 0);
     t_word_set(GATE, 0);
     /* batch_wait: else the first may be called before the second is sent */
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + BATCH, .max_batch = BATCH,
-                           .batch_wait = T_S(5), .backoff = T_MS(1)));
+    d = T_CREATE(.devices = "cpu:1", .sent_ahead = AHEAD + BATCH, .max_batch = BATCH,
+                 .batch_wait = T_S(5), .backoff = T_MS(1));
     t_submit_tags(d, 0, 2);
-    (void)t_submit(d, T_TASK(.tag = tag));
+    T_SUBMIT(d, .tag = tag);
     t_submit_tags(d, 2, AHEAD + BATCH - 1);
     t_word_wait(STARTED, 3);
     open_gate(d);
@@ -304,9 +304,9 @@ static gpud_dispatcher *create_with(int pattern, int after)
     const unsigned char way[] = { (unsigned char)pattern, (unsigned char)after };
 
     t_word_set(SETUPS, 0);
-    return t_create(T_OPTIONS(.devices = "cpu:1", .setup_data = way, .setup_size = sizeof(way),
-                              .sent_ahead = AHEAD, .backoff = T_MS(1), .failures_in_a_row = 2,
-                              .kill_limit = T_S(1), .cleanup_limit = T_S(1)));
+    return T_CREATE(.devices = "cpu:1", .setup_data = way, .setup_size = sizeof(way),
+                    .sent_ahead = AHEAD, .backoff = T_MS(1), .failures_in_a_row = 2,
+                    .kill_limit = T_S(1), .cleanup_limit = T_S(1));
 }
 
 /* C2: a worker that has claimed nothing is the slot's failure, and no task is charged with it. */

@@ -143,13 +143,13 @@ T_CASE(soft)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stall_limit = stall,
                                  .grace = T_S(60), .task_limit = T_S(100));
 
-    (void)t_submit(d, T_TASK(.tag = TAG(SILENT, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(ONE_SLEEP, 0), .limit = GPUD_NEVER));
-    (void)t_submit(d, T_TASK(.tag = TAG(TOO_LATE, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_SILENT, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(SILENT, 1), .limit = T_MS(20)));
-    (void)t_submit(d, T_TASK(.tag = TAG(SILENT, 2), .stall_limit = GPUD_NEVER, .limit = T_MS(150)));
-    (void)t_submit(d, T_TASK(.tag = 0, .stall_limit = GPUD_NEVER));
+    T_SUBMIT(d, .tag = TAG(SILENT, 0));
+    T_SUBMIT(d, .tag = TAG(ONE_SLEEP, 0), .limit = GPUD_NEVER);
+    T_SUBMIT(d, .tag = TAG(TOO_LATE, 0));
+    T_SUBMIT(d, .tag = TAG(FAIL_SILENT, 0));
+    T_SUBMIT(d, .tag = TAG(SILENT, 1), .limit = T_MS(20));
+    T_SUBMIT(d, .tag = TAG(SILENT, 2), .stall_limit = GPUD_NEVER, .limit = T_MS(150));
+    T_SUBMIT(d, .tag = 0, .stall_limit = GPUD_NEVER);
     t_collect(d, &log, 7);
     for (unsigned i = 0; i < 3; i++) {
         e = T_OUTCOME(&log, TAG(i == 0 ? SILENT : i == 1 ? ONE_SLEEP : TOO_LATE, 0), TIMEOUT);
@@ -182,8 +182,8 @@ static void hard(enum verb verb, uint32_t drive)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive,
                                  .stall_limit = stall, .grace = grace);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(verb, 0)));
-    (void)t_submit(d, T_TASK(.tag = 1, .stall_limit = GPUD_NEVER));
+    T_SUBMIT(d, .tag = TAG(verb, 0));
+    T_SUBMIT(d, .tag = 1, .stall_limit = GPUD_NEVER);
     t_collect(d, &log, 2);
     e = T_OUTCOME(&log, TAG(verb, 0), TIMEOUT);
     T_EQ(e->phase, GPUD_PHASE_HARD);
@@ -224,7 +224,7 @@ T_CASE(verdict_is_exact)
         T_BEGIN(NULL, process, .devices = "cpu:1", .stall_limit = stall, .grace = T_S(60));
 
     for (uint64_t i = 0; i < TASKS; i++)
-        (void)t_submit(d, T_TASK(.tag = TAG(i % 8 ? STEPS : WORK, i)));
+        T_SUBMIT(d, .tag = TAG(i % 8 ? STEPS : WORK, i));
     t_collect(d, &log, TASKS);
     for (size_t i = 0; i < log.count; i++) {
         const struct gpud_event *e = &log.list[i];
@@ -277,7 +277,7 @@ T_CASE(stopped_worker)
     t_skip("ThreadSanitizer delays the handler of SIGCONT");
 #endif
     d = T_BEGIN(NULL, process, .devices = "cpu:1", .stall_limit = T_S(1), .grace = T_MS(100));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
+    T_SUBMIT(d, .tag = TAG(WAIT_FOR_GATE, 0));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     t_stop(&worker);

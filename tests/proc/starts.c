@@ -191,8 +191,8 @@ T_LONG_CASE(start_while_the_host_falls_asleep, 120)
         const size_t ahead = n % 8;
         t_word_set(GATES, 0);
         for (size_t i = 0; i < ahead; i++)
-            (void)t_submit(d, T_TASK(.tag = i));
-        (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
+            T_SUBMIT(d, .tag = i);
+        T_SUBMIT(d, .tag = TAG(WAIT, 0));
         while (t_log_count(&log, GPUD_EVENT_STARTED) <= ahead)
             (void)t_poll(d, &log, GPUD_NEVER);
         T_CMP(t_now() - started(&log, ahead)->started_at, <, T_S(5));
@@ -218,7 +218,7 @@ T_CASE(batch_wakes_the_host)
     for (uint64_t round = 0; round < 6; round++) {
         const size_t members = 1 + round % 2;
         for (uint64_t i = 0; i < members; i++)
-            (void)t_submit(d, T_TASK(.tag = TAG(i ? WORK : WAIT, round)));
+            T_SUBMIT(d, .tag = TAG(i ? WORK : WAIT, round));
         while (t_log_count(&log, GPUD_EVENT_STARTED) < n + members)
             (void)t_poll(d, &log, GPUD_NEVER);
         T_CMP(t_now() - started(&log, n)->started_at, <, T_S(5));
@@ -243,7 +243,7 @@ T_CASE(descriptor)
     p.fd = gpud_dispatcher_fd(d);
     T_CMP(p.fd, >=, 0);
     for (uint64_t n = 0; n < 10; n++) {
-        (void)t_submit(d, T_TASK(.tag = TAG(WAIT, n)));
+        T_SUBMIT(d, .tag = TAG(WAIT, n));
         while (t_log_count(&log, GPUD_EVENT_STARTED) <= n) {
             T_EQ(poll(&p, 1, (int)(T_PATIENCE / 1000000)), 1);
             (void)t_poll(d, &log, 0);
@@ -265,7 +265,7 @@ T_CASE(progress_comes_after_the_start)
         t_begin(NULL, process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
 
     for (uint64_t n = 0; n < ROUNDS; n++) {
-        (void)t_submit(d, T_TASK(.tag = TAG(PROGRESS_THEN_WAIT, n)));
+        T_SUBMIT(d, .tag = TAG(PROGRESS_THEN_WAIT, n));
         while (t_log_count(&log, GPUD_EVENT_PROGRESS) <= n)
             (void)t_poll(d, &log, GPUD_NEVER);
         T_EQ(t_log_count(&log, GPUD_EVENT_STARTED), n + 1);
@@ -288,8 +288,8 @@ static void mixed(const struct gpud_options *options, uint64_t tasks)
 
     for (uint64_t n = 0; n < tasks; n++) {
         enum verb verb = verbs[n % (sizeof(verbs) / sizeof(*verbs))];
-        (void)t_submit(d, T_TASK(.tag = TAG(verb, n), .label = n % 3 ? NULL : "third",
-                                 .limit = verb == LATE_ONCE ? T_MS(50) : 0));
+        T_SUBMIT(d, .tag = TAG(verb, n), .label = n % 3 ? NULL : "third",
+                 .limit = verb == LATE_ONCE ? T_MS(50) : 0);
     }
     t_collect(d, &log, tasks);
     T_EQ(t_stats(d).events_dropped, 0);
@@ -329,7 +329,7 @@ T_CASE(crash_before_the_host_looks)
         struct t_proc worker;
         T_OK(gpud_dispatcher_ready(d, 1, GPUD_NEVER, NULL));
         worker = t_worker(d, 0);
-        (void)t_submit(d, T_TASK(.tag = TAG(CRASH_ONCE, n)));
+        T_SUBMIT(d, .tag = TAG(CRASH_ONCE, n));
         (void)t_poll(d, &log, 0);
         t_wait_ended(&worker);
         t_collect(d, &log, n + 1);
@@ -392,8 +392,8 @@ T_CASE(expired_is_no_start)
     keeper = t_keeper_of(&worker);
     t_stop(&keeper);
     t_stop(&worker);
-    (void)t_submit(d, T_TASK(.tag = 0, .expires = T_MS(5)));
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = 0, .expires = T_MS(5));
+    T_SUBMIT(d, .tag = 1);
     (void)t_poll(d, &log, 0);
     t_pass(T_MS(6));
     T_EQ(kill(worker.pid, SIGCONT), 0);
@@ -436,10 +436,10 @@ T_CASE(off_by_default)
     t_init(NULL, process, NULL);
     T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.start_events = 2), &e), EINVAL);
     T_TEXT(e.field, "start_events");
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .max_attempts = 3, .retry_causes = ALL_CAUSES,
-                           .backoff = T_MS(1)));
+    d = T_CREATE(.devices = "cpu:2", .max_attempts = 3, .retry_causes = ALL_CAUSES,
+                 .backoff = T_MS(1));
     for (uint64_t n = 0; n < 20; n++)
-        (void)t_submit(d, T_TASK(.tag = TAG(n % 5 ? WORK : CRASH_ONCE, n)));
+        T_SUBMIT(d, .tag = TAG(n % 5 ? WORK : CRASH_ONCE, n));
     t_collect(d, &log, 20);
     T_EQ(t_log_count(&log, GPUD_EVENT_STARTED), 0);
     t_end(&d, &log);
@@ -475,7 +475,7 @@ T_CASE(dropped_ones_are_counted)
         if (log.list[i].kind == GPUD_EVENT_OUTCOME)
             T_CMP(check_task(&log, &log.list[i]), <=, 1);
     /* there is room again */
-    (void)t_submit(d, T_TASK(.tag = TASKS));
+    T_SUBMIT(d, .tag = TASKS);
     t_collect(d, &log, TASKS + 1);
     T_EQ(t_log_count(&log, GPUD_EVENT_STARTED), n + 1);
     t_end(&d, &log);
@@ -543,7 +543,7 @@ T_CASE(kept)
     struct gpud_event e[2] = { GPUD_EVENT_INIT, GPUD_EVENT_INIT };
     gpud_dispatcher *d = t_begin(NULL, process, OPTIONS(.devices = "cpu:1"));
 
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0), .label = "kept"));
+    T_SUBMIT(d, .tag = TAG(WAIT, 0), .label = "kept");
     T_EQ(gpud_dispatcher_poll(d, e, 1, GPUD_NEVER), 1);
     T_EQ(e[0].kind, GPUD_EVENT_STARTED);
     T_OK(gpud_event_keep(d, e));

@@ -85,7 +85,7 @@ static int run_scene(struct scene *s)
 
 static void open_scene(struct scene *s, const char *devices)
 {
-    s->d = t_create(T_OPTIONS(.devices = devices, .queue_size = 16));
+    s->d = T_CREATE(.devices = devices, .queue_size = 16);
 }
 
 static void check_all_delivered(const struct scene *s)
@@ -175,7 +175,7 @@ T_CASE(stop_with_the_last_outcome)
     T_EACH_DRIVE (drive) {
         struct scene s = { .last = 1, .stop_how = GPUD_FINISH_ALL };
 
-        s.d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
+        s.d = T_CREATE(.devices = "cpu:1", .drive = drive);
         s.threads = count_threads();
         T_CODE(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.on_success = stop_at_the_end), &s, NULL),
                ESTOPPED);

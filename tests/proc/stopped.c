@@ -66,8 +66,8 @@ static void in_process(uint64_t verb)
     const struct gpud_event *e;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stop_limit = LIMIT);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(verb, 0)));
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = TAG(verb, 0));
+    T_SUBMIT(d, .tag = 1);
     t_collect(d, &log, 2);
     e = T_OUTCOME(&log, TAG(verb, 0), TIMEOUT);
     T_EQ(e->phase, GPUD_PHASE_HARD);
@@ -119,7 +119,7 @@ T_CASE(stops_itself_in_setup)
     gpud_dispatcher *d;
 
     t_init(stop_in_setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT, .backoff = T_MS(5)));
+    d = T_CREATE(.devices = "cpu:1", .stop_limit = LIMIT, .backoff = T_MS(5));
     T_EQ(T_RUN(d, &log, SUCCESS, .tag = 1)->incarnation, 2);
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 1);
     e = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0);
@@ -141,8 +141,8 @@ T_CASE(stops_itself_in_cleanup)
     gpud_dispatcher *d;
 
     t_init(NULL, process, stop_in_cleanup);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT, .cleanup_limit = GPUD_NEVER));
-    (void)t_submit(d, T_TASK(.tag = 1));
+    d = T_CREATE(.devices = "cpu:1", .stop_limit = LIMIT, .cleanup_limit = GPUD_NEVER);
+    T_SUBMIT(d, .tag = 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
     t_collect_rest(d, &log);
     T_EQ(t_log_count(&log, GPUD_EVENT_CLEANUP_FAILURE), 1);
@@ -193,7 +193,7 @@ T_CASE(continued_in_time)
     struct t_proc worker;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stop_limit = T_S(4));
 
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
+    T_SUBMIT(d, .tag = TAG(WAIT, 0));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     for (int i = 0; i < 2; i++) {
@@ -217,7 +217,7 @@ T_CASE(nobody_wakes_for_a_stopped_worker)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stop_limit = GPUD_NEVER,
                                  .task_limit = T_S(2), .grace = T_S(2), .kill_limit = T_S(1));
 
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
+    T_SUBMIT(d, .tag = TAG(WAIT, 0));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     t_stop(&worker);
@@ -389,7 +389,7 @@ static void debug(int stopped_before)
     struct t_proc worker;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stop_limit = SUSPEND_LIMIT);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
+    T_SUBMIT(d, .tag = TAG(WAIT, 0));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     if (stopped_before)

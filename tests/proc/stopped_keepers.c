@@ -57,7 +57,7 @@ T_CASE(worker_dies_under_a_stopped_keeper)
     struct t_proc keeper;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
-    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
+    T_SUBMIT(d, .tag = TAG(DIE, 0));
     t_word_wait(STARTED, 1);
     keeper = stopped_keeper(d);
     t_word_set(GATE, 1);
@@ -65,7 +65,7 @@ T_CASE(worker_dies_under_a_stopped_keeper)
     e = T_OUTCOME(&log, TAG(DIE, 0), CRASHED);
     T_EQ(e->exit_kind, GPUD_EXIT_LOST);
     t_wait_ended(&keeper);
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = 1);
     t_collect(d, &log, 2);
     T_EQ(T_OUTCOME(&log, 1, SUCCESS)->incarnation, 2);
     t_end(&d, &log);
@@ -81,7 +81,7 @@ T_CASE(stopped_keeper_is_to_start)
         T_BEGIN(NULL, process, .devices = "cpu:1", .kill_limit = T_S(1), .backoff = T_MS(5));
 
     keeper = stopped_without_worker(d);
-    (void)t_submit(d, T_TASK(.tag = 1));
+    T_SUBMIT(d, .tag = 1);
     T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, 1, SUCCESS);
@@ -167,7 +167,7 @@ T_CASE(destroy_ends_the_worker)
     struct t_proc worker, keeper;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .close_limit = T_MS(300));
 
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
+    T_SUBMIT(d, .tag = TAG(WAIT, 0));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     keeper = stopped_keeper(d);
@@ -199,7 +199,7 @@ T_CASE(cleanup_under_a_stopped_keeper)
     gpud_dispatcher *d;
 
     t_init(NULL, process, cleanup);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    d = T_CREATE(.devices = "cpu:1");
     t_wait_ready(d, 1);
     (void)stopped_keeper(d);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));

@@ -58,7 +58,7 @@ static int process(gpud_task *t, void *state)
 
 static const char *ask(gpud_dispatcher *d, struct t_log *log, uint64_t tag, const char *data)
 {
-    (void)t_submit(d, T_TASK(.tag = tag, .data = data, .size = data ? strlen(data) + 1 : 0));
+    T_SUBMIT(d, .tag = tag, .data = data, .size = data ? strlen(data) + 1 : 0);
     t_collect(d, log, t_log_count(log, GPUD_EVENT_OUTCOME) + 1);
     for (size_t i = log->count; i-- > 0;)
         if (log->list[i].kind == GPUD_EVENT_OUTCOME && log->list[i].tag == tag)
@@ -79,7 +79,7 @@ T_CASE(environment)
         T_EQ(setenv("T_GONE", "x", 1) | setenv("T_BACK", "x", 1) | setenv("T_KEPT", "kept", 1), 0);
     t_init(NULL, process, NULL);
     T_EQ(setenv("T_LATER", "x", 1), 0);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .devices_per_worker = 2, .env = env));
+    d = T_CREATE(.devices = "cpu:2", .devices_per_worker = 2, .env = env);
     T_TEXT(ask(d, &log, SAY_ENV, "T_GIVEN"), "two");
     T_TEXT(ask(d, &log, SAY_ENV, "T_EMPTY"), "");
     T_TEXT(ask(d, &log, SAY_ENV, "T_EQUALS"), "a=b=c");
@@ -163,7 +163,7 @@ T_CASE(handlers_of_fork)
         T_EQ(e->outcome, GPUD_OUTCOME_SUCCESS);
         T_CHECK(strstr(e->output, "out of slot 0") && strstr(e->output, "err of slot 0"));
         T_EQ(kill(t_worker(d, 0).pid, SIGTERM), 0);
-        (void)t_submit(d, T_TASK(.tag = BE_LATE, .limit = T_MS(50)));
+        T_SUBMIT(d, .tag = BE_LATE, .limit = T_MS(50));
         t_collect(d, &log, t_log_count(&log, GPUD_EVENT_OUTCOME) + 1);
         (void)ask(d, &log, EXIT, NULL);
     }
@@ -203,8 +203,8 @@ T_CASE(directory_and_files)
     t_init(NULL, process, NULL);
     (void)make_folder(folder);
     for (int life = 0; life < 2; life++) {
-        d = t_create(T_OPTIONS(.cwd = folder, .stdio = GPUD_STDIO_FILE,
-                               .stdio_path = "{slot}-worker{slot}.log"));
+        d = T_CREATE(.cwd = folder, .stdio = GPUD_STDIO_FILE,
+                     .stdio_path = "{slot}-worker{slot}.log");
         T_TEXT(ask(d, &log, SAY_CWD, NULL), folder);
         (void)ask(d, &log, WRITE, NULL);
         (void)ask(d, &log, SAY_STDIN, NULL);
@@ -234,11 +234,11 @@ T_CASE(inherited_and_discarded)
     fd[0] = open(out, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
     fd[1] = open(err, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
     T_CHECK(dup2(fd[0], 1) == 1 && dup2(fd[1], 2) == 2);
-    d = t_create(T_OPTIONS(.stdio = GPUD_STDIO_INHERIT));
+    d = T_CREATE(.stdio = GPUD_STDIO_INHERIT);
     T_CHECK(dup2(kept[0], 1) == 1 && dup2(kept[1], 2) == 2);
     (void)ask(d, &log, WRITE, NULL);
     t_destroy(&d, &log);
-    d = t_create(T_OPTIONS(.stdio = GPUD_STDIO_DISCARD));
+    d = T_CREATE(.stdio = GPUD_STDIO_DISCARD);
     (void)ask(d, &log, WRITE, NULL);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 1);
     t_end(&d, &log);
@@ -343,7 +343,7 @@ T_CASE(endless_output)
     before = resident_pages();
     for (unsigned round = 0; round < 20; round++) {
         for (uint64_t i = 0; i < 50; i++)
-            (void)t_submit(d, T_TASK(.tag = 8 * (50 * round + i + 1) + NOTHING));
+            T_SUBMIT(d, .tag = 8 * (50 * round + i + 1) + NOTHING);
         t_collect(d, &log, 50 * (round + 1));
     }
     if (!T_SANITIZED)

@@ -129,9 +129,9 @@ T_CASE(tasks_and_calls_take_any_time)
 
     t_wait_ready(d, 1);
     for (uint64_t i = 0; i < TIMES; i++) {
-        (void)t_submit(d, T_TASK(.tag = 3 * i, .limit = times[i]));
-        (void)t_submit(d, T_TASK(.tag = 3 * i + 1, .stall_limit = times[i]));
-        (void)t_submit(d, T_TASK(.tag = 3 * i + 2, .expires = times[i]));
+        T_SUBMIT(d, .tag = 3 * i, .limit = times[i]);
+        T_SUBMIT(d, .tag = 3 * i + 1, .stall_limit = times[i]);
+        T_SUBMIT(d, .tag = 3 * i + 2, .expires = times[i]);
     }
     t_collect(d, &log, 3 * TIMES);
     for (uint64_t tag = 0; tag < 3 * TIMES; tag++) {
@@ -160,9 +160,9 @@ T_CASE(grace_at_once)
     t_init(NULL, process, NULL);
     T_EACH_DRIVE (drive) {
         log = (struct t_log){ 0 };
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .grace = GPUD_AT_ONCE));
-        (void)t_submit(d, T_TASK(.tag = TAG(SPIN, 0), .limit = T_MS(50)));
-        (void)t_submit(d, T_TASK(.tag = 1));
+        d = T_CREATE(.devices = "cpu:1", .drive = drive, .grace = GPUD_AT_ONCE);
+        T_SUBMIT(d, .tag = TAG(SPIN, 0), .limit = T_MS(50));
+        T_SUBMIT(d, .tag = 1);
         t_collect(d, &log, 2);
         e = T_OUTCOME(&log, TAG(SPIN, 0), TIMEOUT);
         T_EQ(e->phase, GPUD_PHASE_HARD);

@@ -170,7 +170,7 @@ static void told_soon(gpud_dispatcher *d, struct t_log *log, const struct gpud_e
 {
     T_CMP(e->ended_at, >=, from);
     T_CMP(e->ended_at - from, <, SOON);
-    (void)t_submit(d, T_TASK(.tag = 1000));
+    T_SUBMIT(d, .tag = 1000);
     t_collect(d, log, 2);
     T_EQ(T_OUTCOME(log, 1000, SUCCESS)->slot, e->slot);
     T_EQ(t_log_outcomes(log, GPUD_OUTCOME_SUCCESS), 1);
@@ -183,7 +183,7 @@ static void crash(unsigned how, int signal_number)
     const struct gpud_event *e;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .backoff = T_MS(5));
 
-    (void)t_submit(d, T_TASK(.tag = TAG(how, 0)));
+    T_SUBMIT(d, .tag = TAG(how, 0));
     t_collect(d, &log, 1);
     skip_if_refused(&d, &log);
     e = T_OUTCOME(&log, TAG(how, 0), CRASHED);
@@ -201,7 +201,7 @@ static void hang(unsigned how)
     const struct gpud_event *e;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .grace = grace);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(how, 0), .limit = limit));
+    T_SUBMIT(d, .tag = TAG(how, 0), .limit = limit);
     t_collect(d, &log, 1);
     skip_if_refused(&d, &log);
     e = T_OUTCOME(&log, TAG(how, 0), TIMEOUT);
@@ -284,7 +284,7 @@ T_CASE(keeper_dies_with_a_traced_worker)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .backoff = T_MS(5));
     uint64_t from;
 
-    (void)t_submit(d, T_TASK(.tag = TAG(how, 0)));
+    T_SUBMIT(d, .tag = TAG(how, 0));
     t_word_wait(TRACED, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
@@ -361,8 +361,8 @@ static void setup_fails(unsigned how, int code)
 
     t_word_set(GATE, how);
     t_init(traced_setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .setup_limit = limit, .backoff = T_MS(5)));
-    (void)t_submit(d, T_TASK(.tag = 0));
+    d = T_CREATE(.devices = "cpu:1", .setup_limit = limit, .backoff = T_MS(5));
+    T_SUBMIT(d, .tag = 0);
     t_collect(d, &log, 1);
     skip_if_refused(&d, &log);
     (void)T_OUTCOME(&log, 0, SUCCESS);
@@ -398,8 +398,8 @@ T_CASE(cleanup_crashes_traced)
     gpud_dispatcher *d;
 
     t_init(NULL, process, traced_cleanup);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .cleanup_limit = GPUD_NEVER));
-    (void)t_submit(d, T_TASK(.tag = 0));
+    d = T_CREATE(.devices = "cpu:1", .cleanup_limit = GPUD_NEVER);
+    T_SUBMIT(d, .tag = 0);
     t_collect(d, &log, 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER));
     t_collect_rest(d, &log);
@@ -438,7 +438,7 @@ T_CASE(crash_under_a_debugger)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .backoff = T_MS(5));
     uint64_t from;
 
-    (void)t_submit(d, T_TASK(.tag = TAG(OTHER | CRASH, 0)));
+    T_SUBMIT(d, .tag = TAG(OTHER | CRASH, 0));
     worker = trace_by_case(d);
     t_wait_until("the worker is a zombie", is_zombie, &worker);
     T_EQ(t_poll(d, &log, T_MS(100)), 0);
@@ -460,7 +460,7 @@ T_CASE(limit_under_a_debugger)
     gpud_dispatcher *d =
         T_BEGIN(NULL, process, .devices = "cpu:1", .grace = T_MS(20), .kill_limit = T_MS(300));
 
-    (void)t_submit(d, T_TASK(.tag = TAG(OTHER, 0), .limit = T_S(1)));
+    T_SUBMIT(d, .tag = TAG(OTHER, 0), .limit = T_S(1));
     worker = trace_by_case(d);
     t_collect(d, &log, 1);
     T_EQ(T_OUTCOME(&log, TAG(OTHER, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
@@ -478,7 +478,7 @@ T_PROGRAM(traced_host)
 
     (void)argc, (void)argv;
     d = T_BEGIN(NULL, process, .devices = "cpu:1");
-    (void)t_submit(d, T_TASK(.tag = TAG(TRACE | LEAVE | AT_EXIT, 0)));
+    T_SUBMIT(d, .tag = TAG(TRACE | LEAVE | AT_EXIT, 0));
     t_rest();
 }
 

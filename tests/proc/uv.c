@@ -42,7 +42,7 @@ static void on_request(uv_timer_t *timer)
     struct server *s = timer->data;
 
     for (int i = 0; i < 20 && s->given < s->all; i++)
-        (void)t_submit(s->d, T_TASK(.tag = s->given++));
+        T_SUBMIT(s->d, .tag = s->given++);
     if (s->given < s->all)
         return;
     T_OK(gpud_dispatcher_close(s->d, GPUD_FINISH_ALL, 0));

@@ -109,7 +109,7 @@ static const char *tell(gpud_dispatcher *d, struct t_log *log)
     const size_t n = t_log_count(log, GPUD_EVENT_OUTCOME);
     const struct gpud_event *e;
 
-    (void)t_submit(d, T_TASK(.tag = TELL));
+    T_SUBMIT(d, .tag = TELL);
     t_collect(d, log, n + 1);
     e = t_log_at(log, GPUD_EVENT_OUTCOME, n);
     T_EQ(e->outcome, GPUD_OUTCOME_SUCCESS);
@@ -120,7 +120,7 @@ static void die(gpud_dispatcher *d, struct t_log *log)
 {
     const size_t n = t_log_count(log, GPUD_EVENT_OUTCOME);
 
-    (void)t_submit(d, T_TASK(.tag = DIE));
+    T_SUBMIT(d, .tag = DIE);
     t_collect(d, log, n + 1);
     T_EQ(t_log_at(log, GPUD_EVENT_OUTCOME, n)->outcome, GPUD_OUTCOME_CRASHED);
 }
@@ -256,7 +256,7 @@ T_CASE(each_start_decides)
     gpud_dispatcher *d;
 
     three();
-    d = t_create(T_OPTIONS(.devices = "1"));
+    d = T_CREATE(.devices = "1");
     T_TEXT(tell(d, &log), "1|PCI_BUS_ID|" UUID("1"));
     unlist("0000:01:00.0");
     die(d, &log);
@@ -278,7 +278,7 @@ T_CASE(gpu_that_is_lost)
     size_t at = 0;
 
     three();
-    d = t_create(T_OPTIONS(.devices = "0,1"));
+    d = T_CREATE(.devices = "0,1");
     t_wait_ready(d, 2);
     t_trigger("gone");
     (void)t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_LOST);
@@ -299,7 +299,7 @@ T_CASE(gpu_that_is_lost_and_let_go)
     size_t at = 0;
 
     three();
-    d = t_create(T_OPTIONS(.devices = "0,1"));
+    d = T_CREATE(.devices = "0,1");
     t_wait_ready(d, 2);
     t_trigger("gone");
     (void)t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_LOST);
@@ -319,7 +319,7 @@ T_CASE(gpu_that_is_lost_beside_an_added_one)
     size_t at = 0;
 
     three();
-    d = t_create(T_OPTIONS(.devices = "0"));
+    d = T_CREATE(.devices = "0");
     T_OK(gpud_dispatcher_device_add(d, "1", NULL));
     t_wait_ready(d, 2);
     t_trigger("gone");
@@ -344,8 +344,8 @@ T_CASE(wrong_number_runs_nothing)
 
     three();
     t_write_script("other", "gpus 3\ngpu 0 denied\n");
-    d = t_create(T_OPTIONS(.devices = "1", .visible = GPUD_VISIBLE_INDEX, .env = env,
-                           .failures_in_a_row = 2, .backoff = GPUD_AT_ONCE));
+    d = T_CREATE(.devices = "1", .visible = GPUD_VISIBLE_INDEX, .env = env, .failures_in_a_row = 2,
+                 .backoff = GPUD_AT_ONCE);
     (void)T_RUN(d, &log, NO_WORKER, .tag = TELL);
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 2);
     e = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 1);
@@ -390,10 +390,10 @@ T_CASE(wrong_number_is_no_failed_canary)
     size_t at = 0;
 
     three();
-    d = t_create(T_OPTIONS(.devices = "2", .backoff = GPUD_AT_ONCE, .canary_passes = 1));
+    d = T_CREATE(.devices = "2", .backoff = GPUD_AT_ONCE, .canary_passes = 1);
     T_TEXT(tell(d, &log), "2|PCI_BUS_ID|" UUID("2"));
     t_trigger("gone"); /* no event tells this dispatcher: it is not its own */
-    (void)t_submit(d, T_TASK(.tag = FAULT));
+    T_SUBMIT(d, .tag = FAULT);
     (void)t_told_health(d, &log, &at, "gpu:2", GPUD_HEALTH_SUSPECT);
     (void)t_told_health(d, &log, &at, "gpu:2", GPUD_HEALTH_HEALTHY);
     T_TEXT(tell(d, &log), UUID("2") "|PCI_BUS_ID|" UUID("2"));
@@ -416,7 +416,7 @@ T_CASE(wrong_number_is_remembered_by_the_next_monitor)
     three();
     t_write_script("machine", "gpus 3\nwhen gone gpu 2 recovery=reset\n");
     t_write_script("other", "gpus 3\ngpu 0 pci=00000000:04:00.0\n");
-    d = t_create(T_OPTIONS(.devices = "all", .env = env, .backoff = GPUD_AT_ONCE));
+    d = T_CREATE(.devices = "all", .env = env, .backoff = GPUD_AT_ONCE);
     t_wait_ready(d, 3);
     t_trigger("gone");
     (void)t_told(d, &log, &at, "gpu:2", "this dispatcher has closed it");
@@ -440,8 +440,8 @@ T_CASE(failed_driver_is_no_wrong_number)
 
     three();
     t_write_script("other", "gpus 3\ndriver fail cuInit 802\nwhen mended driver mend cuInit\n");
-    d = t_create(T_OPTIONS(.devices = "1", .env = env, .failures_in_a_row = 1000,
-                           .backoff = T_MS(5), .backoff_cap = T_MS(20)));
+    d = T_CREATE(.devices = "1", .env = env, .failures_in_a_row = 1000, .backoff = T_MS(5),
+                 .backoff_cap = T_MS(20));
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 2);
     t_trigger("mended");
     T_TEXT(tell(d, &log), "1|PCI_BUS_ID|" UUID("1"));
@@ -471,7 +471,7 @@ T_CASE(instances_have_no_number)
         EINVAL);
     T_TEXT(e.field, "visible");
     says(e.text, "visible is INDEX, but gpu:1:0 is a MIG instance");
-    d = t_create(T_OPTIONS(.devices = "0", .visible = GPUD_VISIBLE_INDEX));
+    d = T_CREATE(.devices = "0", .visible = GPUD_VISIBLE_INDEX);
     T_TEXT(tell(d, &log), "0|PCI_BUS_ID|" UUID("0"));
     T_CODE(gpud_dispatcher_device_add(d, "1:0", &e), EINVAL);
     T_TEXT(e.field, "visible");

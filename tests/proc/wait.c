@@ -361,7 +361,7 @@ T_CASE(poll_sleeps_beside_the_driver)
     T_EQ(t_poll(d, &log, 0), 0);
     T_EQ(t_poll(d, &log, T_MS(5)), 0);
     for (uint64_t n = 0; n < 50; n++) {
-        (void)t_submit(d, T_TASK(.tag = n));
+        T_SUBMIT(d, .tag = n);
         T_EQ(gpud_dispatcher_poll(d, &e, 1, GPUD_NEVER), 1); /* driven by the thread that waits */
         T_EQ(e.tag, n);
     }
@@ -369,7 +369,7 @@ T_CASE(poll_sleeps_beside_the_driver)
     join(&a, 1);
     T_OK(a.code);
     T_EQ(a.outcome, GPUD_OUTCOME_SUCCESS); /* else its worker lost its patience meanwhile */
-    (void)t_submit(d, T_TASK(.tag = 50));
+    T_SUBMIT(d, .tag = 50);
     t_collect(d, &log, 1);
     t_end(&d, &log);
 }
@@ -545,7 +545,7 @@ T_CASE(end_of_poll)
 
         for (uint64_t n = 0; n < 5; n++) {
             id[n] = ask(d, n);
-            (void)t_submit(d, T_TASK(.tag = n));
+            T_SUBMIT(d, .tag = n);
         }
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
         t_collect_rest(d, &log);
@@ -570,7 +570,7 @@ T_CASE(destroy_is_refused)
 
         t_word_set(GATE, 0);
         t_init(NULL, process, NULL);
-        same = d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
+        same = d = T_CREATE(.devices = "cpu:1", .drive = drive);
         start_waiting(&a, d, ask(d, TAG(AT_GATE, 1)));
         T_CODE(gpud_dispatcher_destroy(&d, &uncollected), EBUSY);
         T_CHECK(d == same);

@@ -66,11 +66,11 @@ T_CASE(limits)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .task_limit = T_MS(40),
                                  .grace = T_S(60), .stall_limit = T_S(60));
 
-    (void)t_submit(d, T_TASK(.tag = TAG(UNTIL_LATE, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(UNTIL_LATE, 1), .limit = T_US(1500)));
-    (void)t_submit(d, T_TASK(.tag = TAG(UNTIL_LATE, 2), .limit = 1));
-    (void)t_submit(d, T_TASK(.tag = TAG(UNTIL_LATE, 3), .limit = T_S(60), .stall_limit = T_MS(20)));
-    (void)t_submit(d, T_TASK(.tag = TAG(UNTIL_LATE_THEN_FAIL, 0)));
+    T_SUBMIT(d, .tag = TAG(UNTIL_LATE, 0));
+    T_SUBMIT(d, .tag = TAG(UNTIL_LATE, 1), .limit = T_US(1500));
+    T_SUBMIT(d, .tag = TAG(UNTIL_LATE, 2), .limit = 1);
+    T_SUBMIT(d, .tag = TAG(UNTIL_LATE, 3), .limit = T_S(60), .stall_limit = T_MS(20));
+    T_SUBMIT(d, .tag = TAG(UNTIL_LATE_THEN_FAIL, 0));
     t_collect(d, &log, 5);
     T_TEXT(T_OUTCOME(&log, TAG(UNTIL_LATE, 0), TIMEOUT)->text,
            "exceeded its time limit of 0.040 s (task_limit)");
@@ -92,9 +92,8 @@ T_CASE(hard_limits)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .task_limit = T_MS(40),
                                  .grace = T_MS(30), .retry_causes = GPUD_RETRY_TIMEOUT);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(SPIN, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(SPIN, 1), .limit = T_S(60), .stall_limit = T_MS(20),
-                             .max_attempts = 2));
+    T_SUBMIT(d, .tag = TAG(SPIN, 0));
+    T_SUBMIT(d, .tag = TAG(SPIN, 1), .limit = T_S(60), .stall_limit = T_MS(20), .max_attempts = 2);
     t_collect(d, &log, 2);
     T_TEXT(T_OUTCOME(&log, TAG(SPIN, 0), TIMEOUT)->text,
            "exceeded its time limit of 0.040 s (task_limit) and the grace of 0.030 s (grace), "
@@ -115,10 +114,10 @@ T_CASE(expiry)
         T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 1, .expires = T_MS(20));
     uint64_t id;
 
-    (void)t_submit(d, T_TASK(.tag = TAG(AT_GATE, 0), .expires = GPUD_NEVER));
+    T_SUBMIT(d, .tag = TAG(AT_GATE, 0), .expires = GPUD_NEVER);
     t_word_wait(STARTED, 1);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    (void)t_submit(d, T_TASK(.tag = 2, .expires = T_MS(30)));
+    T_SUBMIT(d, .tag = 1);
+    T_SUBMIT(d, .tag = 2, .expires = T_MS(30));
     id = t_submit(d, T_TASK(.tag = 3, .awaited = 1));
     T_OK(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER, NULL));
     T_TEXT(e.text, "not started within 0.020 s (expires)");
@@ -140,10 +139,10 @@ T_CASE(expiry_seen_by_the_worker)
 
     while (t_stats(d).slots_ready < 1)
         (void)t_poll(d, &log, T_MS(1));
-    (void)t_submit(d, T_TASK(.tag = TAG(AT_GATE, 0)));
+    T_SUBMIT(d, .tag = TAG(AT_GATE, 0));
     /* Longer than a loaded machine takes to send it. */
-    (void)t_submit(d, T_TASK(.tag = 1, .expires = T_MS(500)));
-    (void)t_submit(d, T_TASK(.tag = TAG(AT_GATE, 1)));
+    T_SUBMIT(d, .tag = 1, .expires = T_MS(500));
+    T_SUBMIT(d, .tag = TAG(AT_GATE, 1));
     (void)t_poll(d, &log, 0);
     T_EQ(t_stats(d).sent, 3);
     t_word_wait(STARTED, 1);
@@ -185,7 +184,7 @@ T_CASE(returned_values)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2");
 
     for (size_t i = 0; i < ROWS; i++)
-        (void)t_submit(d, T_TASK(.tag = rows[i].tag));
+        T_SUBMIT(d, .tag = rows[i].tag);
     t_collect(d, &log, ROWS);
     for (size_t i = 0; i < ROWS; i++) {
         const int32_t code = (int32_t)(uint32_t)rows[i].tag;
@@ -211,12 +210,12 @@ T_CASE(returned_values_kept_and_tried_again)
     gpud_dispatcher *d =
         T_BEGIN(NULL, process, .devices = "cpu:1", .retry_causes = GPUD_RETRY_ERROR);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(RETURN, 9)));
+    T_SUBMIT(d, .tag = TAG(RETURN, 9));
     while (kept.kind != GPUD_EVENT_OUTCOME)
         T_CMP(gpud_dispatcher_poll(d, &kept, 1, GPUD_NEVER), >=, 0);
     T_OK(gpud_event_keep(d, &kept));
-    (void)t_submit(d, T_TASK(.tag = TAG(RETURN, 10), .max_attempts = 2));
-    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_WITHOUT_TEXT, 11), .max_attempts = 2));
+    T_SUBMIT(d, .tag = TAG(RETURN, 10), .max_attempts = 2);
+    T_SUBMIT(d, .tag = TAG(FAIL_WITHOUT_TEXT, 11), .max_attempts = 2);
     t_collect(d, &log, 2);
     T_TEXT(T_OUTCOME(&log, TAG(RETURN, 10), ERROR)->text,
            "attempt 1: process returned 10; attempt 2: process returned 10");
@@ -236,10 +235,10 @@ T_CASE(returned_values_of_a_batch)
     gpud_dispatcher *d;
 
     T_OK(gpud_init(&definition, 1, NULL));
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 4));
-    (void)t_submit(d, T_TASK(.tag = TAG(RETURN, 1)));
-    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_WITH_TEXT, 2)));
-    (void)t_submit(d, T_TASK(.tag = TAG(RETURN, 3)));
+    d = T_CREATE(.devices = "cpu:1", .max_batch = 4);
+    T_SUBMIT(d, .tag = TAG(RETURN, 1));
+    T_SUBMIT(d, .tag = TAG(FAIL_WITH_TEXT, 2));
+    T_SUBMIT(d, .tag = TAG(RETURN, 3));
     t_collect(d, &log, 3);
     T_TEXT(T_OUTCOME(&log, TAG(RETURN, 1), ERROR)->text, "process returned 9");
     T_TEXT(T_OUTCOME(&log, TAG(FAIL_WITH_TEXT, 2), ERROR)->text, "no such file");
@@ -272,8 +271,8 @@ T_CASE(returned_values_of_setup)
         value_of_setup = rows[i].value;
         wanted = text_of(rows[i].text, rows[i].value, text, sizeof(text));
         t_init(setup, process, NULL);
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .failures_in_a_row = 1));
-        (void)t_submit(d, T_TASK(.tag = 1));
+        d = T_CREATE(.devices = "cpu:1", .failures_in_a_row = 1);
+        T_SUBMIT(d, .tag = 1);
         t_collect(d, &log, 1);
         T_TEXT(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->text, wanted);
         T_EQ(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->code, rows[i].value);

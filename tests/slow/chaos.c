@@ -146,8 +146,8 @@ static gpud_dispatcher *create(uint64_t number)
 
     (void)snprintf(devices, sizeof(devices), "cpu:%" PRIu64, want.workers);
     /* Kills between tasks are charged to the slot: no slot may be given up for them here. */
-    return t_create(T_OPTIONS(.devices = devices, .drive = number % 4 == 3, .backoff = T_US(100),
-                              .backoff_cap = T_MS(5), .failures_in_a_row = 1000000));
+    return T_CREATE(.devices = devices, .drive = number % 4 == 3, .backoff = T_US(100),
+                    .backoff_cap = T_MS(5), .failures_in_a_row = 1000000);
 }
 
 static void account(gpud_dispatcher *d)

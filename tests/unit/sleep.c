@@ -35,7 +35,7 @@ static gpud_dispatcher *create(const char *devices, unsigned slots)
     struct t_log none = { 0 };
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = devices, .drive = GPUD_DRIVE_CALLER));
+    d = T_CREATE(.devices = devices, .drive = GPUD_DRIVE_CALLER);
     while (t_stats(d).slots_ready < slots)
         T_EQ(t_poll(d, &none, T_MS(2)), 0);
     return d;
@@ -76,7 +76,7 @@ T_CASE(looks_again)
     for (uint64_t n = 0; n < 200; n++) {
         struct ending e = { d, 0 };
 
-        (void)t_submit(d, T_TASK(.tag = PLAIN));
+        T_SUBMIT(d, .tag = PLAIN);
         (void)pthread_mutex_lock(&d->lock);
         dispatch(d);
         e.slot = d->slot[0].inflight ? 0 : 1;
@@ -98,7 +98,7 @@ T_CASE(asks_and_takes_back)
     struct t_log log = { 0 };
     unsigned busy;
 
-    (void)t_submit(d, T_TASK(.tag = WAITS));
+    T_SUBMIT(d, .tag = WAITS);
     (void)pthread_mutex_lock(&d->lock);
     dispatch(d);
     busy = d->slot[0].inflight ? 0 : 1;
