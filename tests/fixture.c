@@ -482,7 +482,7 @@ void t_stop(const struct t_proc *p)
     struct t_proc copy_of_p = *p;
     char what[64];
 
-    T_EQ(kill(p->pid, SIGSTOP), 0);
+    t_kill(p->pid, SIGSTOP);
     (void)snprintf(what, sizeof(what), "%s %d stands still", p->comm, (int)p->pid);
     t_wait_until(what, is_stopped, &copy_of_p);
 }

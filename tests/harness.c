@@ -81,6 +81,23 @@ void t_check_text(const char *file, int line, const char *what, const char *a, c
         t_fail(file, line, "%s is \"%s\", not \"%s\"", what, a ? a : "(NULL)", b);
 }
 
+/* ---- calls that must succeed ---- */
+
+void t_thread(pthread_t *ret_thread, void *(*run)(void *user), void *user)
+{
+    T_EQ(pthread_create(ret_thread, NULL, run, user), 0);
+}
+
+void t_join(pthread_t thread)
+{
+    T_EQ(pthread_join(thread, NULL), 0);
+}
+
+void t_kill(pid_t pid, int number)
+{
+    T_EQ(kill(pid, number), 0);
+}
+
 /* ---- time ---- */
 
 uint64_t t_now(void)

@@ -15,6 +15,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -104,6 +105,13 @@ void t_check_text(const char *file, int line, const char *what, const char *a, c
         t_check_cmp(__FILE__, __LINE__, #a " " #op " " #b, t_left op t_right, t_left, t_right); \
     } while (0)
 #define T_TEXT(a, b) t_check_text(__FILE__, __LINE__, #a, (a), (b))
+#define T_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- calls that must succeed ---- */
+
+void t_thread(pthread_t *ret_thread, void *(*run)(void *user), void *user);
+void t_join(pthread_t thread);
+void t_kill(pid_t pid, int number);
 
 /* ---- effort ---- */
 

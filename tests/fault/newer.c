@@ -28,7 +28,7 @@ struct waiter {
 
 static void wait_one(struct waiter *w, uint32_t i)
 {
-    struct gpud_event e = { .struct_size = sizeof e };
+    struct gpud_event e = GPUD_EVENT_INIT;
     uint64_t until = now() + 20 * MS(1000);
     int r, short_of_memory = 0;
 

@@ -119,7 +119,7 @@ T_LONG_CASE(one_of_four_is_killed, 180)
                             .size = sizeof(struct gpu_order)));
     t_word_wait(0, 1);
     victim = t_worker(d, slot_of(d, id));
-    T_EQ(kill(victim.pid, SIGKILL), 0);
+    t_kill(victim.pid, SIGKILL);
     gpu_submit(d, NEIGHBOURS + 1, GPU_ORDER(.op = GPU_OP_SUM), 0);
     t_collect(d, &log, NEIGHBOURS + 2);
     (void)T_OUTCOME(&log, NEIGHBOURS, CRASHED);

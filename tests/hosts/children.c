@@ -59,7 +59,7 @@ static void fork_and_work(int before_init)
     if (!before_init)
         h_init();
     for (int i = 0; i < FORKERS; i++)
-        T_EQ(pthread_create(&threads[i], NULL, fork_at_any_time, NULL), 0);
+        t_thread(&threads[i], fork_at_any_time, NULL);
     if (before_init)
         h_init();
     for (int round = 0; round < 2; round++) {
@@ -71,7 +71,7 @@ static void fork_and_work(int before_init)
     T_OK(gpud_fini()); /* ends at once, though hundreds of copies hold the door */
     atomic_store(&stop_forking, 1);
     for (int i = 0; i < FORKERS; i++)
-        T_EQ(pthread_join(threads[i], NULL), 0);
+        t_join(threads[i]);
 }
 
 /* C8: deaths of workers are seen at once though copies of the host hold every file of ours. [T12]
@@ -97,7 +97,7 @@ T_PROGRAM(forking_host)
     h_init();
     d = T_CREATE(.definition = "square", .devices = "cpu:2");
     for (int i = 0; i < FORKERS; i++)
-        T_EQ(pthread_create(&thread, NULL, fork_at_any_time, NULL), 0);
+        t_thread(&thread, fork_at_any_time, NULL);
     h_work(d);
     for (uint64_t i = 0; i < 2; i++)
         T_SUBMIT(d, .tag = H_TAG(H_GATE, i));
@@ -126,7 +126,7 @@ T_CASE(forking_host_dies)
     uint64_t died;
 
     t_word_wait(H_READY, 1);
-    T_EQ(kill(f.host, SIGKILL), 0);
+    t_kill(f.host, SIGKILL);
     (void)h_family_reap(&f);
     died = t_now();
     t_wait_until("nothing of the library is left", only_copies_are_left, &f);
@@ -146,7 +146,7 @@ static int no_task(struct gpud_task_desc *task, size_t n, void *user)
 
 static void all_verbs_refuse(gpud_dispatcher *d)
 {
-    struct gpud_event event = { .struct_size = sizeof(event) };
+    struct gpud_event event = GPUD_EVENT_INIT;
     struct gpud_stats stats = GPUD_STATS_INIT;
     struct gpud_slot_stats row = { .struct_size = sizeof(row) };
     void *room = NULL;
@@ -241,12 +241,12 @@ T_LONG_CASE(forked_hosts, 60)
     f.d = T_CREATE(.definition = "cube", .devices = "cpu:2");
     t_wait_ready(f.d, 2); /* no descriptor is on its way any more, that a fork could copy unseen */
     for (int i = 0; i < 4; i++)
-        T_EQ(pthread_create(&threads[i], NULL, fork_hosts, &f), 0);
+        t_thread(&threads[i], fork_hosts, &f);
     for (int round = 0; round < 10; round++)
         h_work(f.d);
     atomic_store(&f.stop, 1);
     for (int i = 0; i < 4; i++)
-        T_EQ(pthread_join(threads[i], NULL), 0);
+        t_join(threads[i]);
     T_EQ(t_stats(f.d).deaths, 10); /* those of the work, no others */
     t_end(&f.d, NULL);
 }

@@ -208,9 +208,7 @@ T_CASE(worker_surroundings)
 
     t_init(NULL, tell_itself, NULL);
     d = T_CREATE(.devices = "cpu:1");
-    T_SUBMIT(d, .tag = 1);
-    t_collect(d, &log, 1);
-    T_TEXT((const char *)T_OUTCOME(&log, 1, SUCCESS)->result,
+    T_TEXT((const char *)T_RUN(d, &log, SUCCESS, .tag = 1)->result,
            "0 1 cpu:0 session 1 group 1 stdin 0");
     T_CHECK(!getenv("GPUD_SLOT") && !getenv("GPUD_INCARNATION") && !getenv("GPUD_DEVICES"));
     t_end(&d, &log);

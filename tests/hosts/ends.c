@@ -78,7 +78,7 @@ static void ends_by(const char *how, int wanted_signal)
 
     t_word_wait(H_READY, 1);
     if (wanted_signal == SIGKILL)
-        T_EQ(kill(f.host, SIGKILL), 0);
+        t_kill(f.host, SIGKILL);
     status = h_family_reap(&f);
     if (wanted_signal) {
         T_CHECK(WIFSIGNALED(status));
@@ -153,7 +153,7 @@ T_CASE(becomes_another_program)
     t_wait_until("all but the other program is gone", only_the_program_is_left, &f);
     T_EQ(t_proc_read(f.host, &p), 0);
     T_TEXT(p.comm, "sleep");
-    T_EQ(kill(f.host, SIGKILL), 0);
+    t_kill(f.host, SIGKILL);
     (void)h_family_reap(&f);
     h_family_gone(&f, 0);
 }
@@ -206,11 +206,11 @@ static void stops(const char *drive)
     t_word_set(FINISHED, 0);
     f = h_family_start("stopped_host", drive);
     t_word_wait(H_STARTED, 4);
-    T_EQ(kill(f.host, SIGSTOP), 0);
+    t_kill(f.host, SIGSTOP);
     t_word_set(H_OPEN, 1);
     t_word_wait(FINISHED, 3);
     t_pass(T_S(2));
-    T_EQ(kill(f.host, SIGCONT), 0);
+    t_kill(f.host, SIGCONT);
     T_EQ(h_family_reap(&f), 0);
     T_EQ(t_word(VERDICTS), 1);
     t_word_set(VERDICTS, 0);

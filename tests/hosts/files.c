@@ -183,9 +183,7 @@ static void with_surroundings(void *user)
     (void)setenv("T_OWN", "later", 1);
     T_CHECK(getcwd(above, sizeof(above)));
     d = T_CREATE(.devices = "cpu:1");
-    T_SUBMIT(d, .tag = 1);
-    t_collect(d, &log, 1);
-    T_TEXT((const char *)T_OUTCOME(&log, 1, SUCCESS)->result, wanted);
+    T_TEXT((const char *)T_RUN(d, &log, SUCCESS, .tag = 1)->result, wanted);
     t_end(&d, &log);
     T_EQ(umask(077), 022);
     T_CHECK(getcwd(now, sizeof(now)));

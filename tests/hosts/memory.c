@@ -296,7 +296,7 @@ static void too_large_a_budget(void *user)
     struct gpud_task_desc task = {
         .struct_size = sizeof(task), .tag = H_TAG(H_ECHO, 0), .data = four, .size = 4u << 20
     };
-    struct gpud_event e = { .struct_size = sizeof(e) };
+    struct gpud_event e = GPUD_EVENT_INIT;
     struct gpud_error error = GPUD_ERROR_INIT;
     gpud_dispatcher *d;
     unsigned more = 100;
@@ -384,7 +384,7 @@ T_LONG_CASE(stream_in_128_mib, 120)
         struct h_family f = h_family_start("endless_stream", g.path);
 
         t_word_wait(H_READY, 1 + round * 7 % 60);
-        T_EQ(kill(f.host, SIGKILL), 0);
+        t_kill(f.host, SIGKILL);
         (void)h_family_reap(&f);
         h_family_gone(&f, 0);
     }

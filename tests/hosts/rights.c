@@ -193,9 +193,7 @@ static void first_of_namespace(void *user)
     h_init();
     d = T_CREATE(.definition = "square", .devices = "cpu:2");
     h_work(d);
-    T_SUBMIT(d, .tag = H_TAG(H_DAEMON, 0));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, H_TAG(H_DAEMON, 0), CRASHED);
+    (void)T_RUN(d, &log, CRASHED, .tag = H_TAG(H_DAEMON, 0));
     t_wait_until("the daemon of a dead worker is gone", daemon_is_gone, NULL);
     t_log_free(&log);
     h_work(d);

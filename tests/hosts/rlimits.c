@@ -237,7 +237,7 @@ static void processes_run_out(void *user)
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
     allow_processes(&keeper, 1);
-    T_EQ(kill(worker.pid, SIGKILL), 0);
+    t_kill(worker.pid, SIGKILL);
     T_SUBMIT(d, .tag = n, .data = &n, .size = sizeof(n));
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 3); /* the death, then starts that failed */
     e = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 2);

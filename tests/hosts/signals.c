@@ -84,10 +84,10 @@ static void deaf_with_a_thread(void *user)
 {
     pthread_t thread;
 
-    T_EQ(pthread_create(&thread, NULL, wait_for_word, NULL), 0);
+    t_thread(&thread, wait_for_word, NULL);
     deaf(user);
     t_word_set(0, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
 }
 
 /* ... with a second thread, so that the spawner is an ordinary child, whose end the kernel
@@ -137,8 +137,8 @@ static int square_source(struct gpud_task_desc *task, size_t n, void *user)
         return 0;
     /* the feeder's thread: this signal ends the process unless all threads block it */
     if (*next == 100) {
-        T_EQ(kill(getpid(), SIGUSR1), 0);
-        T_EQ(kill(getpid(), SIGALRM), 0);
+        t_kill(getpid(), SIGUSR1);
+        t_kill(getpid(), SIGALRM);
     }
     task->tag = H_TAG(H_SQUARE, *next);
     task->data = next;
@@ -170,7 +170,7 @@ T_CASE(our_threads_take_no_signal)
     d = T_CREATE(.definition = "square", .devices = "cpu:2");
     t_wait_ready(d, 2);
     T_EQ(pthread_sigmask(SIG_BLOCK, &set, &old), 0);
-    T_EQ(kill(getpid(), SIGUSR1), 0);
+    t_kill(getpid(), SIGUSR1);
     h_work(d);
     T_EQ(sigtimedwait(&set, NULL, &(struct timespec){ 0, 0 }), SIGUSR1);
     T_OK(gpud_dispatcher_run(d, square_source, T_CALLBACKS(.on_success = count_success), &next,
@@ -251,10 +251,10 @@ static void with_reaper(int before_init)
     atomic_store(&stop_reaping, 0);
     atomic_store(&reaped, 0);
     if (before_init)
-        T_EQ(pthread_create(&thread, NULL, reap_all, NULL), 0);
+        t_thread(&thread, reap_all, NULL);
     h_init();
     if (!before_init)
-        T_EQ(pthread_create(&thread, NULL, reap_all, NULL), 0);
+        t_thread(&thread, reap_all, NULL);
     d = T_CREATE(.definition = "square", .devices = "cpu:2");
     for (uint32_t round = 1; round <= 5; round++) {
         h_work(d);
@@ -265,7 +265,7 @@ static void with_reaper(int before_init)
     /* with the reaper there: it may have taken the spawner, if that was an ordinary child */
     t_end(&d, NULL);
     atomic_store(&stop_reaping, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     if (!before_init && !T_THREAD_SANITIZED)
         T_EQ(atomic_load(&reaped), 5);
     T_CMP(atomic_load(&reaped), <=, 6);

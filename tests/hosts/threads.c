@@ -48,7 +48,7 @@ T_LONG_CASE(eight_threads, 60)
     if (T_SANITIZED) /* whose allocator stays locked in a child, where malloc does not */
         h_init();
     for (uintptr_t i = 0; i < THREADS; i++)
-        T_EQ(pthread_create(&threads[i], NULL, allocate, (void *)i), 0);
+        t_thread(&threads[i], allocate, (void *)i);
     t_wait_until("all threads work", all_work, NULL);
     for (int round = 0; round < 5 && !T_SANITIZED; round++)
         h_host();
@@ -62,7 +62,7 @@ T_LONG_CASE(eight_threads, 60)
     T_OK(gpud_fini());
     atomic_store(&stop_working, 1);
     for (int i = 0; i < THREADS; i++)
-        T_EQ(pthread_join(threads[i], NULL), 0);
+        t_join(threads[i]);
 }
 
 /* ---- each call from a thread that exits at once ---- */
@@ -86,8 +86,8 @@ static void in_a_thread(struct call *c, void (*run)(struct call *c))
     pthread_t thread;
 
     c->run = run;
-    T_EQ(pthread_create(&thread, NULL, call_and_leave, c), 0);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_thread(&thread, call_and_leave, c);
+    t_join(thread);
 }
 
 static void call_init(struct call *c)
@@ -161,10 +161,10 @@ T_CASE(two_dispatchers)
     pthread_t threads[2];
 
     h_init();
-    T_EQ(pthread_create(&threads[0], NULL, work_with, square), 0);
-    T_EQ(pthread_create(&threads[1], NULL, work_with, cube), 0);
+    t_thread(&threads[0], work_with, square);
+    t_thread(&threads[1], work_with, cube);
     for (int i = 0; i < 2; i++)
-        T_EQ(pthread_join(threads[i], NULL), 0);
+        t_join(threads[i]);
     T_OK(gpud_fini());
 }
 

@@ -118,13 +118,13 @@ T_CASE(interrupted_while_one_runs)
     t_init(setup, process, NULL);
     interrupted = r.d = T_CREATE(.devices = "cpu:1", .queue_size = 16);
     T_EQ(sigaction(SIGINT, &action, &old), 0);
-    T_EQ(pthread_create(&thread, NULL, interrupt_when_started, NULL), 0);
+    t_thread(&thread, interrupt_when_started, NULL);
     start = t_now();
     T_CODE(
         gpud_dispatcher_run(r.d, give, T_CALLBACKS(.on_success = take, .on_error = take), &r, NULL),
         ESTOPPED);
     T_CMP(t_now() - start, <, T_S(10));
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     T_EQ(sigaction(SIGINT, &old, NULL), 0);
     T_EQ(t_log_count(&r.log, GPUD_EVENT_OUTCOME), r.pulled);
     T_EQ(T_OUTCOME(&r.log, T_TAG(T_UNTIL_CANCELLED, 0), CANCELLED)->attempt, 1);
@@ -200,8 +200,8 @@ T_CASE(run_on_another_thread)
 
     t_init(setup, process, NULL);
     T_EQ(sigaction(SIGINT, NULL, &before), 0);
-    T_EQ(pthread_create(&thread, NULL, run_here, &r), 0);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_thread(&thread, run_here, &r);
+    t_join(thread);
     T_EQ(sigaction(SIGINT, NULL, &after), 0);
     T_CHECK(before.sa_handler == after.sa_handler);
     t_check_exactly_once(&r.log, 100);
@@ -270,7 +270,7 @@ T_CASE(stats_of_the_dead)
     T_CHECK(row.task_id);
     T_TEXT(row.label, "doomed");
     worker = t_worker(d, 0);
-    T_EQ(kill(worker.pid, SIGKILL), 0);
+    t_kill(worker.pid, SIGKILL);
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, T_TAG(T_UNTIL_CANCELLED, 0), CRASHED);
     row = t_slot(d, 0);
@@ -286,7 +286,7 @@ T_CASE(stats_of_the_dead)
     T_EQ(t_stats(d).deaths, 1);
     /* Between tasks the slot is charged, and waits. */
     worker = t_worker(d, 0);
-    T_EQ(kill(worker.pid, SIGKILL), 0);
+    t_kill(worker.pid, SIGKILL);
     t_wait_slot(d, 0, GPUD_SLOT_BACKOFF);
     row = t_slot(d, 0);
     T_EQ(row.pid, 0);

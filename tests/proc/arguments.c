@@ -124,7 +124,7 @@ T_CASE(create_options)
     t_init(NULL, process, NULL);
     T_CODE(gpud_dispatcher_create(NULL, T_OPTIONS(0), NULL), EINVAL);
     T_CODE(gpud_dispatcher_create(&d, NULL, NULL), EINVAL);
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(bad); i++) {
         struct gpud_error e = GPUD_ERROR_INIT;
         int code = gpud_dispatcher_create(&d, &bad[i].options, &e);
 
@@ -231,7 +231,7 @@ T_CASE(struct_sizes_that_nobody_set)
 
     T_CHECK(record);
     d = T_BEGIN(NULL, process, 0);
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(sizes); i++) {
         memset(record, 0, MOST);
         memcpy(record, &sizes[i], sizeof(sizes[i]));
         T_CODE(gpud_dispatcher_slots(d, (void *)record, 1), ESTRUCT);
@@ -252,7 +252,7 @@ T_CASE(struct_sizes_that_nobody_set)
 /* Calls on a living dispatcher. */
 T_CASE(call_arguments)
 {
-    struct gpud_event event = { .struct_size = sizeof(event) };
+    struct gpud_event event = GPUD_EVENT_INIT;
     struct gpud_callbacks callbacks = { .struct_size = 0 };
     struct gpud_stats_info info = { .struct_size = sizeof(info) };
     struct gpud_error error = GPUD_ERROR_INIT;

@@ -101,10 +101,10 @@ T_CASE(submit_waits_for_room)
                                    T_OPTIONS(.devices = "cpu:2", .queue_size = 8, .drive = drive)),
                                .tasks = EACH };
         for (int i = 0; i < THREADS; i++)
-            T_EQ(pthread_create(&threads[i], NULL, produce, &p), 0);
+            t_thread(&threads[i], produce, &p);
         t_collect(p.d, &log, THREADS * EACH);
         for (int i = 0; i < THREADS; i++)
-            T_EQ(pthread_join(threads[i], NULL), 0);
+            t_join(threads[i]);
         T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), THREADS * EACH);
         T_EQ(t_poll(p.d, &log, 0), 0);
         t_destroy(&p.d, &log);
@@ -127,10 +127,10 @@ T_CASE(close_wakes_a_waiting_submit)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 1);
 
     T_SUBMIT(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
-    T_EQ(pthread_create(&thread, NULL, submit_for_ever, d), 0);
+    t_thread(&thread, submit_for_ever, d);
     t_word_wait(WAITS, 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     t_word_set(T_GATE, 1);
     t_collect_rest(d, &log);
     t_end(&d, &log);
@@ -208,7 +208,7 @@ T_LONG_CASE(payload_budget, 90)
     t_init(NULL, process, NULL);
     p.d = T_CREATE(.devices = "cpu:2", .payload_budget = BUDGET);
     T_EQ(t_stats(p.d).payload_budget, BUDGET);
-    T_EQ(pthread_create(&thread, NULL, produce, &p), 0);
+    t_thread(&thread, produce, &p);
     while (got < TASKS) {
         struct gpud_event e[8] = { { .struct_size = sizeof(e[0]) } };
         int n = gpud_dispatcher_poll(p.d, e, 8, T_MS(200));
@@ -231,7 +231,7 @@ T_LONG_CASE(payload_budget, 90)
         T_CMP(stats.payload_used + stats.result_used, <=, BUDGET);
     }
     printf("at most %" PRIu64 " KiB were in use\n", top >> 10);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     free(p.bytes);
     t_end(&p.d, &log);
 }

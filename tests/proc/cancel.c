@@ -153,8 +153,8 @@ T_CASE(sent)
     T_CMP(t_slot(d, 0).since, >=, began);
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, 1, CANCELLED);
-    T_EQ(kill(keeper.pid, SIGCONT), 0);
-    T_EQ(kill(w.pid, SIGCONT), 0);
+    t_kill(keeper.pid, SIGCONT);
+    t_kill(w.pid, SIGCONT);
     t_end(&d, &log);
 }
 

@@ -270,7 +270,7 @@ T_CASE(destroy_counts_the_uncollected)
 
 static void *poll_for_ever(void *arg)
 {
-    struct gpud_event event = { .struct_size = sizeof(event) };
+    struct gpud_event event = GPUD_EVENT_INIT;
     int code;
 
     while ((code = gpud_dispatcher_poll(arg, &event, 1, GPUD_NEVER)) != GPUD_EEND)
@@ -287,7 +287,7 @@ static int no_task(struct gpud_task_desc *task, size_t n, void *user)
 
 static int poll_is_busy(void *user)
 {
-    struct gpud_event event = { .struct_size = sizeof(event) };
+    struct gpud_event event = GPUD_EVENT_INIT;
     int code = gpud_dispatcher_poll(user, &event, 1, 0);
 
     T_CHECK(code == 0 || code == GPUD_EBUSY);
@@ -302,7 +302,7 @@ T_CASE(busy)
     uint64_t uncollected = 99;
     pthread_t thread;
 
-    T_EQ(pthread_create(&thread, NULL, poll_for_ever, d), 0);
+    t_thread(&thread, poll_for_ever, d);
     t_wait_until("poll is busy", poll_is_busy, d);
     T_CODE(gpud_dispatcher_run(d, no_task, T_CALLBACKS(0), NULL, NULL), EBUSY);
     T_CODE(gpud_dispatcher_destroy(&d, &uncollected), EBUSY);
@@ -310,6 +310,6 @@ T_CASE(busy)
     T_EQ(uncollected, 99);
     T_SUBMIT(d, .tag = 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     t_end(&d, NULL);
 }

@@ -127,7 +127,7 @@ T_CASE(each_way_to_die)
     };
 
     t_init(setup, process, NULL);
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(ways); i++) {
         struct t_log log = { 0 };
         const struct gpud_event *e;
         gpud_dispatcher *d = T_CREATE(.devices = "cpu:2", .drive = i % 2);
@@ -228,7 +228,7 @@ T_CASE(given_up_while_idle)
         struct t_proc worker;
         t_wait_until("the next worker is ready", is_ready, &i);
         worker = t_worker(d, 0);
-        T_EQ(kill(worker.pid, SIGKILL), 0);
+        t_kill(worker.pid, SIGKILL);
         t_wait_ended(&worker);
     }
     t_wait_slot(d, 0, GPUD_SLOT_FAILED);
@@ -299,7 +299,7 @@ T_CASE(killed_from_outside)
     t_wait_until("six tasks are at the worker", six_are_sent, d);
     worker = t_worker(d, 0);
     before = t_now();
-    T_EQ(kill(worker.pid, SIGKILL), 0);
+    t_kill(worker.pid, SIGKILL);
     t_collect(d, &log, 11);
     e = T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 0), CRASHED);
     T_TEXT(e->label, "victim");

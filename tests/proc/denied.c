@@ -94,7 +94,7 @@ static const struct row calls[] = {
     REFUSED("close_range", SYS_close_range, -1, WORKS, "", ""),
     REFUSED("sched_setattr", SYS_sched_setattr, -1, WORKS, "", ""),
 };
-enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
+enum { CALLS = T_LENGTH(calls) };
 
 /* ---- one row, in a process of its own ---- */
 
@@ -200,7 +200,7 @@ static void compare(const struct row *r, struct t_snapshot *before)
 {
     static const char *const needed[] = { "fcntl", "fstat", "read", "sigprocmask" };
 
-    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+    for (size_t i = 0; i < T_LENGTH(needed); i++)
         if (!strcmp(r->call, needed[i])) {
             T_EQ(waitpid(-1, NULL, WNOHANG | __WALL), -1);
             T_EQ(errno, ECHILD);
@@ -301,10 +301,10 @@ T_LONG_CASE(calls_are_named_without_init, 60)
         "sigprocmask", "prctl",
     };
 
-    for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++)
+    for (size_t i = 0; i < T_LENGTH(more); i++)
         in_child(fails_without_init, &more[i]);
     for (size_t i = 0; i < CALLS; i++)
-        for (size_t k = 0; k < sizeof(here) / sizeof(here[0]); k++)
+        for (size_t k = 0; k < T_LENGTH(here); k++)
             if (!strcmp(calls[i].call, here[k]))
                 in_child(fails_without_init, &calls[i]);
 }
@@ -326,7 +326,7 @@ static void no_thread(const struct row *r)
 
     deny(r);
     if (pthread_create(&thread, NULL, nothing, NULL) == 0) {
-        T_EQ(pthread_join(thread, NULL), 0);
+        t_join(thread);
         t_skip("threads are made by another call here");
     }
     live(r, &o);
@@ -410,7 +410,7 @@ T_CASE(keeper_says_why_it_left)
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
     forbid_files(&keeper);
-    T_EQ(kill(worker.pid, SIGSTOP), 0); /* its keeper wakes */
+    t_kill(worker.pid, SIGSTOP); /* its keeper wakes */
     t_collect(d, &log, 1);
     T_TEXT(T_OUTCOME(&log, 1, CRASHED)->text, "died with its keeper (ppoll: Invalid argument)");
     t_word_set(GO, 1);
@@ -444,10 +444,10 @@ T_CASE(spawner_says_why_it_left)
     keeper = t_keeper_of(&worker);
     spawner = t_spawner();
     forbid_files(&spawner);
-    T_EQ(kill(spawner.pid, SIGCHLD), 0); /* it wakes */
+    t_kill(spawner.pid, SIGCHLD); /* it wakes */
     while (!is_logged(&log))
         t_collect_kind(d, &log, GPUD_EVENT_LOG, t_log_count(&log, GPUD_EVENT_LOG) + 1);
-    T_EQ(kill(keeper.pid, SIGKILL), 0);
+    t_kill(keeper.pid, SIGKILL);
     t_wait_slot(d, 0, GPUD_SLOT_FAILED);
     T_CODE(gpud_dispatcher_ready(d, 0, 0, &error), ENOWORKER);
     T_TEXT(error.text, "0 of 1 workers can become ready; slot 0: " GONE);
@@ -496,7 +496,7 @@ static void lose_a_keeper(gpud_dispatcher *d)
     struct t_proc worker = t_worker(d, 0), keeper = t_keeper_of(&worker);
     uint64_t restarts = t_stats(d).restarts;
 
-    T_EQ(kill(keeper.pid, SIGKILL), 0);
+    t_kill(keeper.pid, SIGKILL);
     t_wait_ended(&keeper);
     check_works(d);
     while (t_stats(d).restarts == restarts)

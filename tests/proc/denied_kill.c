@@ -244,7 +244,7 @@ static void host_dies(unsigned ways)
     t_word_wait(STARTED, 1);
     all = t_procs_below(host);
     T_EQ(all.count, 3); /* spawner, keeper, worker */
-    T_EQ(kill(host, SIGKILL), 0);
+    t_kill(host, SIGKILL);
     T_EQ(waitpid(host, NULL, 0), host);
     for (size_t i = 0; i < all.count; i++)
         if (ways != ALL || !is_worker(&all.list[i]))

@@ -117,7 +117,7 @@ T_CASE(refused)
     gpud_dispatcher *d = NULL;
 
     t_init(setup, process, NULL);
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(bad); i++) {
         struct gpud_error e = GPUD_ERROR_INIT;
         T_EQ(gpud_dispatcher_create(
                  &d, T_OPTIONS(.devices = bad[i].devices, .devices_per_worker = bad[i].per_worker),

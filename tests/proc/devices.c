@@ -241,7 +241,7 @@ T_CASE(monitor_that_dies)
 
     t_wait_ready(d, 2);
     p = monitor();
-    T_EQ(kill(p.pid, SIGKILL), 0);
+    t_kill(p.pid, SIGKILL);
     T_CHECK(strstr(t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_UNKNOWN)->text, "monitor"));
     (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
@@ -261,7 +261,7 @@ T_CASE(monitor_that_dies_again)
     t_wait_ready(d, 1);
     for (uint64_t wait = T_MS(500); wait <= T_S(2); wait *= 2) {
         uint64_t killed = t_now();
-        T_EQ(kill(monitor().pid, SIGKILL), 0);
+        t_kill(monitor().pid, SIGKILL);
         (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_UNKNOWN);
         (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
         T_CMP(t_now() - killed, >=, wait);
@@ -288,9 +288,7 @@ static void die_when(gpud_dispatcher *d, struct t_log *log, const char *what)
     size_t had = t_log_count(log, GPUD_EVENT_OUTCOME);
 
     t_trigger(what); /* seen in the next reading, which is asked for at the death */
-    T_SUBMIT(d, .tag = T_TAG(T_KILL, had));
-    t_collect(d, log, had + 1);
-    (void)T_OUTCOME(log, T_TAG(T_KILL, had), CRASHED);
+    (void)T_RUN(d, log, CRASHED, .tag = T_TAG(T_KILL, had));
 }
 
 /* Memory that never comes back: who holds it is named, and the start goes on. */
@@ -408,9 +406,9 @@ T_CASE(fakes_are_added_at_once)
     crowded = T_BEGIN(setup, process, .devices = "cpu:1");
     T_EQ(pthread_barrier_init(&gate, NULL, N), 0);
     for (unsigned i = 0; i < N; i++)
-        T_EQ(pthread_create(&thread[i], NULL, adds_a_fake, NULL), 0);
+        t_thread(&thread[i], adds_a_fake, NULL);
     for (unsigned i = 0; i < N; i++)
-        T_EQ(pthread_join(thread[i], NULL), 0);
+        t_join(thread[i]);
     (void)pthread_barrier_destroy(&gate);
     T_EQ(gpud_dispatcher_devices(crowded, rows, N + 1), N + 1);
     for (unsigned i = 0; i < N; i++) {
@@ -433,10 +431,10 @@ T_CASE(added_without_a_spawner)
 
     t_wait_ready(d, 2);
     spawner = t_spawner();
-    T_EQ(kill(spawner.pid, SIGKILL), 0);
+    t_kill(spawner.pid, SIGKILL);
     t_wait_ended(&spawner);
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_UNKNOWN);
-    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+    for (size_t i = 0; i < T_LENGTH(entries); i++) {
         struct gpud_error error = GPUD_ERROR_INIT;
         T_CODE(gpud_dispatcher_device_add(d, entries[i], &error), ESPAWNER);
         T_EQ(error.code, GPUD_ESPAWNER);
@@ -490,7 +488,7 @@ T_CASE(monitors_go_beside_a_forked_child)
     T_OK(gpud_dispatcher_device_remove(d, "fake:0"));
     (void)t_told(d, &log, &at, "fake:0", "removed");
     t_wait_until("no monitor is left", no_monitor_is_left, NULL);
-    T_EQ(kill(child, SIGKILL), 0);
+    t_kill(child, SIGKILL);
     T_EQ(waitpid(child, NULL, 0), child);
     t_end(&d, &log);
 }

@@ -118,7 +118,7 @@ T_LONG_CASE(spared_on_a_fenced_device, 120)
     t_stop(&worker);
     t_trigger("gone");
     t_collect_kind(d, &log, GPUD_EVENT_DEVICE, 1); /* that it is lost */
-    T_EQ(kill(keeper.pid, SIGCONT), 0);
+    t_kill(keeper.pid, SIGCONT);
     t_wait_ended(&worker);
     t_collect(d, &log, 1);
     T_EQ(T_OUTCOME(&log, HANG, TIMEOUT)->phase, GPUD_PHASE_HARD);
@@ -147,17 +147,17 @@ T_LONG_CASE(removed_before_the_proof, 120)
     run_on_first(d, &log, T_TASK(.tag = OUTLIVE_KEEPER), &worker, &keeper);
     spawner = t_spawner();
     t_stop(&spawner);
-    T_EQ(kill(keeper.pid, SIGKILL), 0);
+    t_kill(keeper.pid, SIGKILL);
     t_wait_ended(&keeper);
     (void)t_poll(d, &log, 0);
     T_OK(gpud_dispatcher_device_remove(d, "fake:0"));
-    T_EQ(kill(spawner.pid, SIGKILL), 0);
+    t_kill(spawner.pid, SIGKILL);
     t_wait_ended(&spawner);
     t_collect(d, &log, 1);
     T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
     T_OK(gpud_dispatcher_stats(d, &stats));
     T_EQ(stats.slots, 1);
-    T_EQ(kill(worker.pid, SIGKILL), 0);
+    t_kill(worker.pid, SIGKILL);
     t_wait_ended(&worker);
     t_end(&d, &log);
 }
@@ -219,16 +219,16 @@ T_LONG_CASE(died_by_itself_and_then_its_keeper, 120)
     while (!has_unread(&fd))
         (void)t_poll(d, &log, T_MS(1));
     T_EQ(close(fd), 0);
-    T_EQ(kill(keeper1.pid, SIGKILL), 0); /* its end wakes the spawner's socket first */
+    t_kill(keeper1.pid, SIGKILL); /* its end wakes the spawner's socket first */
     t_wait_ended(&keeper1);
     t_wait_ended(&worker1);
     t_pass(T_MS(300));
-    T_EQ(kill(worker.pid, SIGKILL), 0);
+    t_kill(worker.pid, SIGKILL);
     t_wait_ended(&worker);
-    T_EQ(kill(keeper.pid, SIGCONT), 0);
+    t_kill(keeper.pid, SIGCONT);
     t_pass(T_MS(300));
     t_wait_until("the keeper rests", rests, &keeper);
-    T_EQ(kill(keeper.pid, SIGKILL), 0);
+    t_kill(keeper.pid, SIGKILL);
     t_wait_ended(&keeper);
     t_pass(T_MS(300));
     t_collect(d, &log, 1);

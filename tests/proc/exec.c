@@ -290,13 +290,13 @@ T_CASE(continued_while_born)
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     h.keeper = t_keeper_of(&worker).pid;
-    T_EQ(pthread_create(&thread, NULL, continue_all, &h), 0);
+    t_thread(&thread, continue_all, &h);
     for (uint64_t n = 0; n < 20; n++)
         T_SUBMIT(d, .tag = 8 * n, .data = "hello", .size = 5);
     t_collect(d, &log, 20);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 20);
     T_EQ(t_stats(d).setup_failures, 0);
     atomic_store(&h.over, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     t_end(&d, &log);
 }

@@ -478,7 +478,7 @@ T_CASE(gone_later)
     t_wait_ready(d, 1);
     T_EQ(unlink(path), 0);
     worker = t_worker(d, 0);
-    T_EQ(kill(worker.pid, SIGKILL), 0);
+    t_kill(worker.pid, SIGKILL);
     /* its death between tasks was the first */
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 2);
     T_EQ(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->code, GPUD_ENOPROGRAM);
@@ -545,7 +545,7 @@ T_CASE(deaths_before_init)
 
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
-    T_EQ(kill(worker.pid, SIGKILL), 0);
+    t_kill(worker.pid, SIGKILL);
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 1);
     T_EQ(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->code, GPUD_ENOANSWER);
     T_CHECK(
@@ -553,7 +553,7 @@ T_CASE(deaths_before_init)
     t_word_wait(STARTED, 2);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
-    T_EQ(kill(keeper.pid, SIGKILL), 0);
+    t_kill(keeper.pid, SIGKILL);
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 2);
     T_EQ(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 1)->code, GPUD_ECRASHED);
     T_EQ(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 1)->exit_kind, GPUD_EXIT_LOST);

@@ -134,7 +134,7 @@ T_CASE(auto_looks_at_cuda)
     T_EQ(ask(T_OPTIONS(.start = GPUD_START_EXEC), WHO), 1);
     T_OK(gpud_fini());
     load_cuda();
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(cases); i++) {
         /* a host of its own: the same program again comes to this place only with i = 0 */
         pid_t pid = fork();
         int status;
@@ -189,12 +189,12 @@ T_CASE(remarks)
     char *memory;
 
     t_word_set(GATE, 0);
-    T_EQ(pthread_create(&thread, NULL, wait_for_gate, NULL), 0);
+    t_thread(&thread, wait_for_gate, NULL);
     t_init(NULL, process, NULL);
     T_EQ(ask_and_hear(T_OPTIONS(0), WHO, "several threads"), 0);
     T_OK(gpud_fini());
     t_word_set(GATE, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     memory = mmap(NULL, much, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     T_CHECK(memory != MAP_FAILED);
     memset(memory, 1, much);
@@ -229,7 +229,7 @@ T_CASE(cuda_and_threads)
     T_EQ(cuda.init(0), 0);
     before = *cuda.calls;
     for (unsigned i = 0; i < 8; i++)
-        T_EQ(pthread_create(&threads[i], NULL, allocate, NULL), 0);
+        t_thread(&threads[i], allocate, NULL);
     T_CODE(gpud_dispatcher_create(&refused, T_OPTIONS(.devices = "cpu:2", .start = GPUD_START_FORK),
                                   NULL),
            ENOINIT);
@@ -238,7 +238,7 @@ T_CASE(cuda_and_threads)
     T_EQ(*cuda.calls, before);
     atomic_store(&stop_threads, 1);
     for (unsigned i = 0; i < 8; i++)
-        T_EQ(pthread_join(threads[i], NULL), 0);
+        t_join(threads[i]);
     (void)munmap(memory, much);
     (void)dlclose(cuda.object);
 }
@@ -355,7 +355,7 @@ T_CASE(spawner_dies)
     all = t_procs_with_env(token);
     for (size_t i = 0; i < all.count; i++)
         if (!strcmp(all.list[i].comm, "gpud-spawner"))
-            T_EQ(kill(all.list[i].pid, SIGKILL), 0);
+            t_kill(all.list[i].pid, SIGKILL);
     t_procs_free(&all);
     t_collect_kind(d, &log, GPUD_EVENT_LOG, 1);
     worker = t_worker(d, 0);
@@ -424,7 +424,7 @@ T_CASE(host_dies)
     pid = t_program_start("host", NULL, NULL);
     t_word_wait(READY, 1);
     T_CHECK(!all_gone(token));
-    T_EQ(kill(pid, SIGKILL), 0);
+    t_kill(pid, SIGKILL);
     T_EQ(waitpid(pid, NULL, 0), pid);
     t_wait_until("all is gone", all_gone, token);
 }

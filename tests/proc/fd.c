@@ -302,11 +302,11 @@ static void submits(uint32_t drive)
     settle(&l, 2);
     o.d = l.d;
     began = t_now();
-    T_EQ(pthread_create(&o.thread, NULL, submit_from_elsewhere, &o), 0);
+    t_thread(&o.thread, submit_from_elsewhere, &o);
     loop_until(&l, GPUD_EVENT_OUTCOME, 100);
     /* not by a timer that was due anyway, 10 s after the start */
     T_CMP(t_now() - began, <, T_S(8));
-    T_EQ(pthread_join(o.thread, NULL), 0);
+    t_join(o.thread);
     t_check_exactly_once(&l.log, 100);
     end_loop(&l);
 }
@@ -335,9 +335,9 @@ static void cancels(uint32_t drive)
     open_loop(&l, T_CREATE(.devices = "cpu:1", .drive = drive, .grace = T_MS(30)), drive);
     o.d = l.d;
     o.id = t_submit(l.d, T_TASK(.tag = T_TAG(STUBBORN, 0)));
-    T_EQ(pthread_create(&o.thread, NULL, cancel_elsewhere, &o), 0);
+    t_thread(&o.thread, cancel_elsewhere, &o);
     loop_until(&l, GPUD_EVENT_OUTCOME, 1);
-    T_EQ(pthread_join(o.thread, NULL), 0);
+    t_join(o.thread);
     (void)T_OUTCOME(&l.log, T_TAG(STUBBORN, 0), CANCELLED);
     end_loop(&l);
 }
@@ -360,7 +360,7 @@ static void deaths(uint32_t drive)
     (void)T_OUTCOME(&l.log, T_TAG(T_KILL, 1), CRASHED);
     settle(&l, 1);
     worker = t_worker(l.d, 0);
-    T_EQ(kill(worker.pid, SIGKILL), 0);
+    t_kill(worker.pid, SIGKILL);
     while (t_slot(l.d, 0).incarnation < 3)
         step(&l); /* the death, then the end of the backoff */
     T_SUBMIT(l.d, .tag = 2);
@@ -480,7 +480,7 @@ T_CASE(a_stop)
 static void *wait_elsewhere(void *arg)
 {
     struct other *o = arg;
-    struct gpud_event e = { .struct_size = sizeof e };
+    struct gpud_event e = GPUD_EVENT_INIT;
 
     T_OK(gpud_dispatcher_wait(o->d, o->id, &e, GPUD_NEVER, NULL));
     T_EQ(e.outcome, GPUD_OUTCOME_SUCCESS);
@@ -501,13 +501,13 @@ static void beside_wait(uint32_t drive)
     settle(&l, 2);
     o.d = l.d;
     o.id = t_submit(l.d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0), .awaited = 1));
-    T_EQ(pthread_create(&o.thread, NULL, wait_elsewhere, &o), 0);
+    t_thread(&o.thread, wait_elsewhere, &o);
     for (uint64_t n = 0; n < 100; n++) {
         T_SUBMIT(l.d, .tag = n, .limit = T_MS(n % 2 ? 2000 : 3000));
         loop_until(&l, GPUD_EVENT_OUTCOME, n + 1);
     }
     t_word_set(T_GATE, 1);
-    T_EQ(pthread_join(o.thread, NULL), 0);
+    t_join(o.thread);
     for (uint64_t n = 100; n < 200; n++) {
         T_SUBMIT(l.d, .tag = n);
         loop_until(&l, GPUD_EVENT_OUTCOME, n + 1);
@@ -593,11 +593,11 @@ T_CASE(a_past_alarm_does_not_spin)
     while (t_word(T_STARTED) == 0)
         (void)turn(&l, T_MS(5)); /* now the alarm stands at limit and grace */
     o.id = t_submit(l.d, T_TASK(.tag = 2, .awaited = 1));
-    T_EQ(pthread_create(&o.thread, NULL, wait_elsewhere, &o), 0);
+    t_thread(&o.thread, wait_elsewhere, &o);
     l.empty = 0;
     while (t_word(STOP) == 0)
         (void)turn(&l, T_MS(20));
-    T_EQ(pthread_join(o.thread, NULL), 0);
+    t_join(o.thread);
     T_CMP(l.empty, <, 1000);
     l.log.count = 0;
     T_EQ(t_stats(l.d).timeout, 1);

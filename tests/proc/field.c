@@ -145,7 +145,7 @@ static void *ask_beside(void *arg)
     struct storm *s = arg;
 
     while (!atomic_load(&s->over)) {
-        struct gpud_event e = { .struct_size = sizeof(e) };
+        struct gpud_event e = GPUD_EVENT_INIT;
         uint64_t id, start = t_now();
         int code =
             gpud_dispatcher_submit(s->d, T_TASK(.awaited = 1), PATIENCE_OF_A_WAIT, &id, NULL);
@@ -184,13 +184,13 @@ T_LONG_CASE(killed_at_random_moments, 240)
         (void)snprintf(devices, sizeof(devices), "cpu:%u", workers);
         s.d = T_CREATE(.devices = devices, .queue_size = QUEUE, .backoff = T_US(100),
                        .backoff_cap = T_MS(2), .failures_in_a_row = 1000000);
-        T_EQ(pthread_create(&threads[0], NULL, kill_at_random, &s), 0);
-        T_EQ(pthread_create(&threads[1], NULL, ask_beside, &s), 0);
+        t_thread(&threads[0], kill_at_random, &s);
+        t_thread(&threads[1], ask_beside, &s);
         T_OK(gpud_dispatcher_run(s.d, give_until_over,
                                  T_CALLBACKS(.on_success = end_once, .on_error = end_once), &s,
                                  NULL));
         for (int i = 0; i < 2; i++)
-            T_EQ(pthread_join(threads[i], NULL), 0);
+            t_join(threads[i]);
         T_EQ(s.ended, s.pulled);
         for (unsigned n = 0; n < RING; n++)
             T_EQ(s.open[n], 0);
@@ -436,7 +436,7 @@ T_CASE(destroy_while_a_callback_runs)
 
     t_init(setup, process, NULL);
     d = o.d = T_CREATE(.devices = "cpu:2");
-    T_EQ(pthread_create(&thread, NULL, run_ten, &o), 0);
+    t_thread(&thread, run_ten, &o);
     t_word_wait(INSIDE, 1);
     start = t_now();
     T_CODE(gpud_dispatcher_destroy(&d, &uncollected), EBUSY);
@@ -444,7 +444,7 @@ T_CASE(destroy_while_a_callback_runs)
     T_CHECK(d == o.d);
     T_EQ(uncollected, 99);
     t_word_set(T_GATE, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     t_check_exactly_once(&o.log, 10);
     t_end(&o.d, &o.log);
 }

@@ -148,7 +148,7 @@ T_CASE(late_word_of_a_former_life)
     T_EQ(T_OUTCOME(&log, T_TAG(T_BLOCKED, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
     T_EQ(t_slot(b.d, b.slot).state, GPUD_SLOT_QUARANTINED);
     life = t_slot(b.d, b.slot).incarnation;
-    T_EQ(kill(keeper.pid, SIGCONT), 0); /* it carries out the kill, and reports it */
+    t_kill(keeper.pid, SIGCONT); /* it carries out the kill, and reports it */
     t_wait_ended(&worker);
     t_wait_until("the report is there", heard_of_it, &b);
     T_EQ(t_slot(b.d, b.slot).state, GPUD_SLOT_QUARANTINED);

@@ -77,7 +77,7 @@ static int no_task(struct gpud_task_desc *task, size_t n, void *user)
 
 static void in_a_child(gpud_dispatcher *d, void *buffer)
 {
-    struct gpud_event event = { .struct_size = sizeof(event) };
+    struct gpud_event event = GPUD_EVENT_INIT;
     struct gpud_stats stats = GPUD_STATS_INIT;
     struct gpud_slot_stats row = { .struct_size = sizeof(row) };
     gpud_dispatcher *other = NULL, *mine = d;
@@ -188,7 +188,7 @@ T_CASE(host_waits_for_all_children)
         T_SUBMIT(d, .tag = n);
         t_collect(d, &log, n + 1);
         worker = t_worker(d, (unsigned)n % 2);
-        T_EQ(kill(worker.pid, SIGKILL), 0);
+        t_kill(worker.pid, SIGKILL);
         t_wait_ended(&worker);
         if (T_THREAD_SANITIZED)
             continue;
@@ -212,7 +212,7 @@ static void odd_host(void)
     for (unsigned slot = 0; slot < 2; slot++)
         if (t_slot(d, slot).task_id) {
             worker = t_worker(d, slot);
-            T_EQ(kill(worker.pid, SIGKILL), 0);
+            t_kill(worker.pid, SIGKILL);
         }
     T_SUBMIT(d, .tag = T_TAG(SIGNALS, 0));
     t_submit_tags(d, 0, 20);
@@ -321,8 +321,8 @@ T_CASE(creating_thread_ends)
     pthread_t thread;
 
     t_init(NULL, process, NULL);
-    T_EQ(pthread_create(&thread, NULL, create_and_leave, &c), 0);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_thread(&thread, create_and_leave, &c);
+    t_join(thread);
     t_wait_until("the thread is gone", thread_is_gone, &c);
     t_wait_ready(c.d, 2);
     for (uint64_t n = 0; n < 20; n++)
@@ -364,7 +364,7 @@ T_CASE(other_threads_fork)
 
     t_init(NULL, process, NULL);
     for (int i = 0; i < THREADS; i++)
-        T_EQ(pthread_create(&threads[i], NULL, fork_others, NULL), 0);
+        t_thread(&threads[i], fork_others, NULL);
     d = T_CREATE(.devices = "cpu:2", .backoff = T_MS(1), .backoff_cap = T_MS(5),
                  .failures_in_a_row = 1000);
     for (uint64_t n = 0; n < DEATHS; n++) {
@@ -379,7 +379,7 @@ T_CASE(other_threads_fork)
     t_collect_rest(d, &log);
     atomic_store(&keep_forking, 0);
     for (int i = 0; i < THREADS; i++)
-        T_EQ(pthread_join(threads[i], NULL), 0);
+        t_join(threads[i]);
     t_check_exactly_once(&log, DEATHS);
     t_end(&d, &log);
 }

@@ -161,7 +161,7 @@ static void expect_gone(struct family *f, pid_t except)
 
 static void kill_host(struct family *f, pid_t except)
 {
-    T_EQ(kill(f->host, SIGKILL), 0);
+    t_kill(f->host, SIGKILL);
     T_EQ(waitpid(f->host, NULL, 0), f->host);
     expect_gone(f, except);
 }
@@ -178,7 +178,7 @@ static void host_dies_with(const char *name, unsigned n, int number)
 {
     struct family f = start_host("daemon");
 
-    T_EQ(kill(member(&f, name, n).pid, number), 0);
+    t_kill(member(&f, name, n).pid, number);
     kill_host(&f, 0);
 }
 
@@ -271,11 +271,11 @@ static void host_dies_with_sibling(const char *too)
     struct t_proc sibling;
 
     if (too)
-        T_EQ(kill(member(&f, too, 0).pid, SIGKILL), 0);
+        t_kill(member(&f, too, 0).pid, SIGKILL);
     T_EQ(t_proc_read((pid_t)atomic_load(&t_page->numbers[SIBLING_PID]), &sibling), 0);
     kill_host(&f, sibling.pid);
     T_CHECK(!t_proc_ended(&sibling));
-    T_EQ(kill(sibling.pid, SIGKILL), 0);
+    t_kill(sibling.pid, SIGKILL);
     t_wait_ended(&sibling);
 }
 

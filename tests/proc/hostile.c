@@ -394,10 +394,10 @@ T_CASE(stopped_is_not_deaf)
 
     t_wait_ready(d, 1);
     w = t_worker(d, 0);
-    T_EQ(kill(w.pid, SIGSTOP), 0);
+    t_kill(w.pid, SIGSTOP);
     T_SUBMIT(d, .tag = 1);
     t_pass(T_MS(3500)); /* several looks at it */
-    T_EQ(kill(w.pid, SIGCONT), 0);
+    t_kill(w.pid, SIGCONT);
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, 1, SUCCESS);
     T_EQ(t_stats(d).restarts, 0);

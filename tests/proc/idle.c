@@ -83,13 +83,13 @@ T_CASE(from_the_start_on)
         gpud_dispatcher *d =
             T_BEGIN(NULL, process, .devices = "cpu:4", .drive = drive, .kill_limit = T_S(1));
 
-        T_EQ(pthread_create(&thread, NULL, poll_to_the_end, d), 0);
+        t_thread(&thread, poll_to_the_end, d);
         t_wait_ready(d, 4);
         for (uint64_t n = 0; n < 50; n++)
             T_SUBMIT(d, .tag = WORK);
         expect_no_wakeups_for(d, 25);
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
-        T_EQ(pthread_join(thread, NULL), 0);
+        t_join(thread);
         t_end(&d, NULL);
     }
 }
@@ -107,12 +107,12 @@ static void busy_but_still(int inside)
     for (uint64_t n = 0; n < 20; n++)
         T_SUBMIT(d, .tag = WORK, .limit = T_S(3600), .expires = T_S(3600));
     if (inside)
-        T_EQ(pthread_create(&thread, NULL, poll_to_the_end, d), 0);
+        t_thread(&thread, poll_to_the_end, d);
     expect_no_wakeups(d);
     t_word_set(GATE, 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
     if (inside)
-        T_EQ(pthread_join(thread, NULL), 0);
+        t_join(thread);
     else
         t_collect_rest(d, &log);
     t_end(&d, &log);
@@ -153,7 +153,7 @@ static void a_loop_waits(uint32_t drive)
     t_word_set(STARTED, 0);
     t_word_set(GATE, 0);
     d = T_BEGIN(NULL, process, .devices = "cpu:2", .sent_ahead = 2, .drive = drive);
-    T_EQ(pthread_create(&thread, NULL, loop_to_the_end, d), 0);
+    t_thread(&thread, loop_to_the_end, d);
     for (uint64_t n = 0; n < 50; n++)
         T_SUBMIT(d, .tag = WORK);
     expect_no_wakeups(d);
@@ -165,7 +165,7 @@ static void a_loop_waits(uint32_t drive)
     expect_no_wakeups(d);
     t_word_set(GATE, 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     t_end(&d, NULL);
 }
 
@@ -208,7 +208,7 @@ T_CASE(a_loop_fetches)
     start = t_now();
     before = sleeps_of_others();
     for (unsigned n = 0; n < TASKS; n++) {
-        struct gpud_event e = { .struct_size = sizeof e };
+        struct gpud_event e = GPUD_EVENT_INIT;
 
         T_EQ(gpud_dispatcher_poll(d, &e, 1, 0), 1);
     }
@@ -220,7 +220,7 @@ T_CASE(a_loop_fetches)
 
 static void *wait_for_one(void *arg)
 {
-    struct gpud_event e = { .struct_size = sizeof e };
+    struct gpud_event e = GPUD_EVENT_INIT;
     uint64_t id = atomic_fetch_add(&t_page->numbers[0], 0);
 
     if (atomic_fetch_add(&t_page->numbers[1], 1))
@@ -245,12 +245,12 @@ T_CASE(threads_wait)
             atomic_store(&t_page->numbers[2 * n],
                          t_submit(d, T_TASK(.tag = WAIT_FOR_GATE, .awaited = 1)));
         for (unsigned n = 0; n < 2; n++)
-            T_EQ(pthread_create(&thread[n], NULL, wait_for_one, d), 0);
+            t_thread(&thread[n], wait_for_one, d);
         t_word_wait(STARTED, 2);
         expect_no_wakeups(d);
         t_word_set(GATE, 1);
         for (unsigned n = 0; n < 2; n++)
-            T_EQ(pthread_join(thread[n], NULL), 0);
+            t_join(thread[n]);
         t_end(&d, NULL);
     }
 }

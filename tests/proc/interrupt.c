@@ -84,7 +84,7 @@ static void *poll_to_the_end(void *arg)
 static void *wait_for_one(void *arg)
 {
     struct poller *p = arg;
-    struct gpud_event e = { .struct_size = sizeof e };
+    struct gpud_event e = GPUD_EVENT_INIT;
 
     (void)t_word_add(INSIDE);
     p->code = gpud_dispatcher_wait(p->d, p->id, &e, GPUD_NEVER, NULL);
@@ -106,11 +106,11 @@ static void interrupt_poll(uint32_t drive, int other)
     take_interrupts(p.d, &old);
     for (uint64_t n = 0; n < 5; n++)
         T_SUBMIT(p.d, .tag = TAG(UNTIL_CANCELLED, n));
-    T_EQ(pthread_create(&p.thread, NULL, poll_to_the_end, &p), 0);
+    t_thread(&p.thread, poll_to_the_end, &p);
     t_word_wait(INSIDE, 1);
     t_word_wait(STARTED, 1);
     T_EQ(pthread_kill(other ? pthread_self() : p.thread, SIGINT), 0);
-    T_EQ(pthread_join(p.thread, NULL), 0);
+    t_join(p.thread);
     T_EQ(atomic_load(&handled), 1);
     T_CODE(p.code, EEND);
     for (uint64_t n = 0; n < 5; n++)
@@ -146,13 +146,13 @@ static void interrupt_wait(uint32_t drive, unsigned victim)
         p[i] = (struct poller){
             .d = d, .id = t_submit(d, T_TASK(.tag = TAG(UNTIL_CANCELLED, i), .awaited = 1))
         };
-        T_EQ(pthread_create(&p[i].thread, NULL, wait_for_one, &p[i]), 0);
+        t_thread(&p[i].thread, wait_for_one, &p[i]);
     }
     t_word_wait(INSIDE, 2);
     t_word_wait(STARTED, 1);
     T_EQ(pthread_kill(p[victim].thread, SIGINT), 0);
     for (unsigned i = 0; i < 2; i++) {
-        T_EQ(pthread_join(p[i].thread, NULL), 0);
+        t_join(p[i].thread);
         T_OK(p[i].code);
     }
     T_EQ(atomic_load(&handled), 1);
@@ -201,13 +201,13 @@ T_LONG_CASE(at_any_moment, 120)
 
         t_word_set(INSIDE, 0);
         take_interrupts(d, &old);
-        T_EQ(pthread_create(&s.thread, NULL, strike, &s), 0);
+        t_thread(&s.thread, strike, &s);
         (void)t_word_add(INSIDE);
         while (t_poll(d, &log, given % 3 ? 0 : T_US(20)) != GPUD_EEND)
             while (given < 100000 &&
                    gpud_dispatcher_submit(d, T_TASK(.tag = given), 0, NULL, NULL) == 0)
                 given++;
-        T_EQ(pthread_join(s.thread, NULL), 0);
+        t_join(s.thread);
         T_EQ(atomic_load(&handled), 1);
         t_check_exactly_once(&log, given);
         T_EQ(sigaction(SIGINT, &old, NULL), 0);
@@ -260,10 +260,10 @@ T_LONG_CASE(cancel_against_the_end, 120)
     pthread_t thread;
     uint64_t success = 0, cancelled = 0, n, enough;
 
-    T_EQ(pthread_create(&thread, NULL, cancel_each, d), 0);
+    t_thread(&thread, cancel_each, d);
     enough = t_now() + T_S(40);
     for (n = 0; n < t_rounds(RACES, 2000) && (t_now() < enough || !success || !cancelled); n++) {
-        struct gpud_event e = { .struct_size = sizeof e };
+        struct gpud_event e = GPUD_EVENT_INIT;
         uint32_t awaited = n % 4 == 0;
         uint64_t id = t_submit(d, T_TASK(.tag = TAG(SPIN, n), .awaited = awaited));
 
@@ -288,7 +288,7 @@ T_LONG_CASE(cancel_against_the_end, 120)
         }
     }
     atomic_store(&over, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     printf("%u of %u were cancelled; aimed at %.3f ms in the end\n", (unsigned)cancelled,
            (unsigned)n, (double)atomic_load(&aim) / 1e6);
     T_EQ(success + cancelled, n);

@@ -89,7 +89,7 @@ static void poll_nothing(gpud_dispatcher *d)
 T_CASE(beyond_the_next_poll)
 {
     static const size_t sizes[] = { 0, 1, 64, 65, 4096, 4097, LARGE };
-    enum { N = sizeof sizes / sizeof sizes[0] };
+    enum { N = T_LENGTH(sizes) };
     struct gpud_event e[N];
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 64,
                                  .payload_budget = (uint64_t)64 << 20);
@@ -374,11 +374,11 @@ T_CASE(released_during_destroy)
         }
         for (unsigned i = 0; i < 2; i++) {
             r[i] = (struct releaser){ .e = e + 16 * i, .n = 16 };
-            T_EQ(pthread_create(&r[i].thread, NULL, release_all, &r[i]), 0);
+            t_thread(&r[i].thread, release_all, &r[i]);
         }
         T_OK(gpud_dispatcher_destroy(&d, NULL));
         for (unsigned i = 0; i < 2; i++)
-            T_EQ(pthread_join(r[i].thread, NULL), 0);
+            t_join(r[i].thread);
         T_EQ(t_counts_take().mappings, 0);
     }
     T_OK(gpud_fini());

@@ -103,11 +103,9 @@ static gpud_dispatcher *driven_by_caller(void)
 }
 
 /* One task more, and the end; with nothing told but outcomes. */
-static void goes_well(gpud_dispatcher **d, struct t_log *log, uint64_t tag, size_t before)
+static void goes_well(gpud_dispatcher **d, struct t_log *log, uint64_t tag)
 {
-    T_SUBMIT(*d, .tag = tag);
-    t_collect(*d, log, before + 1);
-    (void)T_OUTCOME(log, tag, SUCCESS);
+    (void)T_RUN(*d, log, SUCCESS, .tag = tag);
     T_OK(gpud_dispatcher_close(*d, GPUD_FINISH_ALL, 0));
     t_collect_rest(*d, log);
     T_EQ(t_log_count(log, GPUD_EVENT_OUTCOME), log->count);
@@ -122,7 +120,7 @@ T_CASE(setup_was_in_time)
 
     poll_until_word(d, &log, SETUPS);
     end_setup_unheard();
-    goes_well(&d, &log, PLAIN, 0);
+    goes_well(&d, &log, PLAIN);
     T_EQ(t_word(SETUPS), 1);
 }
 
@@ -148,10 +146,10 @@ T_CASE(kill_was_told_late)
     T_EQ(t_poll(d, &log, 0), 1);
     T_CHECK(!atomic_load(&next_message_is_late));
     T_EQ(t_poll(d, &log, 0), 0);
-    T_EQ(kill(keeper.pid, SIGCONT), 0);
+    t_kill(keeper.pid, SIGCONT);
     t_collect(d, &log, 2);
     T_EQ(T_OUTCOME(&log, REST, CANCELLED)->phase, GPUD_PHASE_HARD);
-    goes_well(&d, &log, PLAIN, 2);
+    goes_well(&d, &log, PLAIN);
 }
 
 T_PROGRAM(host)
@@ -162,7 +160,7 @@ T_PROGRAM(host)
     (void)argc, (void)argv;
     t_init(setup, process, NULL);
     d = T_CREATE(.devices = "cpu:1", .setup_limit = LIMIT);
-    goes_well(&d, &log, PLAIN, 0);
+    goes_well(&d, &log, PLAIN);
     return 0;
 }
 
@@ -177,7 +175,7 @@ T_CASE(host_is_stopped_during_setup)
     T_EQ(t_proc_read(pid, &host), 0);
     t_stop(&host);
     end_setup_unheard();
-    T_EQ(kill(pid, SIGCONT), 0);
+    t_kill(pid, SIGCONT);
     T_EQ(waitpid(pid, &status, 0), pid);
     T_EQ(status, 0);
     T_EQ(t_word(SETUPS), 1);

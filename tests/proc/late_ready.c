@@ -173,7 +173,7 @@ T_CASE(before_the_word_of_a_keeper_that_goes_on)
 {
     struct scene s = outrun(0);
 
-    T_EQ(kill(s.keeper.pid, SIGCONT), 0);
+    t_kill(s.keeper.pid, SIGCONT);
     t_wait_ready(s.d, 1);
     T_CMP(t_slot(s.d, 0).pid, >, 0);
     t_word_set(SECOND, 1);

@@ -176,9 +176,9 @@ T_CASE(waits_for_room)
             T_BEGIN(NULL, process, .devices = "cpu:2", .queue_size = 16, .drive = drive);
 
         prepare();
-        T_EQ(pthread_create(&thread, NULL, collect_all, d), 0);
+        t_thread(&thread, collect_all, d);
         submitted(d, MANY, GPUD_NEVER, 0, MANY, "", "");
-        T_EQ(pthread_join(thread, NULL), 0);
+        t_join(thread);
         t_end(&d, NULL);
     }
 }
@@ -353,10 +353,10 @@ T_CASE(closed_meanwhile)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 4);
 
     prepare();
-    T_EQ(pthread_create(&thread, NULL, hand_over, d), 0);
+    t_thread(&thread, hand_over, d);
     t_wait_until("four are in", four_are_in, d);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     t_collect_rest(d, &log);
     t_check_exactly_once(&log, 4);
     t_end(&d, &log);
@@ -425,13 +425,13 @@ T_CASE(destroyed_meanwhile)
         atomic_int over = 0;
         gpud_dispatcher *d = h.d;
 
-        T_EQ(pthread_create(&thread, NULL, hand_all_over, &h), 0);
+        t_thread(&thread, hand_all_over, &h);
         t_wait_until("some are in", some_are_in, d);
-        T_EQ(pthread_create(&other, NULL, be_busy, &over), 0);
+        t_thread(&other, be_busy, &over);
         T_OK(gpud_dispatcher_destroy(&d, &uncollected));
         atomic_store(&over, 1);
-        T_EQ(pthread_join(other, NULL), 0);
-        T_EQ(pthread_join(thread, NULL), 0);
+        t_join(other);
+        t_join(thread);
         T_EQ(h.code, h.taken == MANY ? 0 : GPUD_ECLOSED);
         T_EQ(uncollected, h.taken);
     }

@@ -180,7 +180,7 @@ T_CASE(bad_entries)
     };
     gpud_monitor *m = NULL;
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(bad); i++) {
         struct gpud_error e = GPUD_ERROR_INIT;
 
         if (gpud_monitor_open(&m, bad[i], &e) != GPUD_EDEVICE || m || e.code != GPUD_EDEVICE ||

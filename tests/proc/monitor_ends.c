@@ -73,7 +73,7 @@ T_CASE(unkillable_monitor_does_not_hold_up_sweeps)
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
-    T_EQ(kill(keeper.pid, SIGKILL), 0);
+    t_kill(keeper.pid, SIGKILL);
     t_wait_ended(&worker);
     (void)T_RUN(d, &log, SUCCESS, .tag = 0);
     t_destroy(&d, &log);
@@ -96,7 +96,7 @@ T_CASE(sweeping_spares_the_monitor)
         t_wait_ready(d, 1);
         worker = t_worker(d, 0);
         keeper = t_keeper_of(&worker);
-        T_EQ(kill(keeper.pid, SIGKILL), 0);
+        t_kill(keeper.pid, SIGKILL);
         t_wait_ended(&worker);
         T_SUBMIT(d, .tag = 0);
         t_collect(d, &log, i + 1);
@@ -128,7 +128,7 @@ T_CASE(monitor_is_killed)
     m = t_monitor_open(1, NULL);
     (void)t_monitor_rows(m, 1, 0, T_PATIENCE);
     p = t_the_monitor();
-    T_EQ(kill(p.pid, SIGKILL), 0);
+    t_kill(p.pid, SIGKILL);
     t_wait_until("its death is told", is_gone, m);
     T_EQ(t_monitor_driver(m, T_PATIENCE).state, GPUD_DRIVER_FAILED);
     T_OK(gpud_monitor_close(&m));
@@ -151,7 +151,7 @@ T_CASE(spawner_is_killed)
     t_monitor_ask_in_vain(m, 1);
     p = t_the_monitor();
     spawner = t_spawner();
-    T_EQ(kill(spawner.pid, SIGKILL), 0);
+    t_kill(spawner.pid, SIGKILL);
     t_wait_ended(&p);
     /* it closes its connections one by one: the monitor may end before the last one is closed */
     t_wait_ended(&spawner);
@@ -199,9 +199,9 @@ static void host_dies(const char *how, int with_spawner)
     family = t_procs_with_env(mark);
     for (size_t i = 0; i < family.count && with_spawner; i++)
         if (!strcmp(family.list[i].comm, "gpud-spawner"))
-            T_EQ(kill(family.list[i].pid, SIGKILL), 0);
+            t_kill(family.list[i].pid, SIGKILL);
     t_procs_free(&family);
-    T_EQ(kill(host, SIGKILL), 0);
+    t_kill(host, SIGKILL);
     T_EQ(waitpid(host, NULL, 0), host);
     start = t_now();
     while ((left = t_monitors(NULL)))
@@ -318,7 +318,7 @@ T_CASE(closed_while_a_child_holds_copies)
         t_rest();
     T_OK(gpud_monitor_close(&m));
     t_wait_until("the monitor is gone", t_no_monitor, NULL);
-    T_EQ(kill(pid, SIGKILL), 0);
+    t_kill(pid, SIGKILL);
     T_EQ(waitpid(pid, NULL, 0), pid);
     T_OK(gpud_fini());
 }

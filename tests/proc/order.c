@@ -38,7 +38,7 @@ T_CASE(fifo_on_one_worker)
     static const uint32_t windows[] = { 0, 1, 2, 7, 64 };
 
     t_init(NULL, process, NULL);
-    for (size_t w = 0; w < sizeof(windows) / sizeof(windows[0]); w++) {
+    for (size_t w = 0; w < T_LENGTH(windows); w++) {
         struct t_log log = { 0 };
         gpud_dispatcher *d = T_CREATE(.devices = "cpu:1", .sent_ahead = windows[w]);
         uint64_t last = 0;

@@ -158,9 +158,7 @@ T_CASE(success_carries_output)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
-    T_SUBMIT(d, .tag = TAG(TALK, 1));
-    t_collect(d, &log, 1);
-    check(T_OUTCOME(&log, TAG(TALK, 1), SUCCESS), "", "out 1\nerr 1\n");
+    check(T_RUN(d, &log, SUCCESS, .tag = TAG(TALK, 1)), "", "out 1\nerr 1\n");
     t_end(&d, &log);
 }
 
@@ -273,9 +271,9 @@ T_CASE(last_attempt)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
-    T_SUBMIT(d, .tag = TAG(FAIL_ONCE, 1), .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR);
-    t_collect(d, &log, 1);
-    check(T_OUTCOME(&log, TAG(FAIL_ONCE, 1), SUCCESS), "out 1\nerr 1\n", "out 1\nerr 1\nat last\n");
+    check(T_RUN(d, &log, SUCCESS, .tag = TAG(FAIL_ONCE, 1), .max_attempts = 2,
+                .retry_causes = GPUD_RETRY_ERROR),
+          "out 1\nerr 1\n", "out 1\nerr 1\nat last\n");
     t_end(&d, &log);
 }
 

@@ -10,7 +10,7 @@
 static const uint64_t sizes[] = { 0,    1,     63,        64,         65,      1000,
                                   4095, 4096,  4097,      65536,      1048575, 1048576,
                                   1048577, 2097152, 16777216 };
-enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), BUDGET_MIB = 192 };
+enum { SIZES = T_LENGTH(sizes), BUDGET_MIB = 192 };
 
 /* What byte `i` of payload `tag` is; no period that divides a page. */
 static unsigned char byte_at(uint64_t tag, uint64_t i)
@@ -133,7 +133,7 @@ static int trim(gpud_task *t, void *state)
 T_CASE(part_of_the_result_before)
 {
     static const uint64_t wanted[] = { 1, 23, 100, 4000, 4072, 4073, 4096, 4097, 65536, 1000000 };
-    enum { WANTED = sizeof(wanted) / sizeof(wanted[0]) };
+    enum { WANTED = T_LENGTH(wanted) };
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 

@@ -30,7 +30,7 @@ T_LONG_CASE(many_slots, 120)
         T_OPTIONS(.devices = t_raise_descriptors(4096) && !T_SANITIZED ? "cpu:320" : "cpu:60",
                   .drive = GPUD_DRIVE_CALLER, .payload_budget = 1U << 28, .backoff = T_MS(1)));
     (void)t_poll(d, &log, 0);
-    T_EQ(kill(spawner.pid, SIGCONT), 0);
+    t_kill(spawner.pid, SIGCONT);
     until = t_now() + 3 * T_PATIENCE;
     while (!many_are_ready(d)) {
         (void)t_poll(d, &log, T_MS(20));
@@ -112,7 +112,7 @@ T_LONG_CASE(goodbye_behind_a_request, 120)
     T_OK(gpud_dispatcher_device_add(d, "cpu:1", NULL));
     t_destroy(&d, NULL);
     d = T_CREATE(.devices = "cpu:1");
-    T_EQ(kill(spawner.pid, SIGCONT), 0);
+    t_kill(spawner.pid, SIGCONT);
     (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     for (int i = 1; i < PLACES; i++)
         T_OK(gpud_monitor_close(&m[i]));

@@ -133,7 +133,7 @@ T_CASE(late_survivor)
     slot = T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT)->slot;
     T_EQ(T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
     t_word_set(GATE, 1);
-    T_EQ(kill(keeper.pid, SIGCONT), 0);
+    t_kill(keeper.pid, SIGCONT);
     t_wait_ended(&worker);
     t_wait_until("its last word was dropped", word_was_dropped, d);
     t_submit_tags(d, 0, 100);

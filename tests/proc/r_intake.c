@@ -91,12 +91,12 @@ T_CASE(close_while_a_task_is_copied)
     s.d = T_BEGIN(NULL, process, .devices = "cpu:1");
     s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE);
     s.wait = 0;
-    T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
+    t_thread(&thread, submit, &s);
     t_word_wait(IN_COPY, 1);
     T_OK(gpud_dispatcher_close(s.d, GPUD_FINISH_NOW, 0));
     t_wait_slot(s.d, 0, GPUD_SLOT_STOPPED); /* no worker is left for it */
     t_word_set(GO_ON, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     T_CODE(s.answer, ECLOSED);
     t_collect_rest(s.d, &log);
     T_EQ(log.count, 0);
@@ -133,19 +133,19 @@ static void end_while_a_task_is_copied(uint32_t drive)
     s.d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive);
     s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE);
     s.wait = 0;
-    T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
+    t_thread(&thread, submit, &s);
     t_word_wait(IN_COPY, 1);
     T_OK(gpud_dispatcher_close(s.d, GPUD_FINISH_NOW, GPUD_NEVER));
     t_word_set(TID, 0);
     x = (struct ending){ .d = s.d };
-    T_EQ(pthread_create(&poller, NULL, poll_to_the_end, &x), 0);
+    t_thread(&poller, poll_to_the_end, &x);
     t_wait_slot(s.d, 0, GPUD_SLOT_STOPPED);
     t_wait_until("poll sleeps", t_thread_sleeps, &t_page->words[TID]);
     began = t_now();
     t_word_set(GO_ON, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     T_CODE(s.answer, ECLOSED);
-    T_EQ(pthread_join(poller, NULL), 0);
+    t_join(poller);
     T_CODE(x.answer, EEND);
     /* not at the next timer: there is one 10 s after a keeper was asked for */
     T_CMP(t_now() - began, <, T_S(5));
@@ -203,24 +203,24 @@ T_CASE(run_ends_beside_an_awaited_copy)
     s.d = T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 1);
     before = s;
     T_OK(gpud_dispatcher_submit(s.d, T_TASK(.tag = WAIT, .awaited = 1), 0, &before.id, NULL));
-    T_EQ(pthread_create(&waiter, NULL, wait_for_success, &before), 0);
+    t_thread(&waiter, wait_for_success, &before);
     t_word_wait(STARTED, 1);
     t_wait_until("the first waits", t_thread_sleeps, &t_page->words[TID]);
     s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE, .awaited = 1);
-    T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
+    t_thread(&thread, submit, &s);
     t_word_wait(IN_COPY, 1);
     t_word_set(TID, 0);
     x = (struct ending){ .d = s.d };
-    T_EQ(pthread_create(&runner, NULL, run_to_the_end, &x), 0);
+    t_thread(&runner, run_to_the_end, &x);
     t_word_wait(IN_SOURCE, 1);
     t_wait_until("run sleeps", t_thread_sleeps, &t_page->words[TID]);
     t_word_set(GO_ON, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     T_OK(s.answer);
-    T_EQ(pthread_join(runner, NULL), 0);
+    t_join(runner);
     T_OK(x.answer);
     t_word_set(GATE, 1);
-    T_EQ(pthread_join(waiter, NULL), 0);
+    t_join(waiter);
     (void)wait_for_success(&s);
     t_end(&s.d, NULL);
     drop_large();
@@ -258,15 +258,15 @@ T_CASE(destroy_while_a_task_is_copied)
     t_wait_ready(s.d, 1);
     s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE);
     s.wait = GPUD_NEVER;
-    T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
+    t_thread(&thread, submit, &s);
     t_word_wait(IN_COPY, 1);
-    T_EQ(pthread_create(&destroyer, NULL, destroy, s.d), 0);
+    t_thread(&destroyer, destroy, s.d);
     t_wait_until("no keeper is left", no_keeper_is_left, NULL);
     T_EQ(t_word_wait_for(DESTROYED, 1, T_MS(50)), -1);
     t_word_set(GO_ON, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     T_CODE(s.answer, ECLOSED);
-    T_EQ(pthread_join(destroyer, NULL), 0);
+    t_join(destroyer);
     T_OK(gpud_fini());
     drop_large();
 }
@@ -289,11 +289,11 @@ T_CASE(new_priority_while_a_task_is_copied)
         T_SUBMIT(s.d, .tag = (uint64_t)p, .priority = p);
     s.task = *T_TASK(.tag = COPIED, .priority = COPIED, .data = large, .size = LARGE);
     s.wait = 0;
-    T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
+    t_thread(&thread, submit, &s);
     t_word_wait(IN_COPY, 1);
     T_SUBMIT(s.d, .tag = MEANWHILE, .priority = MEANWHILE);
     t_word_set(GO_ON, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     T_OK(s.answer);
     t_word_set(GATE, 1);
     t_collect(s.d, &log, 6);
@@ -376,7 +376,7 @@ T_CASE(refused_run_changes_nothing)
     t_init(NULL, process, NULL);
     the_dispatcher = T_CREATE(.devices = "cpu:1");
     t_wait_ready(the_dispatcher, 1);
-    T_EQ(pthread_create(&thread, NULL, run, &log), 0);
+    t_thread(&thread, run, &log);
     t_word_wait(IN_SOURCE, 1);
     T_CODE(gpud_dispatcher_run(the_dispatcher, source, T_CALLBACKS(.on_success = t_log_add), &log,
                                &error),
@@ -387,7 +387,7 @@ T_CASE(refused_run_changes_nothing)
     t_pass(T_MS(20)); /* in which workers would be told to leave */
     T_EQ(t_slot(the_dispatcher, 0).state, GPUD_SLOT_READY);
     t_word_set(FEED, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     (void)T_OUTCOME(&log, 0, SUCCESS);
     t_end(&the_dispatcher, &log);
 }
@@ -471,7 +471,7 @@ static void run_without_room(enum how how, int pulled_before)
     t_init(NULL, process, NULL);
     the_dispatcher = T_CREATE(.devices = "cpu:1", .queue_size = 2);
     fill_the_queue(the_dispatcher, id);
-    T_EQ(pthread_create(&thread, NULL, run_labelled, &log), 0);
+    t_thread(&thread, run_labelled, &log);
     t_word_wait(IN_SOURCE, 1);
     if (pulled_before) {
         t_word_set(FEED, 1);
@@ -479,7 +479,7 @@ static void run_without_room(enum how how, int pulled_before)
     }
     end_intake(the_dispatcher, how);
     t_word_set(FEED, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     expect_cancelled(&log);
     T_EQ(t_stats(the_dispatcher).accepted, 3);
     for (int i = 0; i < 2; i++)
@@ -522,12 +522,12 @@ T_CASE(run_ends_without_memory)
         while (n < MOST && gpud_dispatcher_buffer_alloc(the_dispatcher, size, &buffer[n]) == 0)
             n++;
     T_CMP(n, <, MOST);
-    T_EQ(pthread_create(&thread, NULL, run_labelled, &log), 0);
+    t_thread(&thread, run_labelled, &log);
     t_word_wait(IN_SOURCE, 1);
     t_word_set(FEED, 1);
     t_wait_until("the feeder waits for memory", t_thread_sleeps, &t_page->words[TID]);
     T_OK(gpud_dispatcher_close(the_dispatcher, GPUD_FINISH_RUNNING, GPUD_NEVER));
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     expect_cancelled(&log);
     while (n > 0)
         T_OK(gpud_dispatcher_buffer_free(the_dispatcher, buffer[--n]));
@@ -545,20 +545,20 @@ T_CASE(place_of_a_refused_submit)
     make_large();
     t_init(NULL, process, NULL);
     s.d = the_dispatcher = T_CREATE(.devices = "cpu:1", .queue_size = 1);
-    T_EQ(pthread_create(&runner, NULL, run_labelled, &log), 0);
+    t_thread(&runner, run_labelled, &log);
     t_word_wait(IN_SOURCE, 1);
     s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE);
     s.wait = 0;
-    T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
+    t_thread(&thread, submit, &s);
     t_word_wait(IN_COPY, 1);
     T_OK(gpud_dispatcher_close(the_dispatcher, GPUD_FINISH_ALL, GPUD_NEVER));
     t_word_set(TID, 0);
     t_word_set(FEED, 1);
     t_wait_until("the feeder waits for room", t_thread_sleeps, &t_page->words[TID]);
     t_word_set(GO_ON, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     T_CODE(s.answer, ECLOSED);
-    T_EQ(pthread_join(runner, NULL), 0);
+    t_join(runner);
     (void)T_OUTCOME(&log, 0, SUCCESS);
     t_end(&the_dispatcher, &log);
     drop_large();
@@ -609,11 +609,11 @@ T_CASE(destroy_while_run_returns)
 
     T_EQ(pthread_key_create(&in_feeder, linger), 0);
     d = T_BEGIN(NULL, process, .devices = "cpu:1");
-    T_EQ(pthread_create(&thread, NULL, run_nothing, d), 0);
+    t_thread(&thread, run_nothing, d);
     t_word_wait(LEAVING, 1);
     t_wait_until("destroy succeeds", destroy_succeeds, &d);
     t_word_set(DESTROYED, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     T_EQ(pthread_key_delete(in_feeder), 0);
     T_OK(gpud_fini());
 }
@@ -642,7 +642,7 @@ T_CASE(destroy_in_a_child_while_one_waits_for_room)
     t_word_wait(STARTED, 1);
     s.task = *T_TASK(.tag = 1);
     s.wait = T_PATIENCE;
-    T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
+    t_thread(&thread, submit, &s);
     t_wait_until("the thread waits for room", t_thread_sleeps, &t_page->words[TID]);
     pid = fork();
     T_CMP(pid, >=, 0);
@@ -653,7 +653,7 @@ T_CASE(destroy_in_a_child_while_one_waits_for_room)
     T_EQ(status, 0);
     t_word_set(GATE, 1);
     t_collect(s.d, &log, 2);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     T_OK(s.answer);
     (void)T_OUTCOME(&log, 1, SUCCESS);
     t_end(&s.d, &log);

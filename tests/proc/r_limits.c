@@ -89,7 +89,7 @@ T_CASE(late_kill_spares_the_next_task)
     /* late, and by itself */
     T_EQ(T_OUTCOME(&log, TAG(DEAF, 0), TIMEOUT)->phase, GPUD_PHASE_PROCESS);
     T_EQ(t_word_wait_for(STARTED, 2, T_MS(20)), -1); /* no other task may start in the kill's way */
-    T_EQ(kill(keeper.pid, SIGCONT), 0);
+    t_kill(keeper.pid, SIGCONT);
     t_word_set(GATES + 1, 1);
     t_collect(d, &log, 2);
     T_EQ(T_OUTCOME(&log, TAG(WAIT, 1), SUCCESS)->attempt, 1);
@@ -151,7 +151,7 @@ T_CASE(hard_limit_without_the_host)
             t_stop(&keeper);
             t_wait_until("the kill is ordered", kill_is_ordered, &v);
             ordered = t_now();
-            T_EQ(kill(keeper.pid, SIGCONT), 0);
+            t_kill(keeper.pid, SIGCONT);
             if (!v.ended)
                 t_wait_ended(&worker);
             drive(&v, T_MS(10000));
@@ -182,7 +182,7 @@ T_CASE(death_before_the_ordered_kill)
     t_wait_until("the kill is ordered", t_word_waits, NULL);
     /* and for ThreadSanitizer: what was looked at is closed later */
     T_EQ(t_stats(d).hard_kills, 0);
-    T_EQ(kill(worker.pid, SIGKILL), 0);
+    t_kill(worker.pid, SIGKILL);
     t_wait_until("it is dead", is_dead, &worker);
     t_collect(d, &log, 1); /* a stopped keeper is no use then */
     e = T_OUTCOME(&log, TAG(HANG, 0), CRASHED);
@@ -223,7 +223,7 @@ static void until_it_has_seen_the_stop(pid_t keeper, pid_t worker)
         if (looks && call.exit.rval == 0)
             return;
         if (looks) /* there was nothing: the stop comes now */
-            T_EQ(kill(worker, SIGSTOP), 0);
+            t_kill(worker, SIGSTOP);
     }
 }
 
@@ -243,9 +243,9 @@ T_CASE(continue_while_the_stop_is_taken)
         t_skip("no ptrace here: errno %d", errno);
     T_EQ(ptrace(PTRACE_INTERRUPT, keeper.pid, NULL, NULL), 0);
     T_EQ(waitpid(keeper.pid, &status, __WALL), keeper.pid);
-    T_EQ(kill(worker.pid, SIGSTOP), 0);
+    t_kill(worker.pid, SIGSTOP);
     until_it_has_seen_the_stop(keeper.pid, worker.pid);
-    T_EQ(kill(worker.pid, SIGCONT), 0);
+    t_kill(worker.pid, SIGCONT);
     t_wait_until("the worker goes on", goes_on, &worker);
     T_EQ(ptrace(PTRACE_DETACH, keeper.pid, NULL, NULL), 0);
     T_EQ(T_RUN(d, &log, TIMEOUT, .tag = TAG(HANG, 0), .limit = T_MS(30))->phase, GPUD_PHASE_HARD);
@@ -262,8 +262,8 @@ T_CASE(many_short_stops)
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     for (int i = 0; i < 2000; i++) {
-        T_EQ(kill(worker.pid, SIGSTOP), 0);
-        T_EQ(kill(worker.pid, SIGCONT), 0);
+        t_kill(worker.pid, SIGSTOP);
+        t_kill(worker.pid, SIGCONT);
     }
     T_EQ(T_RUN(d, &log, TIMEOUT, .tag = TAG(HANG, 0), .limit = T_MS(30))->phase, GPUD_PHASE_HARD);
     t_end(&d, &log);

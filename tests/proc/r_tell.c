@@ -119,8 +119,8 @@ T_CASE(untold_end_of_a_late_worker)
     T_SUBMIT(d, .tag = TAG(WAIT, 0));
     t_wait_until("both are sent", t_none_queued, d);
     t_pass(T_MS(20)); /* the library has looked, after a millisecond */
-    T_EQ(kill(worker.pid, SIGCONT), 0);
-    T_EQ(kill(keeper.pid, SIGCONT), 0);
+    t_kill(worker.pid, SIGCONT);
+    t_kill(keeper.pid, SIGCONT);
     t_word_wait(STARTED, 1);
     t_wait_until("the first is known to have ended", one_has_ended, d);
     T_EQ(t_word(GATES), 0);
@@ -149,7 +149,7 @@ T_CASE(slot_events_tell_ready)
 {
     static const uint32_t states[] = { GPUD_SLOT_STARTING, GPUD_SLOT_READY, GPUD_SLOT_DRAINING,
                                        GPUD_SLOT_STOPPED };
-    enum { STATES = sizeof(states) / sizeof(states[0]) };
+    enum { STATES = T_LENGTH(states) };
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .slot_events = 1);
 

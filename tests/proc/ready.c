@@ -232,13 +232,13 @@ static void start(struct waiter *w, gpud_dispatcher *d, uint32_t slots)
 {
     *w = (struct waiter){ .d = d, .slots = slots };
     t_word_set(TID, 0);
-    T_EQ(pthread_create(&w->thread, NULL, wait_until_ready, w), 0);
+    t_thread(&w->thread, wait_until_ready, w);
     t_wait_until("the thread sleeps", t_thread_sleeps, &t_page->words[TID]);
 }
 
 static void ended(struct waiter *w, int code)
 {
-    T_EQ(pthread_join(w->thread, NULL), 0);
+    t_join(w->thread);
     T_EQ(w->code, code);
 }
 
@@ -269,7 +269,7 @@ T_CASE(beside_poll)
             t_word_set(word, 0);
         d = T_CREATE(.devices = "cpu:3", .drive = drive, WAYS("ggg"),
                      .log_level = GPUD_LEVEL_ERROR);
-        T_EQ(pthread_create(&poller, NULL, poll_until_closed, d), 0);
+        t_thread(&poller, poll_until_closed, d);
         t_word_wait(AT_GATE, 3); /* with DRIVE_CALLER the poll drives, since nothing else does */
         start(&all, d, 0);
         start(&three, d, 3);
@@ -284,7 +284,7 @@ T_CASE(beside_poll)
         ended(&three, 0);
         ended(&all, 0);
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
-        T_EQ(pthread_join(poller, NULL), 0);
+        t_join(poller);
         t_end(&d, NULL);
     }
 }

@@ -241,9 +241,7 @@ T_CASE(in_a_worker)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, 0);
 
-    T_SUBMIT(d, .tag = TAG(CALLS_BACK, 0));
-    t_collect(d, &log, 1);
-    T_TEXT((const char *)T_OUTCOME(&log, TAG(CALLS_BACK, 0), SUCCESS)->result, wanted);
+    T_TEXT((const char *)T_RUN(d, &log, SUCCESS, .tag = TAG(CALLS_BACK, 0))->result, wanted);
     t_end(&d, &log);
 }
 
@@ -316,14 +314,14 @@ T_CASE(waits)
                    (unsigned long long)queued);
     not_given(d, queued, &event, 0, GPUD_ETIMEOUT, "timeout", words);
 
-    T_EQ(pthread_create(&thread, NULL, wait_for_one, &in), 0);
+    t_thread(&thread, wait_for_one, &in);
     t_word_wait(INSIDE, 1);
     t_wait_until("a thread waits", a_thread_waits, &in);
     (void)snprintf(words, sizeof words, "another thread waits for task %llu",
                    (unsigned long long)in.id);
     not_given(d, in.id, &event, 0, GPUD_EBUSY, "task_id", words);
     t_word_set(GATE, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     T_OK(gpud_dispatcher_wait(d, queued, &kept, T_PATIENCE, NULL));
     not_given(d, queued, &event, 0, GPUD_ENOTFOUND, "task_id", "its outcome was delivered");
     T_OK(gpud_event_release(&kept));

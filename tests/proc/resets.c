@@ -435,7 +435,7 @@ T_CASE(the_heir_dies)
     p = t_the_monitor();
     t_trigger("broken");
     t_wait_until("an heir is there", has_another, &p);
-    T_EQ(kill(p.pid, SIGKILL), 0);
+    t_kill(p.pid, SIGKILL);
     while (t_stats(d).monitor_deaths == 0)
         (void)t_poll(d, &log, T_MS(20));
     expect_watched(d, &log, &at, "gpu:0", "other");
@@ -459,11 +459,11 @@ T_CASE(the_old_one_dies)
     old = heir = t_the_monitor();
     t_trigger("broken");
     t_wait_until("an heir is there", has_another, &heir);
-    T_EQ(kill(old.pid, SIGKILL), 0);
+    t_kill(old.pid, SIGKILL);
     t_wait_for_ears(d, "gpu:0", 2);
     expect_watched(d, &log, &at, "gpu:0", "other");
     T_EQ(t_stats(d).monitor_deaths, 1);
-    T_EQ(kill(heir.pid, SIGKILL), 0);
+    t_kill(heir.pid, SIGKILL);
     while (t_stats(d).monitor_deaths == 1)
         (void)t_poll(d, &log, T_MS(20));
     t_trigger("mended");
@@ -486,11 +486,11 @@ T_CASE(a_wait_for_memory_outlives_the_old_one)
     size_t at = 0;
 
     t_wait_ready(d, 2);
-    T_EQ(kill((pid_t)t_slot(d, 0).pid, SIGKILL), 0);
+    t_kill((pid_t)t_slot(d, 0).pid, SIGKILL);
     while (t_slot(d, 0).incarnation < 2 || t_slot(d, 0).state != GPUD_SLOT_READY)
         (void)t_poll(d, &log, T_MS(20));
     t_trigger("full");
-    T_EQ(kill((pid_t)t_slot(d, 0).pid, SIGKILL), 0);
+    t_kill((pid_t)t_slot(d, 0).pid, SIGKILL);
     while (t_slot(d, 0).state == GPUD_SLOT_READY)
         (void)t_poll(d, &log, T_MS(20));
     t_trigger("broken");

@@ -207,7 +207,7 @@ static void *release_later(void *arg)
 T_CASE(all_find_room)
 {
     static struct collector c[1000];
-    const unsigned tasks = (unsigned)t_rounds(sizeof(c) / sizeof(c[0]), 200);
+    const unsigned tasks = (unsigned)t_rounds(T_LENGTH(c), 200);
     gpud_dispatcher *d;
 
     d = start(T_OPTIONS(.devices = "cpu:2", .payload_budget = 64 * MIB, .result_wait = GPUD_NEVER));
@@ -216,12 +216,12 @@ T_CASE(all_find_room)
     for (unsigned i = 0; i < tasks; i++) {
         expect_room(d, &c[i].e);
         T_OK(gpud_event_keep(d, &c[i].e));
-        T_EQ(pthread_create(&c[i].thread, NULL, release_later, &c[i].e), 0);
+        t_thread(&c[i].thread, release_later, &c[i].e);
         if (i >= 8)
-            T_EQ(pthread_join(c[i - 8].thread, NULL), 0);
+            t_join(c[i - 8].thread);
     }
     for (unsigned i = tasks - 8; i < tasks; i++)
-        T_EQ(pthread_join(c[i].thread, NULL), 0);
+        t_join(c[i].thread);
     T_EQ(t_stats(d).result_used, 0);
     t_end(&d, NULL);
 }
@@ -348,7 +348,7 @@ T_CASE(death_in_a_wait)
 
     d = start(OPTIONS(.result_wait = GPUD_NEVER));
     (void)begin_wait(d, kept, T_TASK(.tag = TAG(TAKE, 8, 7)));
-    T_EQ(kill(t_worker(d, 0).pid, SIGKILL), 0);
+    t_kill(t_worker(d, 0).pid, SIGKILL);
     poll_outcome(d, &e);
     T_EQ(e.outcome, GPUD_OUTCOME_CRASHED);
     t_wait_slot(d, 0, GPUD_SLOT_READY);

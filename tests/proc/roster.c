@@ -176,14 +176,10 @@ T_CASE(remove_the_last_one)
     T_EQ(t_stats(d).slots, 0);
     T_EQ(t_stats(d).slots_failed, 0);
     T_CODE(gpud_dispatcher_device_drain(d, "cpu:0"), ENOTFOUND);
-    T_SUBMIT(d, .tag = 5);
-    t_collect(d, &log, 7);
-    (void)T_OUTCOME(&log, 5, NO_WORKER);
+    (void)T_RUN(d, &log, NO_WORKER, .tag = 5);
     T_OK(gpud_dispatcher_device_add(d, "cpu:1", NULL));
     (void)told(d, &log, "cpu:0", "added");
-    T_SUBMIT(d, .tag = 6);
-    t_collect(d, &log, 8);
-    T_TEXT(T_OUTCOME(&log, 6, SUCCESS)->device, "cpu:0");
+    T_TEXT(T_RUN(d, &log, SUCCESS, .tag = 6)->device, "cpu:0");
     T_EQ(read_rows(d), 1);
     T_EQ(t_stats(d).payload_budget, BUDGET); /* its slot had its share */
     t_end(&d, &log);

@@ -25,7 +25,7 @@ static const struct {
     enum pattern pattern;
     enum after after;
 } ways[] = { { ZEROS, DIE }, { ONES, DIE }, { RANDOM, DIE }, { RANDOM, REST }, { ZEROS, RETURN } };
-enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
+enum { WAYS = T_LENGTH(ways) };
 
 /* ---- the worker ---- */
 

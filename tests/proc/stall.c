@@ -283,7 +283,7 @@ T_CASE(stopped_worker)
     t_stop(&worker);
     t_pass(T_MS(1300));
     t_word_set(GATE, 1);
-    T_EQ(kill(worker.pid, SIGCONT), 0);
+    t_kill(worker.pid, SIGCONT);
     t_collect(d, &log, 1);
     e = T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), SUCCESS);
     T_EQ(reply_of(e)->expired, 0);

@@ -396,8 +396,8 @@ T_CASE(expired_is_no_start)
     T_SUBMIT(d, .tag = 1);
     (void)t_poll(d, &log, 0);
     t_pass(T_MS(6));
-    T_EQ(kill(worker.pid, SIGCONT), 0);
-    T_EQ(kill(keeper.pid, SIGCONT), 0);
+    t_kill(worker.pid, SIGCONT);
+    t_kill(keeper.pid, SIGCONT);
     t_word_wait(RUN, 1); /* the second: the worker has refused the first */
     t_collect(d, &log, 2);
     T_EQ(T_OUTCOME(&log, 0, TIMEOUT)->phase, GPUD_PHASE_QUEUED);

@@ -223,14 +223,14 @@ T_CASE(stop_while_the_source_blocks)
     t_init(NULL, process, NULL);
     open_scene(&s, "cpu:1");
     T_EQ(pipe(s.pipe), 0);
-    T_EQ(pthread_create(&thread, NULL, stop_when_blocked, &s), 0);
+    t_thread(&thread, stop_when_blocked, &s);
     T_CODE(gpud_dispatcher_run(
                s.d, give_one_then_block,
                T_CALLBACKS(.on_success = take, .on_error = take, .unblock = unblock), &s, NULL),
            ESTOPPED);
     T_CMP(t_now() - atomic_load(&t_page->numbers[0]), <, T_S(1));
     T_EQ(s.unblocked, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     check_all_delivered(&s);
     (void)close(s.pipe[0]);
     (void)close(s.pipe[1]);
@@ -294,11 +294,11 @@ T_CASE(stop_now_cancels_what_runs)
     t_init(NULL, process, NULL);
     open_scene(&s, "cpu:2");
     t_wait_ready(s.d, 2); /* so that each gets one of the two */
-    T_EQ(pthread_create(&thread, NULL, stop_now_when_running, &s), 0);
+    t_thread(&thread, stop_now_when_running, &s);
     T_CODE(gpud_dispatcher_run(s.d, give_stubborn,
                                T_CALLBACKS(.on_success = take, .on_error = take), &s, NULL),
            ESTOPPED);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     T_EQ(t_log_count(&s.log, GPUD_EVENT_OUTCOME), s.pulled);
     for (uint64_t n = 0; n < 2; n++) {
         const struct gpud_event *e = T_OUTCOME(&s.log, TAG(UNTIL_CANCELLED, n), CANCELLED);
@@ -321,7 +321,7 @@ T_CASE(stop_now_cancels_what_runs)
 static int call_everything(const struct gpud_event *e, void *user)
 {
     struct scene *s = user;
-    struct gpud_event event = { .struct_size = sizeof(event) };
+    struct gpud_event event = GPUD_EVENT_INIT;
     gpud_dispatcher *d = s->d;
     uint64_t id = 0, uncollected = 99;
 

@@ -199,7 +199,7 @@ T_CASE(continued_in_time)
     for (int i = 0; i < 2; i++) {
         t_stop(&worker);
         t_pass(T_MS(2200)); /* two steps */
-        T_EQ(kill(worker.pid, SIGCONT), 0);
+        t_kill(worker.pid, SIGCONT);
     }
     t_word_set(GATE, 1);
     t_collect(d, &log, 1);
@@ -224,7 +224,7 @@ T_CASE(nobody_wakes_for_a_stopped_worker)
     t_submit_tags(d, 1, 5);
     t_expect_rest(45, NULL, NULL);
     t_word_set(GATE, 1);
-    T_EQ(kill(worker.pid, SIGCONT), 0);
+    t_kill(worker.pid, SIGCONT);
     t_collect(d, &log, 5);
     e = t_check_outcome(__FILE__, __LINE__, &log, TAG(WAIT, 0), 0); /* maybe late, and by itself */
     T_EQ(e->incarnation, 1);
@@ -325,7 +325,7 @@ static void suspend(struct suspended *s, unsigned n)
     for (unsigned i = 0; i < n; i++)
         for (int k = 0; k < PARTS && s[i].order[k]; k++) {
             struct t_proc p = *part(&s[i], s[i].order[k]);
-            T_EQ(kill(p.pid, SIGCONT), 0);
+            t_kill(p.pid, SIGCONT);
             t_wait_until("it has gone on, and waits", sleeps, &p); /* what it had to do is done */
             t_pass(s[i].between);
         }
@@ -397,7 +397,7 @@ static void debug(int stopped_before)
     attach(worker.pid);
     t_pass(3 * SUSPEND_LIMIT);
     T_EQ(ptrace(PTRACE_DETACH, worker.pid, NULL, NULL), 0);
-    T_EQ(kill(worker.pid, SIGCONT), 0);
+    t_kill(worker.pid, SIGCONT);
     t_word_set(GATE, 1);
     t_collect(d, &log, 1);
     T_EQ(T_OUTCOME(&log, TAG(WAIT, 0), SUCCESS)->incarnation, 1);

@@ -65,9 +65,7 @@ T_CASE(worker_dies_under_a_stopped_keeper)
     e = T_OUTCOME(&log, TAG(DIE, 0), CRASHED);
     T_EQ(e->exit_kind, GPUD_EXIT_LOST);
     t_wait_ended(&keeper);
-    T_SUBMIT(d, .tag = 1);
-    t_collect(d, &log, 2);
-    T_EQ(T_OUTCOME(&log, 1, SUCCESS)->incarnation, 2);
+    T_EQ(T_RUN(d, &log, SUCCESS, .tag = 1)->incarnation, 2);
     t_end(&d, &log);
 }
 
@@ -109,10 +107,10 @@ T_LONG_CASE(keeper_goes_on_after_it_was_given_up, 120)
     t_stop(&spawner);
     T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
     t_collect_log(d, &log, "the spawner kills the keeper");
-    T_EQ(kill(keeper.pid, SIGCONT), 0);
+    t_kill(keeper.pid, SIGCONT);
     (void)T_RUN(d, &log, NO_WORKER, .tag = 1);
     T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
-    T_EQ(kill(spawner.pid, SIGCONT), 0);
+    t_kill(spawner.pid, SIGCONT);
     t_end(&d, &log);
     t_wait_ended(&keeper);
 }

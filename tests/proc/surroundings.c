@@ -113,7 +113,7 @@ T_CASE(next_lives)
         (void)ask(d, &log, SAY_STDIN, NULL);
         T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), (size_t)life * 5);
         worker = t_worker(d, 0);
-        T_EQ(kill(worker.pid, SIGKILL), 0);
+        t_kill(worker.pid, SIGKILL);
         t_wait_ended(&worker);
     }
     t_end(&d, &log);
@@ -162,7 +162,7 @@ T_CASE(handlers_of_fork)
         e = t_log_at(&log, GPUD_EVENT_OUTCOME, t_log_count(&log, GPUD_EVENT_OUTCOME) - 1);
         T_EQ(e->outcome, GPUD_OUTCOME_SUCCESS);
         T_CHECK(strstr(e->output, "out of slot 0") && strstr(e->output, "err of slot 0"));
-        T_EQ(kill(t_worker(d, 0).pid, SIGTERM), 0);
+        t_kill(t_worker(d, 0).pid, SIGTERM);
         T_SUBMIT(d, .tag = BE_LATE, .limit = T_MS(50));
         t_collect(d, &log, t_log_count(&log, GPUD_EVENT_OUTCOME) + 1);
         (void)ask(d, &log, EXIT, NULL);
@@ -307,7 +307,7 @@ T_CASE(refused)
     };
 
     t_init(NULL, process, NULL);
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(bad); i++) {
         struct gpud_error e = GPUD_ERROR_INIT;
         gpud_dispatcher *d = NULL;
         T_EQ(gpud_dispatcher_create(&d, &bad[i].options, &e), GPUD_EINVAL);

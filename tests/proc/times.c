@@ -39,7 +39,7 @@ static const struct field {
     WAIT(result_wait),    LIMIT(stop_limit),
     /* clang-format on */
 };
-enum { FIELDS = sizeof fields / sizeof fields[0] };
+enum { FIELDS = T_LENGTH(fields) };
 
 static void set(struct gpud_options *o, const struct field *f, uint64_t time)
 {
@@ -121,7 +121,7 @@ T_CASE(options_take_the_rest)
 T_CASE(tasks_and_calls_take_any_time)
 {
     static const uint64_t times[] = { 1, 2, 30, 999, 1ull << 63, GPUD_NEVER - 1, GPUD_NEVER };
-    enum { TIMES = sizeof times / sizeof times[0] };
+    enum { TIMES = T_LENGTH(times) };
     struct gpud_event e = GPUD_EVENT_INIT;
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");

@@ -289,7 +289,7 @@ T_CASE(keeper_dies_with_a_traced_worker)
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
     from = t_now();
-    T_EQ(kill(keeper.pid, SIGKILL), 0);
+    t_kill(keeper.pid, SIGKILL);
     t_collect(d, &log, 1);
     e = T_OUTCOME(&log, TAG(how, 0), CRASHED);
     T_EQ(e->exit_kind, GPUD_EXIT_LOST);
@@ -490,13 +490,13 @@ T_CASE(host_dies_with_a_traced_worker)
 
     t_word_wait(TRACED, 1);
     if (t_word(REFUSED)) {
-        T_EQ(kill(host, SIGKILL), 0);
+        t_kill(host, SIGKILL);
         (void)waitpid(host, NULL, 0);
         t_skip("no process may trace another here");
     }
     all = t_procs_below(host);
     T_CMP(all.count, >=, 4); /* spawner, keeper, worker, tracer */
-    T_EQ(kill(host, SIGKILL), 0);
+    t_kill(host, SIGKILL);
     T_EQ(waitpid(host, NULL, 0), host);
     for (size_t i = 0; i < all.count; i++)
         t_wait_ended(&all.list[i]);

@@ -97,7 +97,7 @@ static void *ask_and_wait(void *arg)
 
 static void start(struct asker *a, void *(*f)(void *))
 {
-    T_EQ(pthread_create(&a->thread, NULL, f, a), 0);
+    t_thread(&a->thread, f, a);
 }
 
 static void start_askers(struct asker *a, unsigned n, gpud_dispatcher *d, uint64_t tasks)
@@ -111,7 +111,7 @@ static void start_askers(struct asker *a, unsigned n, gpud_dispatcher *d, uint64
 static void join(struct asker *a, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        T_EQ(pthread_join(a[i].thread, NULL), 0);
+        t_join(a[i].thread);
 }
 
 static void *wait_for_one(void *arg)
@@ -257,7 +257,7 @@ T_CASE(driving_is_handed_over)
         t_word_wait(STARTED, i + 1); /* sent by whoever drives now */
         t_word_set(GATE, i + 1);
         t_word_wait(GONE, i + 1);
-        T_EQ(pthread_join(a[i].thread, NULL), 0);
+        t_join(a[i].thread);
         T_OK(a[i].code);
     }
     t_end(&d, NULL);

@@ -177,7 +177,7 @@ T_CASE(returned_values)
         { TAG(FAIL_WITHOUT_TEXT, GPUD_ENOTSUP), NULL },
         { TAG(FAIL_WITH_TEXT, 8), "no such file" },
     };
-    enum { ROWS = sizeof rows / sizeof rows[0] };
+    enum { ROWS = T_LENGTH(rows) };
     struct gpud_event e = GPUD_EVENT_INIT;
     char text[128];
     struct t_log log = { 0 };

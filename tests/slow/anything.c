@@ -213,7 +213,7 @@ static void submit(struct stage *s, uint64_t *state, int awaited)
     if (tag >= TASKS_MAX)
         return;
     w.tag = t.tag = tag;
-    w.size = sizes[below(state, sizeof sizes / sizeof sizes[0])];
+    w.size = sizes[below(state, T_LENGTH(sizes))];
     w.deed = below(state, 12) ? DEED_RESULT * (uint32_t)below(state, 2)
                               : (uint32_t)below(state, DEED_KINDS);
     (void)snprintf(label, sizeof label, "%u", tag);
@@ -246,7 +246,7 @@ static uint64_t some_tag(struct stage *s, uint64_t *state)
 
 static void wait_one(struct stage *s, uint64_t *state, uint64_t tag, uint64_t timeout)
 {
-    struct gpud_event e = { .struct_size = sizeof e };
+    struct gpud_event e = GPUD_EVENT_INIT;
     int r;
 
     if (!atomic_load(&s->taken[tag]))
@@ -489,8 +489,7 @@ static void parse(int argc, char **argv)
                                         { "--seed", &want.seed },
                                         { "--threads", &want.threads } };
 
-    asked_read(argc, argv, "anything [--seconds S] [--seed S] [--threads T]", all,
-               sizeof all / sizeof all[0]);
+    asked_read(argc, argv, "anything [--seconds S] [--seed S] [--threads T]", all, T_LENGTH(all));
     if (want.threads == 0 || want.threads > THREADS_MAX)
         exit(2);
 }

@@ -230,7 +230,7 @@ static void parse(int argc, char **argv)
         int known = !strcmp(argv[i], "--json");
 
         want.json |= known;
-        for (size_t n = 0; n < sizeof(options) / sizeof(options[0]) && !known && i + 1 < argc; n++)
+        for (size_t n = 0; n < T_LENGTH(options) && !known && i + 1 < argc; n++)
             if (!strcmp(argv[i], options[n].name)) {
                 *options[n].value = strtoull(argv[++i], NULL, 10);
                 known = 1;

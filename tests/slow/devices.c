@@ -246,7 +246,7 @@ static void submit(struct stage *s, uint64_t *state, uint64_t wait)
 
 static void wait_one(struct stage *s, uint64_t *state, uint64_t tag, uint64_t timeout)
 {
-    struct gpud_event e = { .struct_size = sizeof e };
+    struct gpud_event e = GPUD_EVENT_INIT;
     int r;
 
     if (!atomic_load(&s->taken[tag]) || atomic_load(&s->awaited[tag]) != 2)
@@ -553,7 +553,7 @@ static void choose_devices(struct stage *s, uint64_t *state)
         { "fake:2/2", 2 }, { "cpu:1,fake:2", 2 }, { "fake:3,fake:1", 4 }, { "fake:4", 4 }
     };
     static const char *const gpus[] = { "all", "0", "2,0", "all/2", "cpu:1,2", "0/2,2" };
-    uint64_t i = below(state, sizeof fakes / sizeof fakes[0]);
+    uint64_t i = below(state, T_LENGTH(fakes));
 
     if (s->on_gpus) {
         (void)snprintf(s->devices, sizeof s->devices, "%s", PICK(state, gpus));
@@ -766,10 +766,10 @@ static void one_round(uint64_t seed, int doomed)
     open_stage(&stage[1], 1, &state, on_gpus);
     place = "the calls";
     for (int i = 0; i < 2; i++)
-        T_EQ(pthread_create(&drives[i], NULL, driver, &stage[i]), 0);
+        t_thread(&drives[i], driver, &stage[i]);
     for (uint64_t i = 0; i < want.threads; i++) {
         seeds[i] = lot(&state);
-        T_EQ(pthread_create(&thread[i], NULL, caller, &seeds[i]), 0);
+        t_thread(&thread[i], caller, &seeds[i]);
     }
     t_pass(T_MS(200) + below(&state, T_MS(once_in(&state, 4) ? 4000 : 1500)));
     if (doomed)
@@ -859,7 +859,7 @@ static void parse(int argc, char **argv)
     asked_read(
         argc, argv,
         "devices [--seconds S] [--rounds R] [--seed S] [--threads T] [--gpus 0|1|2] [--verbose 1]",
-        all, sizeof all / sizeof all[0]);
+        all, T_LENGTH(all));
     if (want.threads == 0 || want.threads > THREADS_MAX)
         exit(2);
 }

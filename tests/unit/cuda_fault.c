@@ -196,7 +196,7 @@ T_CASE(endless_kernel_is_killed_in_the_look)
     c_ring(&s);
     t_pass(T_MS(100));
     T_CHECK(!c_has_ended(&s));
-    T_EQ(kill(s.worker, SIGKILL), 0);
+    t_kill(s.worker, SIGKILL);
     T_CHECK(WIFSIGNALED(c_reap(&s)));
     T_CHECK(!c_has_ended(&s));
     c_close(&s);

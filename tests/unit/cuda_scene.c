@@ -174,7 +174,7 @@ static int process_one(gpud_task *t)
         return 0;
     case THREAD:
         t_launch("takes_20000", NULL);
-        T_EQ(pthread_create(&thread, NULL, wait_in_thread, t), 0);
+        t_thread(&thread, wait_in_thread, t);
         return pthread_join(thread, NULL);
     case FULL:
         return fill();

@@ -96,7 +96,7 @@ T_CASE(bad_ones)
         "all", "cpu:1;cpu:1",
     };
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(bad); i++) {
         char list[256];
 
         refused(bad[i], MAX, 1, bad[i]);
@@ -190,7 +190,7 @@ T_CASE(bad_sets)
         { 2, "cpu:4/3", "devices", "makes too many workers, the maximum is 5" },
     };
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(bad); i++) {
         struct gpud_error error = GPUD_ERROR_INIT;
 
         T_EQ(list_devices(bad[i].devices, bad[i].per_worker, names, 5, &error), GPUD_EDEVICE);

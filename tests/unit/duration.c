@@ -30,7 +30,7 @@ T_CASE(units_and_digits)
     };
     char text[GPI_DURATION_SIZE];
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < T_LENGTH(rows); i++)
         T_TEXT(gpi_duration_text(text, rows[i].ns), rows[i].text);
 }
 
@@ -49,6 +49,6 @@ T_CASE(of_what_still_runs)
     };
     char text[GPI_DURATION_SIZE];
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < T_LENGTH(rows); i++)
         T_TEXT(gpi_duration_round(text, rows[i].ns), rows[i].text);
 }

@@ -196,10 +196,10 @@ T_CASE(hanging_until_mended)
     pthread_t thread;
 
     T_EQ(begin(2, "gpu 0 hang sample\nwhen mended gpu 0 mend sample"), 2);
-    T_EQ(pthread_create(&thread, NULL, sample_in_thread, NULL), 0);
+    t_thread(&thread, sample_in_thread, NULL);
     T_EQ(t_word_wait_for(1, 1, T_MS(50)), -1);
     touch("mended");
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     T_EQ(t_word(1), 1);
 }
 

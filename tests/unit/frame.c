@@ -19,7 +19,7 @@ static const struct kind kinds[] = {
     { GPI_ORDER_MAGIC, GPI_ORDER_ALL, gpi_order_valid },
     { GPI_LOOK_MAGIC, GPI_NEWS_ALL, gpi_look_valid },
 };
-enum { KINDS = sizeof(kinds) / sizeof(kinds[0]), BITS = 8 * GPI_FRAME_SIZE };
+enum { KINDS = T_LENGTH(kinds), BITS = 8 * GPI_FRAME_SIZE };
 
 static struct gpi_frame flipped(struct gpi_frame f, unsigned bit)
 {
@@ -37,7 +37,7 @@ T_CASE(every_valid_frame)
 
     for (size_t k = 0; k < KINDS; k++)
         for (uint32_t what = 1; what <= kinds[k].all; what++)
-            for (size_t i = 0; i < sizeof(lives) / sizeof(lives[0]); i++) {
+            for (size_t i = 0; i < T_LENGTH(lives); i++) {
                 const struct gpi_frame f = { .magic = kinds[k].magic,
                                              .incarnation = lives[i],
                                              .what = what };

@@ -154,7 +154,7 @@ T_CASE(every_event_in_every_state)
 {
     bool fine = true;
 
-    T_EQ(sizeof(matrix) / sizeof(matrix[0]), EVENTS);
+    T_EQ(T_LENGTH(matrix), EVENTS);
     for (size_t row = 0; row < EVENTS; row++) {
         T_EQ(matrix[row].e, row);
         for (enum column c = NEW; c < COLUMNS; c++)
@@ -214,7 +214,7 @@ T_CASE(waits_double)
     struct gpi_health h = prepared(FAULTY, D_START);
     uint64_t now = D_START + 9 * GPI_S;
 
-    for (unsigned i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+    for (unsigned i = 0; i < T_LENGTH(wanted); i++) {
         char text[160];
         T_EQ(h.try_at, now);
         T_EQ(gpi_health_canary(&h, &d_policy, false, "no context", now), GPI_MEASURE_NONE);

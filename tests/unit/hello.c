@@ -16,7 +16,7 @@ T_CASE(call_there_and_back)
         { GPI_PROTOCOL, 12345, 701, 12344, 7, 702, 703, 704, 705, 706, 707 },
     };
 
-    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(calls); i++) {
         struct gpi_call back;
         char text[GPI_CALL_SIZE];
 
@@ -42,7 +42,7 @@ T_CASE(no_calls)
     struct gpi_call c = { .pid = 7 };
 
     T_EQ(GPI_PROTOCOL, 1); /* the texts above say so */
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+    for (size_t i = 0; i < T_LENGTH(bad); i++)
         if (gpi_call_read(&c, bad[i]))
             T_FAIL("\"%s\" is taken", bad[i]);
     T_EQ(c.pid, 7);

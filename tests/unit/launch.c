@@ -91,7 +91,7 @@ T_CASE(nonsense_is_refused)
         { .start = GPUD_START_EXEC, .has_program = 2, .argv = args },
     };
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(bad); i++) {
         void *blob = &blob;
         size_t size = 7;
 

@@ -375,11 +375,11 @@ static int end_before_the_account(uint64_t number)
     continued = t_now();
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    T_EQ(pthread_create(&thread, NULL, account_later, &accounted), 0);
+    t_thread(&thread, account_later, &accounted);
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     spin_until(started + T_MS(11));
     stopped = gpi_limit_stopped(&l, t_now(), false); /* past the limit: it matters, so it waits */
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     gpi_limit_end(&l);
     if (continued >= started + T_MS(10) || t_now() >= continued + T_MS(90))
         return 0;

@@ -319,13 +319,13 @@ T_CASE(hanging_alone)
          2);
     n_registered();
     t_trigger("hang");
-    T_EQ(pthread_create(&thread, NULL, sample_thread, (void *)(uintptr_t)1), 0);
+    t_thread(&thread, sample_thread, (void *)(uintptr_t)1);
     T_EQ(t_word_wait_for(1, 1, T_MS(30)), -1);
     t_trigger("go");
     n_hear(GPI_INCIDENT_XID, 0, 31);
     T_EQ(t_word(1), 0);
     t_trigger("mended");
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     T_EQ(t_word(1), 1);
     n_end();
 }
@@ -370,12 +370,12 @@ static void hang_each(const char *const *calls, unsigned n, const char *base, vo
     for (unsigned i = 0; i < n; i++) {
         (void)snprintf(name, sizeof(name), "h%u", i);
         t_trigger(name);
-        T_EQ(pthread_create(&thread, NULL, run, NULL), 0);
+        t_thread(&thread, run, NULL);
         if (!t_word_wait_for(1, i + 1, T_MS(20)))
             T_FAIL("%s is not called", calls[i]);
         (void)snprintf(name, sizeof(name), "m%u", i);
         t_trigger(name);
-        T_EQ(pthread_join(thread, NULL), 0);
+        t_join(thread);
         T_EQ(t_word(1), i + 1);
         kept[i] = n_state;
     }

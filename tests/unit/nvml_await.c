@@ -334,11 +334,11 @@ T_CASE(a_deaf_device_costs_nothing)
     n_hear(GPI_INCIDENT_DEAF, 1, 4);
     n_registered();
     before = n_calls();
-    T_EQ(pthread_create(&thread, NULL, await_thread, NULL), 0);
+    t_thread(&thread, await_thread, NULL);
     t_pass(T_MS(2500)); /* a look at who is back would have come twice */
     T_CMP(n_calls() - before, <=, 10); /* of this wait, and the look behind registration */
     t_trigger("go");
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     n_end();
 }
 
@@ -353,12 +353,12 @@ T_CASE(a_lost_device_costs_little)
     t_trigger("lost");
     n_hear(GPI_INCIDENT_LOST, 1, 0);
     before = n_calls();
-    T_EQ(pthread_create(&thread, NULL, await_thread, NULL), 0);
+    t_thread(&thread, await_thread, NULL);
     t_pass(T_MS(2500));
     /* the looks behind the new registration, then a few */
     T_CMP(n_calls() - before, <=, 8 * 4 + 10);
     t_trigger("go");
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     n_end();
 }
 

@@ -328,7 +328,7 @@ T_CASE(memory_comes_back_late)
     T_EQ(n_begin("gpu 0 late=1s"), 1);
     T_EQ(n_sample(0).memory_used, 2ull << 30);
     T_EQ(n_sample(0).user[0].pid, pid);
-    T_EQ(kill(pid, SIGKILL), 0);
+    t_kill(pid, SIGKILL);
     T_EQ(waitpid(pid, NULL, 0), pid);
     died = gpi_now();
     T_EQ(n_sample(0).memory_used, 2ull << 30);

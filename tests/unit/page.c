@@ -32,7 +32,7 @@ static uint64_t draw(uint64_t *seed)
 T_CASE(words)
 {
     static const uint64_t numbers[] = { 1, 2, 3, 255, 256, UINT32_MAX, (1ull << 54) - 1 };
-    enum { N = sizeof(numbers) / sizeof(numbers[0]) };
+    enum { N = T_LENGTH(numbers) };
 
     for (size_t a = 0; a < N; a++)
         for (size_t b = 0; b < N; b++)
@@ -182,7 +182,7 @@ T_LONG_CASE(claim_races, 120)
     pthread_t thread;
 
     r.sends = t_rounds(SENDS_MAX, 200000);
-    T_EQ(pthread_create(&thread, NULL, claim_all, &r), 0);
+    t_thread(&thread, claim_all, &r);
     while (n < r.sends) {
         look_for_ends(&h);
         if (draw(&h.seed) % 3 == 0)
@@ -206,7 +206,7 @@ T_LONG_CASE(claim_races, 120)
                    (unsigned long long)oldest(&h, UINT64_MAX));
     }
     atomic_store(&r.over, 1);
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     for (n = 1; n <= r.sends; n++)
         if (r.ran[n] + r.taken[n] != 1)
             T_FAIL("task %llu was run %u times and taken back %u times", (unsigned long long)n,
@@ -377,7 +377,7 @@ T_CASE(look_at_an_honest_record)
         { 1000, 0, 3 * GPI_GRANULE, 4097, GPI_PLACE_ARENA },
     };
 
-    for (size_t i = 0; i < sizeof(honest) / sizeof(honest[0]); i++)
+    for (size_t i = 0; i < T_LENGTH(honest); i++)
         for (uint64_t number = 1; number < (1ull << 50); number = number * 3 + 1)
             for (enum gpi_end end = GPI_END_OK; end <= GPI_END_EXPIRED; end++) {
                 struct gpi_ending e;
@@ -450,14 +450,14 @@ T_CASE(progress_is_bounded)
     double fraction = 7;
 
     memset(x.progress_text, 'p', sizeof(x.progress_text));
-    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(good); i++) {
         put_progress(&x, good[i]);
         T_CHECK(gpi_cell_progress(&x, &fraction, text));
         T_CHECK(fraction == good[i]);
         T_EQ(strlen(text), sizeof(text) - 1);
     }
     fraction = 7;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(bad); i++) {
         put_progress(&x, bad[i]);
         T_CHECK(!gpi_cell_progress(&x, &fraction, text));
     }
@@ -528,7 +528,7 @@ T_LONG_CASE(stores_come_before_looks, 120)
              n = 0;
     pthread_t thread;
 
-    T_EQ(pthread_create(&thread, NULL, fall_asleep, &d), 0);
+    t_thread(&thread, fall_asleep, &d);
     while (n < atomic_load(&d.last)) {
         bool ring;
 
@@ -546,7 +546,7 @@ T_LONG_CASE(stores_come_before_looks, 120)
         saw += d.saw == n;
         atomic_store(&d.sleeps, 0);
     }
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     printf("%llu rounds: rung in %llu, seen in %llu\n", (unsigned long long)n,
            (unsigned long long)rang, (unsigned long long)saw);
     T_CMP(rang + saw, >=, n); /* on one CPU all may be seen, none rung */
@@ -628,14 +628,14 @@ T_LONG_CASE(no_bell_is_lost, 120)
 
     T_EQ(pipe(to_worker.pipe), 0);
     T_EQ(pipe(to_host.pipe), 0);
-    T_EQ(pthread_create(&thread, NULL, answer_all, NULL), 0);
+    t_thread(&thread, answer_all, NULL);
     for (uint64_t n = 1; n <= atomic_load(&last); n++) {
         if (n == t_rounds(MESSAGES, 100000) || (n % 1024 == 0 && t_now() > until))
             atomic_store(&last, n);
         tell(&to_worker, n);
         await(&to_host, n, patience_of(&seed));
     }
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     printf("%llu messages: %llu and %llu bells for %llu and %llu sleeps\n",
            (unsigned long long)atomic_load(&last), (unsigned long long)to_worker.rung,
            (unsigned long long)to_host.rung, (unsigned long long)to_worker.slept,

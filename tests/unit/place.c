@@ -38,7 +38,7 @@ T_CASE(stuck)
 {
     static const uint64_t heard[] = { 0, 1, 1000000000, UINT64_MAX / 4 };
 
-    for (size_t i = 0; i < sizeof(heard) / sizeof(heard[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(heard); i++) {
         uint64_t last = heard[i] + 1000000;
 
         T_EQ(gpi_place_stuck_at(heard[i], 0), last); /* nothing is known yet */

@@ -13,7 +13,7 @@ enum { DEVICES = 3 };
 static const uint32_t kinds[] = { GPI_RDG_OPEN,    GPI_RDG_ENUMERATE, GPI_RDG_SAMPLE,
                                   GPI_RDG_DRIVER,  GPI_RDG_DEVICE,    GPI_RDG_ENUMERATED,
                                   GPI_RDG_SAMPLED, GPI_RDG_INCIDENT,  GPI_RDG_LISTENS };
-enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+enum { KINDS = T_LENGTH(kinds) };
 
 /* A good one of each kind. */
 static struct gpi_reading_message good(uint32_t kind)

@@ -32,7 +32,7 @@ T_CASE(caps)
     } pairs[] = { { 1, 1 },        { 3, 100 },        { 100, 3 },
                   { 7, 7 * 1024 }, { GPI_MS, GPI_S }, { 1, 1ull << 40 } };
 
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(pairs); i++) {
         const struct gpi_restart_policy p = { .backoff = pairs[i].backoff,
                                               .cap = pairs[i].cap,
                                               .failures_in_a_row = 1000 };
@@ -55,7 +55,7 @@ T_CASE(doubling_ends)
 {
     static const uint64_t backoffs[] = { 3, GPI_S, (1ull << 63) - 1, (1ull << 63) + 5 };
 
-    for (size_t i = 0; i < sizeof(backoffs) / sizeof(backoffs[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(backoffs); i++) {
         const struct gpi_restart_policy p = { .backoff = backoffs[i],
                                               .cap = UINT64_MAX - 1,
                                               .failures_in_a_row = 1000 };

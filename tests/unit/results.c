@@ -282,7 +282,7 @@ T_LONG_CASE(frees_from_the_other_side, 120)
 
     s.w = new_worker();
     s.rounds = t_rounds(ROUNDS, 100000);
-    T_EQ(pthread_create(&thread, NULL, hold_and_free, &s), 0);
+    t_thread(&thread, hold_and_free, &s);
     for (uint64_t n = 0; n < s.rounds;) {
         uint64_t size = 1 + draw(&seed) % (4 * GPI_GRANULE), off;
 
@@ -307,7 +307,7 @@ T_LONG_CASE(frees_from_the_other_side, 120)
         s.mail[n % 64] = (struct held){ .off = off, .size = size };
         atomic_store_explicit(&s.sent, ++n, memory_order_release);
     }
-    T_EQ(pthread_join(thread, NULL), 0);
+    t_join(thread);
     T_EQ(s.taken_twice, 0);
     for (uint32_t i = 0; i < GRANULES; i++)
         T_EQ(atomic_load(&s.w->plan.page->granule[i].used),

@@ -454,7 +454,7 @@ T_CASE(visible_none)
 {
     static const char *const none[] = { "", " ", "-1", ",0", "-1,0", "-0" };
 
-    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(none); i++) {
         const struct gpi_device_field f = four(none[i]);
         char wanted[128];
         (void)snprintf(wanted, sizeof(wanted),
@@ -488,7 +488,7 @@ T_CASE(visible_bad)
         { "0,GPU-5c1", "entry 2, \"GPU-5c1\", repeats the device of an earlier entry" },
     };
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(bad); i++) {
         const struct gpi_device_field f = four(bad[i].visible);
         char wanted[216];
         (void)snprintf(wanted, sizeof(wanted), "CUDA_VISIBLE_DEVICES, %s", bad[i].text);
@@ -636,7 +636,7 @@ T_CASE(needs_refuse)
         { "cpu:2/x", "entry 1, \"cpu:2/x\", is not cpu:N or cpu:N/K with N and K from 1 to 1,024" },
     };
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(bad); i++) {
         struct gpi_device_needs needs = { .cpus = 77 };
         struct gpud_error e = GPUD_ERROR_INIT;
         const struct gpi_device_field f = four(NULL);

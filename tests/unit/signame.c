@@ -27,7 +27,7 @@ T_CASE(numbers_and_names)
     };
     char text[GPI_SIGNAL_SIZE];
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < T_LENGTH(rows); i++)
         T_TEXT(gpi_signal_text(text, rows[i].number), rows[i].text);
 }
 
@@ -37,6 +37,6 @@ T_CASE(crashes)
     static const int numbers[] = { SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSYS, SIGXCPU };
     char text[GPI_SIGNAL_SIZE];
 
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+    for (size_t i = 0; i < T_LENGTH(numbers); i++)
         T_CHECK(strstr(gpi_signal_text(text, numbers[i]), " (SIG"));
 }

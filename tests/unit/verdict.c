@@ -54,7 +54,7 @@ static const struct row {
 
 T_CASE(table)
 {
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < T_LENGTH(rows); i++)
         for (int failed = 0; failed < 2; failed++)
             for (int expired = 0; expired < 2; expired++) {
                 const struct row *r = &rows[i];
@@ -122,7 +122,7 @@ T_CASE(stalled)
         { 200, 0, 100, C },
     };
 
-    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(row); i++) {
         const struct gpi_attempt a = {
             .started_at = START,
             .ended_at = START + 100,

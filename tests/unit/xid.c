@@ -51,7 +51,7 @@ T_CASE(whole_catalog)
 {
     unsigned char seen[1000] = { 0 };
 
-    for (size_t i = 0; i < sizeof(catalog) / sizeof(catalog[0]); i++)
+    for (size_t i = 0; i < T_LENGTH(catalog); i++)
         expect(catalog[i].numbers, catalog[i].class, seen);
     for (uint64_t n = 0; n < 1000; n++)
         if (!seen[n]) {
@@ -131,7 +131,7 @@ T_CASE(bad_rules)
           "entry 33, \"33=ignore\", is one too many, the maximum is 32" },
     };
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < T_LENGTH(bad); i++) {
         struct gpi_xid_rules rules = { .n = 7 };
         struct gpud_error e = GPUD_ERROR_INIT;
 
