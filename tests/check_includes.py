@@ -38,6 +38,8 @@ MAY = {
     "os": {"os", "base"},
     "base": {"base"},
 }
+# The public headers that the core may include.
+CORE_PUBLIC = {"types.h", "error.h"}
 # In builds with assertions these write the log of the core.
 LOGS = {"host/core.h", "host/core.c"}
 IN_HOST = {"api", "base", "device", "host", "os", "sched", "stats", "wire"}
@@ -79,6 +81,8 @@ def check_lib(root, faults):
         for kind, name in INCLUDE.findall(path.read_text()):
             first, _, rest = name.partition("/")
             if first == "gpudispatch" and (root / "include" / name).is_file():
+                if folder == "sched" and rest not in CORE_PUBLIC:
+                    faults.append(f"{path.relative_to(root)}: sched/ must not include {name}")
                 continue
             if kind == "<" and first not in MAY:
                 continue

@@ -137,6 +137,25 @@ enum gpud_health { GPUD_HEALTH_MAP(GPUD_X_HEALTH) GPUD_HEALTH_COUNT = 6 };
 #undef GPUD_X_HEALTH
 
 /*
+ * Selects the ends of an attempt after which a task is tried again: bits.
+ *
+ * While attempts are left, such an end is no outcome, and its result is dropped.  The
+ * task waits (retry_backoff) and counts as queued meanwhile.  Then it returns to its
+ * old place in the queue.  The library makes at most max_attempts attempts, which is 1
+ * unless you set it.  The outcome is that of the last attempt, and its text describes
+ * the ends of all attempts.
+ *
+ * A cancelled task is not tried again.  Neither is a task whose attempt ends after a
+ * stop or close with RUNNING or NOW [C3].
+ */
+enum gpud_retry {
+    GPUD_RETRY_CRASH = 1,   /* the worker died */
+    GPUD_RETRY_ERROR = 2,   /* process returned a value other than 0, or called fail */
+    GPUD_RETRY_TIMEOUT = 4, /* the attempt exceeded its limit, or its worker stop_limit */
+    GPUD_RETRY_DEVICE = 8   /* the device failed under the task; cpu:N never does */
+};
+
+/*
  * Returns the name of an outcome, such as "SUCCESS".
  *
  * Returns: a constant string; "?" if outcome is no value of enum gpud_outcome.

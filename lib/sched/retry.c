@@ -2,7 +2,7 @@
 #include "sched/retry.h"
 
 #include "base/clock.h"
-#include "gpudispatch/dispatch.h"
+#include "gpudispatch/types.h"
 
 static uint32_t cause_of(uint32_t outcome)
 {
