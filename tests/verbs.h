@@ -3,7 +3,7 @@
  * verbs.h - what the tasks of many test programs do, by the upper half of their tags.
  *
  *     t_init(NULL, t_process, NULL);
- *     t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 7)));
+ *     T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 7));
  *     t_word_set(T_GATE, 1);
  */
 #ifndef T_VERBS_H
@@ -28,5 +28,6 @@ enum { T_STARTED = T_WORDS - 2, T_GATE };
 int t_process(gpud_task *t, void *state);
 /* Submits a task that takes its time, and waits until it has started. */
 void t_submit_started(gpud_dispatcher *d, const struct gpud_task_desc *task);
+#define T_SUBMIT_STARTED(d, ...) t_submit_started((d), T_TASK(__VA_ARGS__))
 
 #endif

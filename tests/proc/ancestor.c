@@ -264,7 +264,7 @@ T_CASE(stats_of_the_dead)
     gpud_dispatcher *d =
         T_BEGIN(setup, process, .devices = "cpu:1", .backoff = T_S(3600), .backoff_cap = T_S(3600));
 
-    t_submit_started(d, T_TASK(.tag = T_TAG(T_UNTIL_CANCELLED, 0), .label = "doomed"));
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_UNTIL_CANCELLED, 0), .label = "doomed");
     row = t_slot(d, 0);
     T_EQ(row.state, GPUD_SLOT_BUSY);
     T_CHECK(row.task_id);

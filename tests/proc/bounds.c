@@ -51,7 +51,7 @@ T_CASE(full_queue)
     uint64_t id = 77, start;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 4);
 
-    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     t_submit_tags(d, 0, 3);
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 3), 0, &id, NULL), EFULL);
     start = t_now();
@@ -205,8 +205,7 @@ T_LONG_CASE(payload_budget, 90)
     pthread_t thread;
 
     T_CHECK(p.bytes);
-    t_init(NULL, process, NULL);
-    p.d = T_CREATE(.devices = "cpu:2", .payload_budget = BUDGET);
+    p.d = T_BEGIN(NULL, process, .devices = "cpu:2", .payload_budget = BUDGET);
     T_EQ(t_stats(p.d).payload_budget, BUDGET);
     t_thread(&thread, produce, &p);
     while (got < TASKS) {
@@ -252,7 +251,7 @@ T_CASE(budget_answers)
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = (uint64_t)BUDGET * 2),
                                   GPUD_NEVER, NULL, NULL),
            ETOOBIG);
-    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     while (!(code = gpud_dispatcher_submit(
                  d, T_TASK(.data = bytes, .size = sizeof(bytes), .tag = taken), 0, NULL, NULL))) {
         taken++;

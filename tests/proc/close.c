@@ -70,7 +70,7 @@ static gpud_dispatcher *with_one_running(uint64_t verb, const struct gpud_option
     gpud_dispatcher *d = t_create(options);
 
     t_word_set(T_GATE, 0);
-    t_submit_started(d, T_TASK(.tag = T_TAG(verb, 0)));
+    T_SUBMIT_STARTED(d, .tag = T_TAG(verb, 0));
     t_submit_tags(d, 0, 10);
     return d;
 }
@@ -197,7 +197,7 @@ T_CASE(destroy_finishes_what_close_left)
         uint64_t uncollected = 0;
 
         t_word_set(ENDED, 0);
-        t_submit_started(d, T_TASK(.tag = T_TAG(TAKES_A_WHILE, 0)));
+        T_SUBMIT_STARTED(d, .tag = T_TAG(TAKES_A_WHILE, 0));
         T_SUBMIT(d, .tag = T_TAG(NOTES_ITS_END, 1));
         if (i < 2)
             T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, limits[i]));

@@ -159,7 +159,7 @@ T_LONG_CASE(read_while_a_task_runs, 60)
     t_wait_ready(d, 1);
     before = seen_at(d);
     t_pass(T_MS(3100)); /* that look is forgotten */
-    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     t_pass(T_MS(3500));
     T_CMP(t_now() - seen_at(d), <, T_MS(2500)); /* older, if it was read at the start alone */
     T_CMP(seen_at(d) - before, >, T_MS(3000));

@@ -72,7 +72,7 @@ T_CASE(cancelled_and_expired_ones_are_no_work_done)
 
     T_SUBMIT(d, .tag = SHORT);
     t_collect(d, &log, 1);
-    t_submit_started(d, T_TASK(.tag = AT_GATE));
+    T_SUBMIT_STARTED(d, .tag = AT_GATE);
     for (int n = 1; n < LEFT; n++)
         T_SUBMIT(d, .tag = AT_GATE);
     for (int n = 0; n < MANY; n++) {

@@ -34,7 +34,7 @@ T_CASE(queued)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, .sent_ahead = 1, .expires = T_MS(60));
 
-    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0), .expires = GPUD_NEVER));
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0), .expires = GPUD_NEVER);
     for (uint64_t i = 0; i < 40; i++)
         T_SUBMIT(d, .tag = i,
                  .expires = i % 4 == 3   ? GPUD_NEVER
@@ -105,7 +105,7 @@ T_CASE(wakes_who_sleeps)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, .sent_ahead = 1);
 
-    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     T_SUBMIT(d, .tag = 0);
     T_SUBMIT(d, .tag = 1, .expires = T_S(3600));
     t_pass(T_MS(50)); /* by now the library's thread sleeps */

@@ -40,7 +40,7 @@ T_CASE(recalled_task_runs_once)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .sent_ahead = 2);
 
     t_wait_ready(d, 2);
-    t_submit_started(d, T_TASK(.tag = T_TAG(WAIT, 0)));
+    T_SUBMIT_STARTED(d, .tag = T_TAG(WAIT, 0));
     for (unsigned round = 0; round < ROUNDS; round++) {
         t_word_set(GATES + 1, 0);
         T_SUBMIT(d, .tag = T_TAG(WAIT, 1), .label = "the other worker's");
@@ -138,7 +138,7 @@ T_CASE(late_word_of_a_former_life)
     t_init(NULL, process, NULL);
     b.d = t_create(
         T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = T_S(1), .backoff = T_MS(1)));
-    t_submit_started(b.d, T_TASK(.tag = T_TAG(T_BLOCKED, 0), .limit = T_S(1)));
+    T_SUBMIT_STARTED(b.d, .tag = T_TAG(T_BLOCKED, 0), .limit = T_S(1));
     while (!t_slot(b.d, b.slot).task_id)
         b.slot++;
     worker = t_worker(b.d, b.slot);

@@ -158,7 +158,7 @@ T_CASE(xid_by_nvml)
     d = on_gpus("gpus 1\nwhen now gpu 0 xid 94", T_OPTIONS(.devices = "0"));
     t_wait_ready(d, 1);
     t_wait_for_ears(d, "gpu:0", 1); /* a worker may be ready before */
-    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     t_trigger("now");
     T_EQ(t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_SUSPECT)->xid, 94);
     t_collect(d, &log, 1);

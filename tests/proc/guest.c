@@ -118,7 +118,7 @@ T_CASE(forked_child)
     pid_t pid;
 
     T_OK(gpud_dispatcher_buffer_alloc(d, 100000, &buffer));
-    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     for (int round = 0; round < 3; round++) {
         pid = fork();
         T_CMP(pid, >=, 0);
@@ -208,7 +208,7 @@ static void odd_host(void)
     struct t_proc worker;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .backoff = T_MS(5));
 
-    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     for (unsigned slot = 0; slot < 2; slot++)
         if (t_slot(d, slot).task_id) {
             worker = t_worker(d, slot);

@@ -72,8 +72,7 @@ T_PROGRAM(host)
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
-    t_init(in_setup ? hang_setup : NULL, hang, NULL);
-    d = T_CREATE(.devices = "cpu:3");
+    d = T_BEGIN(in_setup ? hang_setup : NULL, hang, .devices = "cpu:3");
     if (!in_setup)
         t_wait_ready(d, SLOTS);
     for (uint64_t i = 0; i < SLOTS && !in_setup && !idle; i++)

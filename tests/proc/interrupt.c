@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* interrupt.c - stop from signal handlers at any moment, and cancel at any moment. */
-#include "fixture.h"
+#include "verbs.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -10,30 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STARTED, INSIDE, ENOUGH };
-enum { WORK, UNTIL_CANCELLED, SPIN };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+enum { INSIDE };
+enum { SPIN = T_VERBS }; /* for some microseconds, by its number */
 
 static int process(gpud_task *t, void *state)
 {
-    uint64_t until;
+    const uint64_t tag = gpud_task_tag(t);
 
-    (void)state;
-    switch (gpud_task_tag(t) >> 32) {
-    case UNTIL_CANCELLED:
-        (void)t_word_add(STARTED);
-        while (!gpud_task_cancelled(t))
-            (void)poll(NULL, 0, 1000);
-        break;
-    case SPIN: /* for some microseconds, by its number */
-        until = t_now() + T_US(gpud_task_tag(t) % 64);
-        while (t_now() < until)
+    if (tag >> 32 == SPIN)
+        for (uint64_t until = t_now() + T_US(tag % 64); t_now() < until;)
             ;
-        break;
-    default:
-        break;
-    }
-    return 0;
+    return t_process(t, state);
 }
 
 /* ---- stop from a handler ---- */
@@ -99,22 +85,21 @@ static void interrupt_poll(uint32_t drive, int other)
     struct sigaction old;
     struct poller p = { .blocks = other };
 
-    t_word_set(STARTED, 0);
+    t_word_set(T_STARTED, 0);
     t_word_set(INSIDE, 0);
-    t_init(NULL, process, NULL);
-    p.d = T_CREATE(.devices = "cpu:1", .drive = drive);
+    p.d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive);
     take_interrupts(p.d, &old);
     for (uint64_t n = 0; n < 5; n++)
-        T_SUBMIT(p.d, .tag = TAG(UNTIL_CANCELLED, n));
+        T_SUBMIT(p.d, .tag = T_TAG(T_UNTIL_CANCELLED, n));
     t_thread(&p.thread, poll_to_the_end, &p);
     t_word_wait(INSIDE, 1);
-    t_word_wait(STARTED, 1);
+    t_word_wait(T_STARTED, 1);
     T_EQ(pthread_kill(other ? pthread_self() : p.thread, SIGINT), 0);
     t_join(p.thread);
     T_EQ(atomic_load(&handled), 1);
     T_CODE(p.code, EEND);
     for (uint64_t n = 0; n < 5; n++)
-        (void)T_OUTCOME(&p.log, TAG(UNTIL_CANCELLED, n), CANCELLED);
+        (void)T_OUTCOME(&p.log, T_TAG(T_UNTIL_CANCELLED, n), CANCELLED);
     T_EQ(sigaction(SIGINT, &old, NULL), 0);
     t_end(&p.d, &p.log);
 }
@@ -138,18 +123,18 @@ static void interrupt_wait(uint32_t drive, unsigned victim)
     struct poller p[2];
     gpud_dispatcher *d;
 
-    t_word_set(STARTED, 0);
+    t_word_set(T_STARTED, 0);
     t_word_set(INSIDE, 0);
     d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive);
     take_interrupts(d, &old);
     for (unsigned i = 0; i < 2; i++) {
         p[i] = (struct poller){
-            .d = d, .id = t_submit(d, T_TASK(.tag = TAG(UNTIL_CANCELLED, i), .awaited = 1))
+            .d = d, .id = t_submit(d, T_TASK(.tag = T_TAG(T_UNTIL_CANCELLED, i), .awaited = 1))
         };
         t_thread(&p[i].thread, wait_for_one, &p[i]);
     }
     t_word_wait(INSIDE, 2);
-    t_word_wait(STARTED, 1);
+    t_word_wait(T_STARTED, 1);
     T_EQ(pthread_kill(p[victim].thread, SIGINT), 0);
     for (unsigned i = 0; i < 2; i++) {
         t_join(p[i].thread);
@@ -265,7 +250,7 @@ T_LONG_CASE(cancel_against_the_end, 120)
     for (n = 0; n < t_rounds(RACES, 2000) && (t_now() < enough || !success || !cancelled); n++) {
         struct gpud_event e = GPUD_EVENT_INIT;
         uint32_t awaited = n % 4 == 0;
-        uint64_t id = t_submit(d, T_TASK(.tag = TAG(SPIN, n), .awaited = awaited));
+        uint64_t id = t_submit(d, T_TASK(.tag = T_TAG(SPIN, n), .awaited = awaited));
 
         while (atomic_load(&t_page->numbers[n % T_NUMBERS])) /* not picked up since its last use */
             (void)sched_yield();
@@ -277,7 +262,7 @@ T_LONG_CASE(cancel_against_the_end, 120)
                 T_EQ(gpud_dispatcher_poll(d, &e, 1, T_PATIENCE), 1);
             while (e.kind != GPUD_EVENT_OUTCOME);
         T_EQ(e.task_id, id);
-        T_EQ(e.tag, TAG(SPIN, n));
+        T_EQ(e.tag, T_TAG(SPIN, n));
         T_CHECK(e.outcome == GPUD_OUTCOME_SUCCESS || e.outcome == GPUD_OUTCOME_CANCELLED);
         success += e.outcome == GPUD_OUTCOME_SUCCESS;
         cancelled += e.outcome == GPUD_OUTCOME_CANCELLED;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* keep.c - events kept beyond the next poll, the callback and the dispatcher. */
-#include "fixture.h"
+#include "verbs.h"
 
 #include "snapshot.h"
 
@@ -16,7 +16,6 @@
 
 enum { SEEN };
 enum { SIZED, DIE, REPORT };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 #define T_EVENT { .struct_size = sizeof(struct gpud_event) }
 #define LARGE ((size_t)300 << 10)
 
@@ -180,8 +179,8 @@ T_CASE(words)
         T_BEGIN(NULL, process, .devices = "cpu:1", .log_level = GPUD_LEVEL_DEBUG, .slot_events = 1);
     int open = 3;
 
-    T_SUBMIT(d, .tag = TAG(REPORT, 10), .label = "ten");
-    T_SUBMIT(d, .tag = TAG(DIE, 0));
+    T_SUBMIT(d, .tag = T_TAG(REPORT, 10), .label = "ten");
+    T_SUBMIT(d, .tag = T_TAG(DIE, 0));
     while (open) {
         struct gpud_event e, *keep = NULL;
 
@@ -521,7 +520,7 @@ T_CASE(beyond_the_worker)
     T_SUBMIT(d, .tag = LARGE + 7);
     poll_one(d, &e);
     T_OK(gpud_event_keep(d, &e));
-    T_SUBMIT(d, .tag = TAG(DIE, 0));
+    T_SUBMIT(d, .tag = T_TAG(DIE, 0));
     poll_one(d, &other);
     T_EQ(other.outcome, GPUD_OUTCOME_CRASHED);
     for (int i = 0; i < 100; i++) {

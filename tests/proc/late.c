@@ -158,8 +158,7 @@ T_PROGRAM(host)
     gpud_dispatcher *d;
 
     (void)argc, (void)argv;
-    t_init(setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:1", .setup_limit = LIMIT);
+    d = T_BEGIN(setup, process, .devices = "cpu:1", .setup_limit = LIMIT);
     goes_well(&d, &log, PLAIN);
     return 0;
 }

@@ -76,8 +76,8 @@ T_LONG_CASE(survivor_alone, 120)
     struct scene s = { .d = NULL };
     const struct gpud_event *e;
 
-    t_init(setup_at_gate, t_no_work, NULL);
-    s.d = T_CREATE(.devices = "cpu:1", .kill_limit = T_S(2), .setup_limit = SETUP_LIMIT);
+    s.d = T_BEGIN(setup_at_gate, t_no_work, .devices = "cpu:1", .kill_limit = T_S(2),
+                  .setup_limit = SETUP_LIMIT);
     t_word_wait(STARTED, 1);
     s.worker = t_worker(s.d, 0);
     s.keeper = t_keeper_of(&s.worker);
@@ -134,8 +134,8 @@ static struct scene outrun(uint64_t kill_limit)
 {
     struct scene s = { .d = NULL };
 
-    t_init(setup, t_no_work, NULL);
-    s.d = T_CREATE(.devices = "cpu:1", .kill_limit = kill_limit, .backoff = T_MS(1));
+    s.d =
+        T_BEGIN(setup, t_no_work, .devices = "cpu:1", .kill_limit = kill_limit, .backoff = T_MS(1));
     t_wait_ready(s.d, 1);
     s.worker = t_worker(s.d, 0);
     s.keeper = t_keeper_of(&s.worker);

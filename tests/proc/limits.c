@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* limits.c - time limits: soft, hard, exact, and what a stop does to them. */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,18 +13,17 @@
 #include <unistd.h>
 
 enum verb {
-    WORK,            /* returns at once */
+    WORK,             /* returns at once */
     CHECKING_SLEEPER, /* sleeps in steps, looks at expired */
-    ONE_SLEEP,       /* one long sleep, ends with EINTR */
-    TWO_SLEEPS,      /* sleeps on after the first EINTR: only a second alarm ends it */
-    BLOCKED_SPINNER, /* burns with all signals blocked */
-    SWALLOWER,       /* ignores every interruption */
+    ONE_SLEEP,        /* one long sleep, ends with EINTR */
+    TWO_SLEEPS,       /* sleeps on after the first EINTR: only a second alarm ends it */
+    BLOCKED_SPINNER,  /* burns with all signals blocked */
+    SWALLOWER,        /* ignores every interruption */
     UNTIL_NEAR_DEADLINE,
     WAIT_FOR_GATE,
     RETURN_ETIMEOUT,
     SLEEP_WHOLE /* sleeps its argument to the end, whatever interrupts */
 };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 enum { GATE, STARTED };
 enum { SPINNER };
@@ -115,7 +114,7 @@ T_CASE(soft_limit)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .grace = T_S(60));
 
     for (uint64_t i = 0; i < 6; i++) {
-        uint64_t tag = TAG(verbs[i % 3], i), limit = T_MS(50);
+        uint64_t tag = T_TAG(verbs[i % 3], i), limit = T_MS(50);
         const struct gpud_event *e;
 
         T_SUBMIT(d, .tag = tag, .limit = limit);
@@ -152,12 +151,12 @@ static void hard(enum verb verb, uint32_t drive)
                                  .task_limit = limit, .grace = grace);
 
     for (uint64_t i = 0; i < 4; i++)
-        T_SUBMIT(d, .tag = TAG(verb, i));
+        T_SUBMIT(d, .tag = T_TAG(verb, i));
     for (uint64_t i = 0; i < 20; i++)
         T_SUBMIT(d, .tag = i, .limit = GPUD_NEVER);
     t_collect(d, &log, 24);
     for (uint64_t i = 0; i < 4; i++) {
-        e = T_OUTCOME(&log, TAG(verb, i), TIMEOUT);
+        e = T_OUTCOME(&log, T_TAG(verb, i), TIMEOUT);
         T_EQ(e->phase, GPUD_PHASE_HARD);
         T_EQ(e->code, GPUD_ETIMEOUT);
         T_EQ(e->exit_kind, GPUD_EXIT_SIGNAL);
@@ -205,7 +204,7 @@ T_CASE(verdict_is_exact)
     for (uint64_t i = 0; i < TASKS; i++) {
         uint64_t before = (uint64_t)rand_r(&random) % T_US(100);
 
-        T_SUBMIT(d, .tag = i % 10 ? TAG(UNTIL_NEAR_DEADLINE, i % 3 ? before : 0) : i,
+        T_SUBMIT(d, .tag = i % 10 ? T_TAG(UNTIL_NEAR_DEADLINE, i % 3 ? before : 0) : i,
                  .limit = limit, .label = "near");
     }
     t_collect(d, &log, TASKS);
@@ -237,17 +236,17 @@ T_CASE(limits_below_a_second)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:4", .grace = T_S(60));
 
     /* 0.3 s of 1.4 s; 0.4 s of 0.2 s; 30 ms of 20 ms; 0.2 ms of 1.3 s */
-    T_SUBMIT(d, .tag = TAG(SLEEP_WHOLE, 300000), .limit = T_MS(1400));
-    T_SUBMIT(d, .tag = TAG(SLEEP_WHOLE, 400000), .limit = T_MS(200));
-    T_SUBMIT(d, .tag = TAG(SLEEP_WHOLE, 30000), .limit = T_MS(20));
-    T_SUBMIT(d, .tag = TAG(SLEEP_WHOLE, 200), .limit = T_MS(1300));
+    T_SUBMIT(d, .tag = T_TAG(SLEEP_WHOLE, 300000), .limit = T_MS(1400));
+    T_SUBMIT(d, .tag = T_TAG(SLEEP_WHOLE, 400000), .limit = T_MS(200));
+    T_SUBMIT(d, .tag = T_TAG(SLEEP_WHOLE, 30000), .limit = T_MS(20));
+    T_SUBMIT(d, .tag = T_TAG(SLEEP_WHOLE, 200), .limit = T_MS(1300));
     t_collect(d, &log, 4);
-    e = T_OUTCOME(&log, TAG(SLEEP_WHOLE, 300000), SUCCESS);
+    e = T_OUTCOME(&log, T_TAG(SLEEP_WHOLE, 300000), SUCCESS);
     T_EQ(reply_of(e)->seen_expired, 0);
-    e = T_OUTCOME(&log, TAG(SLEEP_WHOLE, 400000), TIMEOUT);
+    e = T_OUTCOME(&log, T_TAG(SLEEP_WHOLE, 400000), TIMEOUT);
     T_CHECK(reply_of(e)->seen_expired);
-    (void)T_OUTCOME(&log, TAG(SLEEP_WHOLE, 30000), TIMEOUT);
-    (void)T_OUTCOME(&log, TAG(SLEEP_WHOLE, 200), SUCCESS);
+    (void)T_OUTCOME(&log, T_TAG(SLEEP_WHOLE, 30000), TIMEOUT);
+    (void)T_OUTCOME(&log, T_TAG(SLEEP_WHOLE, 200), SUCCESS);
     t_end(&d, &log);
 }
 
@@ -258,13 +257,13 @@ T_CASE(limit_of_the_task_wins)
     gpud_dispatcher *d =
         T_BEGIN(NULL, process, .devices = "cpu:3", .task_limit = T_MS(30), .grace = T_S(60));
 
-    T_SUBMIT(d, .tag = TAG(SLEEP_WHOLE, 100000));
-    T_SUBMIT(d, .tag = TAG(SLEEP_WHOLE, 100001), .limit = GPUD_NEVER);
-    T_SUBMIT(d, .tag = TAG(SLEEP_WHOLE, 100002), .limit = T_S(60));
+    T_SUBMIT(d, .tag = T_TAG(SLEEP_WHOLE, 100000));
+    T_SUBMIT(d, .tag = T_TAG(SLEEP_WHOLE, 100001), .limit = GPUD_NEVER);
+    T_SUBMIT(d, .tag = T_TAG(SLEEP_WHOLE, 100002), .limit = T_S(60));
     t_collect(d, &log, 3);
-    (void)T_OUTCOME(&log, TAG(SLEEP_WHOLE, 100000), TIMEOUT);
-    (void)T_OUTCOME(&log, TAG(SLEEP_WHOLE, 100001), SUCCESS);
-    (void)T_OUTCOME(&log, TAG(SLEEP_WHOLE, 100002), SUCCESS);
+    (void)T_OUTCOME(&log, T_TAG(SLEEP_WHOLE, 100000), TIMEOUT);
+    (void)T_OUTCOME(&log, T_TAG(SLEEP_WHOLE, 100001), SUCCESS);
+    (void)T_OUTCOME(&log, T_TAG(SLEEP_WHOLE, 100002), SUCCESS);
     t_end(&d, &log);
 }
 
@@ -274,11 +273,11 @@ T_CASE(own_timeout_code_is_an_error)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, 0);
 
-    T_SUBMIT(d, .tag = TAG(RETURN_ETIMEOUT, 0));
-    T_SUBMIT(d, .tag = TAG(RETURN_ETIMEOUT, 1), .limit = T_S(100));
+    T_SUBMIT(d, .tag = T_TAG(RETURN_ETIMEOUT, 0));
+    T_SUBMIT(d, .tag = T_TAG(RETURN_ETIMEOUT, 1), .limit = T_S(100));
     t_collect(d, &log, 2);
-    T_EQ(T_OUTCOME(&log, TAG(RETURN_ETIMEOUT, 0), ERROR)->code, GPUD_ETIMEOUT);
-    T_EQ(T_OUTCOME(&log, TAG(RETURN_ETIMEOUT, 1), ERROR)->code, GPUD_ETIMEOUT);
+    T_EQ(T_OUTCOME(&log, T_TAG(RETURN_ETIMEOUT, 0), ERROR)->code, GPUD_ETIMEOUT);
+    T_EQ(T_OUTCOME(&log, T_TAG(RETURN_ETIMEOUT, 1), ERROR)->code, GPUD_ETIMEOUT);
     t_end(&d, &log);
 }
 
@@ -295,7 +294,7 @@ T_CASE(stopped_worker)
     t_skip("ThreadSanitizer delays the handler of SIGCONT");
 #endif
     d = T_BEGIN(NULL, process, .devices = "cpu:1", .task_limit = T_S(1), .grace = T_MS(100));
-    T_SUBMIT(d, .tag = TAG(WAIT_FOR_GATE, 0));
+    T_SUBMIT(d, .tag = T_TAG(WAIT_FOR_GATE, 0));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     t_stop(&worker);
@@ -303,7 +302,7 @@ T_CASE(stopped_worker)
     t_word_set(GATE, 1);
     t_kill(worker.pid, SIGCONT);
     t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), SUCCESS);
+    e = T_OUTCOME(&log, T_TAG(WAIT_FOR_GATE, 0), SUCCESS);
     T_CMP(e->ended_at, >=, e->started_at + T_MS(1300));
     T_EQ(e->incarnation, 1);
     T_EQ(t_stats(d).deaths, 0);
@@ -323,7 +322,7 @@ static int two_tasks(struct gpud_task_desc *task, size_t n, void *user)
     (void)n;
     if (s->next == 2)
         return 0;
-    task->tag = s->next++ ? WORK : TAG(BLOCKED_SPINNER, 0);
+    task->tag = s->next++ ? WORK : T_TAG(BLOCKED_SPINNER, 0);
     task->limit = task->tag ? T_S(1) : GPUD_NEVER;
     return 1;
 }
@@ -355,7 +354,7 @@ T_CASE(slow_callback_delays_no_limit)
                              T_CALLBACKS(.on_success = slow_callback, .on_error = slow_callback),
                              &s, NULL));
     (void)T_OUTCOME(&s.log, WORK, SUCCESS);
-    e = T_OUTCOME(&s.log, TAG(BLOCKED_SPINNER, 0), TIMEOUT); /* on_timeout falls to on_error */
+    e = T_OUTCOME(&s.log, T_TAG(BLOCKED_SPINNER, 0), TIMEOUT); /* on_timeout falls to on_error */
     T_EQ(e->phase, GPUD_PHASE_HARD);
     T_CMP(e->ended_at, <=, s.left_callback + T_S(1));
     t_end(&d, &s.log);
@@ -369,12 +368,12 @@ T_LONG_CASE(alternating, 60)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:4", .grace = T_S(60));
 
     for (uint64_t i = 0; i < PAIRS; i++) {
-        T_SUBMIT(d, .tag = TAG(i % 2 ? ONE_SLEEP : CHECKING_SLEEPER, i), .limit = T_MS(3));
+        T_SUBMIT(d, .tag = T_TAG(i % 2 ? ONE_SLEEP : CHECKING_SLEEPER, i), .limit = T_MS(3));
         T_SUBMIT(d, .tag = i);
     }
     t_collect(d, &log, 2 * PAIRS);
     for (uint64_t i = 0; i < PAIRS; i++) {
-        (void)T_OUTCOME(&log, TAG(i % 2 ? ONE_SLEEP : CHECKING_SLEEPER, i), TIMEOUT);
+        (void)T_OUTCOME(&log, T_TAG(i % 2 ? ONE_SLEEP : CHECKING_SLEEPER, i), TIMEOUT);
         T_EQ(reply_of(T_OUTCOME(&log, i, SUCCESS))->expired_at_start, 0);
     }
     t_end(&d, &log);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* mix_batch.c - a batch whose worker dies, beside a task that it has refused. */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <signal.h>
 
 enum verb { WORK, WAIT_FOR_GATE, CRASH };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 enum { GATE, STARTED, RAN };
 
@@ -62,12 +61,12 @@ static void refuse_beside(int before)
     t_word_set(RAN, 0);
     while (t_stats(d).slots_ready < 1)
         T_EQ(t_poll(d, &log, T_MS(1)), 0);
-    T_SUBMIT(d, .tag = TAG(WAIT_FOR_GATE, 0));
+    T_SUBMIT(d, .tag = T_TAG(WAIT_FOR_GATE, 0));
     (void)t_poll(d, &log, 0);
     t_word_wait(STARTED, 1);
     if (before)
         T_SUBMIT(d, .tag = 1, .expires = EXPIRES);
-    T_SUBMIT(d, .tag = TAG(CRASH, 2), .max_attempts = 1);
+    T_SUBMIT(d, .tag = T_TAG(CRASH, 2), .max_attempts = 1);
     if (!before)
         T_SUBMIT(d, .tag = 1, .expires = EXPIRES);
     (void)t_poll(d, &log, 0);
@@ -76,7 +75,7 @@ static void refuse_beside(int before)
     t_word_set(GATE, 1);
     t_word_wait(STARTED, 2);
     t_collect(d, &log, 3);
-    (void)T_OUTCOME(&log, TAG(CRASH, 2), CRASHED);
+    (void)T_OUTCOME(&log, T_TAG(CRASH, 2), CRASHED);
     e = T_OUTCOME(&log, 1, TIMEOUT);
     T_EQ(e->phase, GPUD_PHASE_QUEUED);
     T_EQ(e->attempt, 0);

@@ -168,8 +168,7 @@ T_CASE(earlier_tasks_are_before)
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
-    t_init(talking_setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:1", .sent_ahead = 1);
+    d = T_BEGIN(talking_setup, process, .devices = "cpu:1", .sent_ahead = 1);
     T_SUBMIT(d, .tag = TAG(TALK, 1));
     T_SUBMIT(d, .tag = TAG(TALK, 2));
     T_SUBMIT(d, .tag = TAG(SILENT, 3));
@@ -195,8 +194,7 @@ T_CASE(the_last_8_kib)
     const struct gpud_event *e;
     gpud_dispatcher *d;
 
-    t_init(talking_setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:1", .sent_ahead = 1);
+    d = T_BEGIN(talking_setup, process, .devices = "cpu:1", .sent_ahead = 1);
     T_SUBMIT(d, .tag = TAG(FILL, 6000));
     T_SUBMIT(d, .tag = TAG(FILL, 5000));
     T_SUBMIT(d, .tag = TAG(FILL, 60000));
@@ -347,8 +345,7 @@ T_CASE(lines_are_events)
 
     memset(text, 'x', sizeof(text));
     text[1024] = 0;
-    t_init(talking_setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS);
+    d = T_BEGIN(talking_setup, process, .devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS);
     t_collect_kind(d, &log, GPUD_EVENT_LOG, 1);
     check_line(&log, GPUD_STREAM_STDOUT, 0, 0, "setup"); /* between tasks */
     id = t_submit(d, T_TASK(.tag = TAG(LINES, 0)));
@@ -529,8 +526,8 @@ T_CASE(kept)
     gpud_dispatcher *d;
     uint64_t id;
 
-    t_init(talking_setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS, .sent_ahead = 1);
+    d = T_BEGIN(talking_setup, process, .devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS,
+                .sent_ahead = 1);
     first = keep_first(d, GPUD_EVENT_LOG);
     T_SUBMIT(d, .tag = TAG(TALK, 1));
     second = keep_first(d, GPUD_EVENT_OUTCOME);

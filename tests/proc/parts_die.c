@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* parts_die.c - the spawner or a keeper is killed while the host lives on. */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -9,16 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STARTED, GATE, DAEMON };
-enum { WORK, WAIT_FOR_GATE, WITH_DAEMON, HANG };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+enum { DAEMON }; /* a word and a number */
+enum { WITH_DAEMON = T_VERBS };
 
 static int process(gpud_task *t, void *state)
 {
-    uint64_t verb = gpud_task_tag(t) >> 32;
-
-    (void)state;
-    if (verb == WITH_DAEMON) {
+    if (gpud_task_tag(t) >> 32 == WITH_DAEMON) {
         pid_t pid = fork();
 
         if (!pid) {
@@ -32,16 +28,10 @@ static int process(gpud_task *t, void *state)
         }
         (void)waitpid(pid, NULL, 0);
         t_word_wait(DAEMON, 1);
+        (void)t_word_add(T_STARTED);
+        t_word_wait(T_GATE, 1);
     }
-    if (verb != WORK)
-        (void)t_word_add(STARTED);
-    if (verb == HANG) {
-        t_block_signals();
-        t_rest();
-    }
-    if (verb != WORK)
-        t_word_wait(GATE, 1);
-    return 0;
+    return t_process(t, state);
 }
 
 /* C11: without the spawner running tasks end, queued ones run, and dead workers are replaced;
@@ -54,13 +44,13 @@ T_CASE(spawner_dies)
 
     d = T_BEGIN(NULL, process, .devices = "cpu:2", .backoff = T_MS(5));
     for (uint64_t i = 0; i < 2; i++)
-        T_SUBMIT(d, .tag = TAG(WAIT_FOR_GATE, i));
+        T_SUBMIT(d, .tag = T_TAG(T_WAIT_FOR_GATE, i));
     t_submit_tags(d, 0, 50);
-    t_word_wait(STARTED, 2);
+    t_word_wait(T_STARTED, 2);
     spawner = t_spawner();
     t_kill(spawner.pid, SIGKILL);
     t_wait_ended(&spawner);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 52);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 52);
     for (size_t i = 0; i < log.count; i++)
@@ -91,8 +81,8 @@ static void keeper_dies(uint64_t verb, const char *devices)
     uint64_t id;
 
     t_wait_ready(d, (unsigned)t_stats(d).slots);
-    id = t_submit(d, T_TASK(.tag = TAG(verb, 0)));
-    t_word_wait(STARTED, 1);
+    id = t_submit(d, T_TASK(.tag = T_TAG(verb, 0)));
+    t_word_wait(T_STARTED, 1);
     t_submit_tags(d, 0, 20);
     if (verb == WITH_DAEMON)
         T_EQ(t_proc_read((pid_t)atomic_load(&t_page->numbers[DAEMON]), &daemon), 0);
@@ -104,7 +94,7 @@ static void keeper_dies(uint64_t verb, const char *devices)
     keeper = t_keeper_of(&worker);
     t_kill(keeper.pid, SIGKILL);
     t_collect(d, &log, 21);
-    e = T_OUTCOME(&log, TAG(verb, 0), CRASHED);
+    e = T_OUTCOME(&log, T_TAG(verb, 0), CRASHED);
     T_EQ(e->attempt, 1);
     T_CHECK(e->exit_kind == GPUD_EXIT_LOST || e->exit_kind == GPUD_EXIT_SIGNAL);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 20);
@@ -119,12 +109,12 @@ static void keeper_dies(uint64_t verb, const char *devices)
 
 T_CASE(keeper_dies_of_one_slot)
 {
-    keeper_dies(HANG, "cpu:1");
+    keeper_dies(T_BLOCKED, "cpu:1");
 }
 
 T_CASE(keeper_dies_of_several_slots)
 {
-    keeper_dies(WAIT_FOR_GATE, "cpu:3");
+    keeper_dies(T_WAIT_FOR_GATE, "cpu:3");
 }
 
 T_CASE(keeper_dies_with_daemon)
@@ -169,8 +159,7 @@ T_CASE(spawner_and_keeper_die)
     unsigned slot = 0;
 
     t_wait_ready(d, 2);
-    T_SUBMIT(d, .tag = TAG(HANG, 0));
-    t_word_wait(STARTED, 1);
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_BLOCKED, 0));
     while (!t_slot(d, slot).task_id)
         slot++;
     spawner = t_spawner();
@@ -183,7 +172,7 @@ T_CASE(spawner_and_keeper_die)
     t_wait_ended(&worker);
     t_submit_tags(d, 0, 50);
     t_collect(d, &log, 51);
-    T_EQ(T_OUTCOME(&log, TAG(HANG, 0), CRASHED)->exit_kind, GPUD_EXIT_LOST);
+    T_EQ(T_OUTCOME(&log, T_TAG(T_BLOCKED, 0), CRASHED)->exit_kind, GPUD_EXIT_LOST);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 50);
     t_wait_slot(d, slot, GPUD_SLOT_FAILED);
     t_end(&d, &log);

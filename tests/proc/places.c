@@ -56,8 +56,7 @@ T_LONG_CASE(many_dispatchers, 120)
 
     if (!t_raise_descriptors(PLACES_NEED))
         t_skip("no room for %d descriptors", PLACES_NEED);
-    t_init(NULL, t_no_work, NULL);
-    first = T_CREATE(.devices = "cpu:1");
+    first = T_BEGIN(NULL, t_no_work, .devices = "cpu:1");
     for (int i = 1; i < PLACES; i++)
         T_OK(gpud_monitor_open(&m[i], "fake:1", &error));
     for (int i = 1; i < 20; i++) {
@@ -148,8 +147,7 @@ T_CASE(slots_of_all_dispatchers)
     struct gpud_error error = GPUD_ERROR_INIT;
     gpud_dispatcher *a, *b;
 
-    t_init(NULL, t_no_work, NULL);
-    a = T_CREATE(.devices = "cpu:3");
+    a = T_BEGIN(NULL, t_no_work, .devices = "cpu:3");
     b = T_CREATE(.devices = "cpu:1");
     for (int i = 0; i < 3; i++) { /* a refused one takes nothing */
         T_CODE(answer_to("cpu:1020"), EINVAL);

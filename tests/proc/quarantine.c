@@ -5,25 +5,12 @@
  * What stands for it here: its keeper is stopped, so the kill is asked for but never carried out
  * and no reap is ever reported.  The host cannot tell the two apart.
  */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
-enum { STARTED };
-enum { WORK, HANG };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
-
-static int process(gpud_task *t, void *state)
-{
-    (void)state;
-    if (gpud_task_tag(t) >> 32 == WORK)
-        return 0;
-    t_block_signals();
-    (void)t_word_add(STARTED);
-    t_rest();
-}
 
 static struct t_proc stop_keeper(gpud_dispatcher *d, struct t_proc *ret_worker)
 {
@@ -54,17 +41,16 @@ T_CASE(survivor_is_quarantined)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     gpud_dispatcher *d =
-        T_BEGIN(NULL, process, .devices = "cpu:2", .grace = grace, .kill_limit = kill_limit,
+        T_BEGIN(NULL, t_process, .devices = "cpu:2", .grace = grace, .kill_limit = kill_limit,
                 .sent_ahead = 4, .close_limit = T_MS(300));
     uint64_t start;
     uint32_t slot;
 
-    T_SUBMIT(d, .tag = TAG(HANG, 0), .limit = limit);
-    t_word_wait(STARTED, 1);
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_BLOCKED, 0), .limit = limit);
     keeper = stop_keeper(d, &worker);
     t_submit_tags(d, 0, 20);
     t_collect(d, &log, 21);
-    e = T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT);
+    e = T_OUTCOME(&log, T_TAG(T_BLOCKED, 0), TIMEOUT);
     slot = e->slot;
     T_EQ(e->phase, GPUD_PHASE_KILL);
     T_TEXT(e->text, "exceeded its time limit of 1.000 s (limit of the task) "
@@ -87,10 +73,9 @@ T_CASE(destroy_with_a_survivor)
 {
     struct t_proc keeper, worker;
     uint64_t start, uncollected = 0;
-    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .close_limit = T_MS(300));
+    gpud_dispatcher *d = T_BEGIN(NULL, t_process, .devices = "cpu:1", .close_limit = T_MS(300));
 
-    T_SUBMIT(d, .tag = TAG(HANG, 0));
-    t_word_wait(STARTED, 1);
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_BLOCKED, 0));
     keeper = stop_keeper(d, &worker);
     start = t_now();
     T_OK(gpud_dispatcher_destroy(&d, &uncollected));
@@ -101,15 +86,13 @@ T_CASE(destroy_with_a_survivor)
 }
 
 /* C4: the survivor comes back after it was given up: what it still says is dropped. */
-enum { GATE = 1 };
-
 static int wait_for_gate(gpud_task *t, void *state)
 {
     (void)state;
-    if (gpud_task_tag(t) >> 32 == WORK)
+    if (gpud_task_tag(t) >> 32 == T_WORK)
         return 0;
-    (void)t_word_add(STARTED);
-    t_word_wait(GATE, 1);
+    (void)t_word_add(T_STARTED);
+    t_word_wait(T_GATE, 1);
     return gpud_task_result_set(t, "late", 4);
 }
 
@@ -126,13 +109,12 @@ T_CASE(late_survivor)
         T_BEGIN(NULL, wait_for_gate, .devices = "cpu:2", .grace = T_MS(20), .kill_limit = T_MS(50));
     uint32_t slot;
 
-    T_SUBMIT(d, .tag = TAG(HANG, 0), .limit = T_S(1));
-    t_word_wait(STARTED, 1);
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_BLOCKED, 0), .limit = T_S(1));
     keeper = stop_keeper(d, &worker);
     t_collect(d, &log, 1);
-    slot = T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT)->slot;
-    T_EQ(T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
-    t_word_set(GATE, 1);
+    slot = T_OUTCOME(&log, T_TAG(T_BLOCKED, 0), TIMEOUT)->slot;
+    T_EQ(T_OUTCOME(&log, T_TAG(T_BLOCKED, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
+    t_word_set(T_GATE, 1);
     t_kill(keeper.pid, SIGCONT);
     t_wait_ended(&worker);
     t_wait_until("its last word was dropped", word_was_dropped, d);
@@ -140,7 +122,7 @@ T_CASE(late_survivor)
     t_collect(d, &log, 101);
     for (uint64_t n = 0; n < 100; n++)
         T_CMP(T_OUTCOME(&log, n, SUCCESS)->slot, !=, slot);
-    (void)T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT);
+    (void)T_OUTCOME(&log, T_TAG(T_BLOCKED, 0), TIMEOUT);
     T_EQ(t_slot(d, slot).state, GPUD_SLOT_QUARANTINED);
     t_end(&d, &log);
 }

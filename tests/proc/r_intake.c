@@ -373,8 +373,7 @@ T_CASE(refused_run_changes_nothing)
     struct t_log log = { 0 };
     pthread_t thread;
 
-    t_init(NULL, process, NULL);
-    the_dispatcher = T_CREATE(.devices = "cpu:1");
+    the_dispatcher = T_BEGIN(NULL, process, .devices = "cpu:1");
     t_wait_ready(the_dispatcher, 1);
     t_thread(&thread, run, &log);
     t_word_wait(IN_SOURCE, 1);
@@ -468,8 +467,7 @@ static void run_without_room(enum how how, int pulled_before)
     pthread_t thread;
     uint64_t id[2];
 
-    t_init(NULL, process, NULL);
-    the_dispatcher = T_CREATE(.devices = "cpu:1", .queue_size = 2);
+    the_dispatcher = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 2);
     fill_the_queue(the_dispatcher, id);
     t_thread(&thread, run_labelled, &log);
     t_word_wait(IN_SOURCE, 1);
@@ -516,8 +514,7 @@ T_CASE(run_ends_without_memory)
     pthread_t thread;
     int n = 0;
 
-    t_init(NULL, process, NULL);
-    the_dispatcher = T_CREATE(.devices = "cpu:1", .payload_budget = 16u << 20);
+    the_dispatcher = T_BEGIN(NULL, process, .devices = "cpu:1", .payload_budget = 16u << 20);
     for (uint64_t size = 4u << 20; size >= 64; size /= 2)
         while (n < MOST && gpud_dispatcher_buffer_alloc(the_dispatcher, size, &buffer[n]) == 0)
             n++;

@@ -3,7 +3,7 @@
  * r_limits.c - limits, kills and stops in the situations in which a reader of the code found them
  * to fail: each case here failed before its mend.
  */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 
 enum verb { PLAIN, WAIT, DEAF, HANG };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 enum { GATES, STARTED = 8 };
 
@@ -79,22 +78,22 @@ T_CASE(late_kill_spares_the_next_task)
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
     t_stop(&keeper);
-    T_SUBMIT(d, .tag = TAG(DEAF, 0), .limit = T_MS(30));
+    T_SUBMIT(d, .tag = T_TAG(DEAF, 0), .limit = T_MS(30));
     t_word_wait(STARTED, 1);
-    T_SUBMIT(d, .tag = TAG(WAIT, 1));
+    T_SUBMIT(d, .tag = T_TAG(WAIT, 1));
     t_wait_until("the kill is ordered", t_word_waits, NULL);
     T_EQ(t_stats(d).hard_kills, 0); /* one that is spared is never counted: a counter only rises */
     t_word_set(GATES, 1);
     t_collect(d, &log, 1);
     /* late, and by itself */
-    T_EQ(T_OUTCOME(&log, TAG(DEAF, 0), TIMEOUT)->phase, GPUD_PHASE_PROCESS);
+    T_EQ(T_OUTCOME(&log, T_TAG(DEAF, 0), TIMEOUT)->phase, GPUD_PHASE_PROCESS);
     T_EQ(t_word_wait_for(STARTED, 2, T_MS(20)), -1); /* no other task may start in the kill's way */
     t_kill(keeper.pid, SIGCONT);
     t_word_set(GATES + 1, 1);
     t_collect(d, &log, 2);
-    T_EQ(T_OUTCOME(&log, TAG(WAIT, 1), SUCCESS)->attempt, 1);
+    T_EQ(T_OUTCOME(&log, T_TAG(WAIT, 1), SUCCESS)->attempt, 1);
     /* the task had ended: there was none to kill */
-    T_EQ(T_OUTCOME(&log, TAG(WAIT, 1), SUCCESS)->incarnation, 1);
+    T_EQ(T_OUTCOME(&log, T_TAG(WAIT, 1), SUCCESS)->incarnation, 1);
     T_EQ(t_word(STARTED), 2);
     T_EQ(t_stats(d).hard_kills, 0);
     t_end(&d, &log);
@@ -144,7 +143,7 @@ T_CASE(hard_limit_without_the_host)
         uint64_t ordered;
         v.d =
             T_BEGIN(NULL, process, .drive = GPUD_DRIVE_CALLER, .devices = "cpu:1", .grace = grace);
-        T_SUBMIT(v.d, .tag = TAG(HANG, i), .limit = limit);
+        T_SUBMIT(v.d, .tag = T_TAG(HANG, i), .limit = limit);
         t_wait_until("the task runs", runs_when_driven, &v);
         if (!v.ended) {
             struct t_proc worker = t_worker(v.d, 0), keeper = t_keeper_of(&worker);
@@ -178,14 +177,14 @@ T_CASE(death_before_the_ordered_kill)
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
     t_stop(&keeper);
-    T_SUBMIT(d, .tag = TAG(HANG, 0), .limit = T_MS(30));
+    T_SUBMIT(d, .tag = T_TAG(HANG, 0), .limit = T_MS(30));
     t_wait_until("the kill is ordered", t_word_waits, NULL);
     /* and for ThreadSanitizer: what was looked at is closed later */
     T_EQ(t_stats(d).hard_kills, 0);
     t_kill(worker.pid, SIGKILL);
     t_wait_until("it is dead", is_dead, &worker);
     t_collect(d, &log, 1); /* a stopped keeper is no use then */
-    e = T_OUTCOME(&log, TAG(HANG, 0), CRASHED);
+    e = T_OUTCOME(&log, T_TAG(HANG, 0), CRASHED);
     T_EQ(e->exit_kind, GPUD_EXIT_LOST);
     t_wait_ended(&keeper);
     T_EQ(t_stats(d).hard_kills, 0);
@@ -248,7 +247,7 @@ T_CASE(continue_while_the_stop_is_taken)
     t_kill(worker.pid, SIGCONT);
     t_wait_until("the worker goes on", goes_on, &worker);
     T_EQ(ptrace(PTRACE_DETACH, keeper.pid, NULL, NULL), 0);
-    T_EQ(T_RUN(d, &log, TIMEOUT, .tag = TAG(HANG, 0), .limit = T_MS(30))->phase, GPUD_PHASE_HARD);
+    T_EQ(T_RUN(d, &log, TIMEOUT, .tag = T_TAG(HANG, 0), .limit = T_MS(30))->phase, GPUD_PHASE_HARD);
     t_end(&d, &log);
 }
 
@@ -265,6 +264,6 @@ T_CASE(many_short_stops)
         t_kill(worker.pid, SIGSTOP);
         t_kill(worker.pid, SIGCONT);
     }
-    T_EQ(T_RUN(d, &log, TIMEOUT, .tag = TAG(HANG, 0), .limit = T_MS(30))->phase, GPUD_PHASE_HARD);
+    T_EQ(T_RUN(d, &log, TIMEOUT, .tag = T_TAG(HANG, 0), .limit = T_MS(30))->phase, GPUD_PHASE_HARD);
     t_end(&d, &log);
 }

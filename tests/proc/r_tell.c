@@ -3,14 +3,13 @@
  * r_tell.c - what is told of which task, and when, in the situations in which a reader of the code
  * found it to be wrong: each case here failed before its mend.
  */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum verb { PLAIN, WAIT, PROGRESS, FAIL };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 enum { GATES, STARTED = 8 };
 
@@ -63,11 +62,11 @@ T_CASE(progress_is_not_the_next_tasks)
     for (uint32_t round = 0; round < ROUNDS; round++) {
         t_word_set(STARTED, 0);
         t_word_set(GATES, 0);
-        T_SUBMIT(d, .tag = TAG(PROGRESS, round));
-        T_SUBMIT(d, .tag = TAG(WAIT, round << 3));
+        T_SUBMIT(d, .tag = T_TAG(PROGRESS, round));
+        T_SUBMIT(d, .tag = T_TAG(WAIT, round << 3));
         while (!t_word(STARTED)) /* then the first has ended, and its bell waits */
             (void)t_poll(d, &log, 0);
-        T_SUBMIT(d, .tag = TAG(PLAIN, round));
+        T_SUBMIT(d, .tag = T_TAG(PLAIN, round));
         /* collects the first, sends the third into its cell, hears the bell */
         for (int i = 0; i < 3; i++)
             (void)t_poll(d, &log, 0);
@@ -89,7 +88,7 @@ T_CASE(progress_in_a_stream)
         T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 64, .queue_size = TASKS);
 
     for (uint32_t i = 0; i < TASKS; i++)
-        T_SUBMIT(d, .tag = TAG(i % 3 ? PLAIN : PROGRESS, i));
+        T_SUBMIT(d, .tag = T_TAG(i % 3 ? PLAIN : PROGRESS, i));
     t_collect(d, &log, TASKS);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS);
     check_progress(&log);
@@ -115,8 +114,8 @@ T_CASE(untold_end_of_a_late_worker)
     keeper = t_keeper_of(&worker);
     t_stop(&keeper); /* so that nobody knows of the other */
     t_stop(&worker);
-    T_SUBMIT(d, .tag = TAG(PLAIN, 0));
-    T_SUBMIT(d, .tag = TAG(WAIT, 0));
+    T_SUBMIT(d, .tag = T_TAG(PLAIN, 0));
+    T_SUBMIT(d, .tag = T_TAG(WAIT, 0));
     t_wait_until("both are sent", t_none_queued, d);
     t_pass(T_MS(20)); /* the library has looked, after a millisecond */
     t_kill(worker.pid, SIGCONT);
@@ -126,8 +125,8 @@ T_CASE(untold_end_of_a_late_worker)
     T_EQ(t_word(GATES), 0);
     t_word_set(GATES, 1);
     t_collect(d, &log, 2);
-    (void)T_OUTCOME(&log, TAG(PLAIN, 0), SUCCESS);
-    (void)T_OUTCOME(&log, TAG(WAIT, 0), SUCCESS); /* not ended by impatience */
+    (void)T_OUTCOME(&log, T_TAG(PLAIN, 0), SUCCESS);
+    (void)T_OUTCOME(&log, T_TAG(WAIT, 0), SUCCESS); /* not ended by impatience */
     t_end(&d, &log);
 }
 
@@ -138,7 +137,7 @@ T_CASE(fail_then_return_another)
     const struct gpud_event *e;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
-    e = T_RUN(d, &log, ERROR, .tag = TAG(FAIL, 0));
+    e = T_RUN(d, &log, ERROR, .tag = T_TAG(FAIL, 0));
     T_EQ(e->code, 7);
     T_TEXT(e->text, "seven");
     t_end(&d, &log);

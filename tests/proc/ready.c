@@ -91,8 +91,7 @@ T_CASE(checks_once)
     const uint64_t patience = t_now() + T_PATIENCE;
     gpud_dispatcher *d;
 
-    t_init(setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, WAYS("g"));
+    d = T_BEGIN(setup, process, .devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, WAYS("g"));
     while (t_word(AT_GATE) == 0 && t_now() < patience)
         T_CODE(gpud_dispatcher_ready(d, 0, 0, NULL), ETIMEOUT);
     t_word_set(GATES, 1);
@@ -108,8 +107,7 @@ T_CASE(busy_is_ready)
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
-    t_init(setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:1");
+    d = T_BEGIN(setup, process, .devices = "cpu:1");
     T_SUBMIT(d, .tag = 1);
     t_word_wait(RUNNING, 1);
     T_OK(gpud_dispatcher_ready(d, 1, 0, NULL));
@@ -151,8 +149,7 @@ T_CASE(backoff_is_waited_for)
     struct gpud_error e = GPUD_ERROR_INIT;
     gpud_dispatcher *d;
 
-    t_init(setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:2", WAYS("2p"), .backoff = T_MS(10));
+    d = T_BEGIN(setup, process, .devices = "cpu:2", WAYS("2p"), .backoff = T_MS(10));
     T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
     T_EQ(t_stats(d).slots_ready, 2);
     T_EQ(t_stats(d).setup_failures, 2);
@@ -295,8 +292,7 @@ T_CASE(driving_is_handed_over)
     struct waiter one, two;
     gpud_dispatcher *d;
 
-    t_init(setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:2", .drive = GPUD_DRIVE_CALLER, WAYS("gg"));
+    d = T_BEGIN(setup, process, .devices = "cpu:2", .drive = GPUD_DRIVE_CALLER, WAYS("gg"));
     start(&one, d, 1);
     start(&two, d, 2);
     t_word_wait(AT_GATE, 2);
@@ -314,8 +310,7 @@ T_CASE(drained_does_not_count)
     struct waiter all, both;
     gpud_dispatcher *d;
 
-    t_init(setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:2", WAYS("pg"), .log_level = GPUD_LEVEL_ERROR);
+    d = T_BEGIN(setup, process, .devices = "cpu:2", WAYS("pg"), .log_level = GPUD_LEVEL_ERROR);
     start(&all, d, 0);
     start(&both, d, 2);
     t_word_wait(AT_GATE, 1);
@@ -346,8 +341,7 @@ T_CASE(drained_while_busy)
     struct waiter all;
     gpud_dispatcher *d;
 
-    t_init(setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:2", WAYS("gp"), .log_level = GPUD_LEVEL_ERROR);
+    d = T_BEGIN(setup, process, .devices = "cpu:2", WAYS("gp"), .log_level = GPUD_LEVEL_ERROR);
     T_SUBMIT(d, .tag = 1);
     t_word_wait(RUNNING, 1); /* in slot 1 */
     t_word_wait(AT_GATE, 1);
@@ -412,8 +406,7 @@ T_CASE(more_than_there_are)
     struct gpud_error e = GPUD_ERROR_INIT;
     gpud_dispatcher *d;
 
-    t_init(setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:2");
+    d = T_BEGIN(setup, process, .devices = "cpu:2");
     T_CODE(gpud_dispatcher_ready(NULL, 0, 0, &e), EINVAL);
     T_CODE(gpud_dispatcher_ready(d, 3, 0, &e), EINVAL);
     T_TEXT(e.field, "slots");
@@ -458,8 +451,7 @@ T_CASE(in_callbacks)
     T_EACH_DRIVE (drive) {
         struct scene s = { .pulled = 0 };
 
-        t_init(setup, process, NULL);
-        s.d = T_CREATE(.devices = "cpu:2", .drive = drive);
+        s.d = T_BEGIN(setup, process, .devices = "cpu:2", .drive = drive);
         T_OK(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.on_success = refused_inside), &s, NULL));
         T_EQ(s.told, 3);
         T_OK(gpud_dispatcher_ready(s.d, 0, 0, NULL));
@@ -473,8 +465,7 @@ T_CASE(forked)
     int status;
     pid_t pid;
 
-    t_init(setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:1");
+    d = T_BEGIN(setup, process, .devices = "cpu:1");
     T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
     pid = fork();
     if (pid == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* reasons.c - why submit and wait refuse: code, field, value and bound, on every path.    [C15] */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -8,9 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STARTED, GATE, INSIDE, CODES };
-enum { WORK, AT_GATE, CALLS_BACK };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+enum { INSIDE, CODES };
+enum { CALLS_BACK = T_VERBS };
 #define NAME_64 "0123456789012345678901234567890123456789012345678901234567890123"
 
 #define SIZED(size) (&(struct gpud_task_desc){ .struct_size = (size) })
@@ -43,17 +42,7 @@ static int call_back(gpud_task *t)
 
 static int process(gpud_task *t, void *state)
 {
-    (void)state;
-    switch (gpud_task_tag(t) >> 32) {
-    case AT_GATE:
-        (void)t_word_add(STARTED);
-        t_word_wait(GATE, 1);
-        return 0;
-    case CALLS_BACK:
-        return call_back(t);
-    default:
-        return 0;
-    }
+    return gpud_task_tag(t) >> 32 == CALLS_BACK ? call_back(t) : t_process(t, state);
 }
 
 static void check(const struct gpud_error *e, int code, const char *field, const char *words)
@@ -135,28 +124,28 @@ T_CASE(submit_full)
     uint64_t n = 0;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .queue_size = 2);
 
-    T_SUBMIT(d, .tag = TAG(AT_GATE, n++));
-    T_SUBMIT(d, .tag = TAG(AT_GATE, n++));
+    T_SUBMIT(d, .tag = T_TAG(T_WAIT_FOR_GATE, n++));
+    T_SUBMIT(d, .tag = T_TAG(T_WAIT_FOR_GATE, n++));
     refused(d, T_TASK(0), 0, GPUD_EFULL, "queue_size", "queue_size is 2, ");
     refused(d, T_TASK(0), 1000, GPUD_EFULL, "queue_size", "queue_size is 2, ");
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 1);
-    T_OK(gpud_dispatcher_submit(d, T_TASK(.tag = TAG(WORK, n++)), GPUD_NEVER, NULL, &e));
+    T_OK(gpud_dispatcher_submit(d, T_TASK(.tag = T_TAG(T_WORK, n++)), GPUD_NEVER, NULL, &e));
     T_EQ(e.code, 0);
     T_TEXT(e.text, "");
     t_collect(d, &log, n);
     t_destroy(&d, &log);
 
-    t_word_set(GATE, 0);
+    t_word_set(T_GATE, 0);
     d = T_CREATE(.payload_budget = 16u << 20);
     for (n = 0; gpud_dispatcher_submit(
-                    d, T_TASK(.tag = TAG(AT_GATE, n), .data = much, .size = sizeof much), 0, NULL,
-                    NULL) == 0;
+                    d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, n), .data = much, .size = sizeof much),
+                    0, NULL, NULL) == 0;
          n++)
         ;
     refused(d, T_TASK(.data = much, .size = sizeof much), 0, GPUD_EFULL, "payload_budget",
             "payload_budget (16777216)");
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, n);
     t_end(&d, &log);
 }
@@ -241,7 +230,7 @@ T_CASE(in_a_worker)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, 0);
 
-    T_TEXT((const char *)T_RUN(d, &log, SUCCESS, .tag = TAG(CALLS_BACK, 0))->result, wanted);
+    T_TEXT((const char *)T_RUN(d, &log, SUCCESS, .tag = T_TAG(CALLS_BACK, 0))->result, wanted);
     t_end(&d, &log);
 }
 
@@ -293,8 +282,8 @@ T_CASE(waits)
 
     t_init(NULL, process, NULL);
     in.d = d = T_CREATE(.queue_size = 4, .sent_ahead = 1);
-    in.id = t_submit(d, T_TASK(.tag = TAG(AT_GATE, 0), .awaited = 1));
-    t_word_wait(STARTED, 1);
+    in.id = t_submit(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0), .awaited = 1));
+    t_word_wait(T_STARTED, 1);
     plain = t_submit(d, T_TASK(.tag = 1));
     queued = t_submit(d, T_TASK(.tag = 2, .awaited = 1));
     not_given(NULL, in.id, &event, 0, GPUD_EINVAL, "d", "d is NULL");
@@ -320,7 +309,7 @@ T_CASE(waits)
     (void)snprintf(words, sizeof words, "another thread waits for task %llu",
                    (unsigned long long)in.id);
     not_given(d, in.id, &event, 0, GPUD_EBUSY, "task_id", words);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_join(thread);
     T_OK(gpud_dispatcher_wait(d, queued, &kept, T_PATIENCE, NULL));
     not_given(d, queued, &event, 0, GPUD_ENOTFOUND, "task_id", "its outcome was delivered");

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resets.c - a GPU that waits for a reset is open in no process of ours, and comes back after it.
- * The fakes of NVML and CUDA keep a file of each GPU that a process has opened, with a shared
+ * resets.c - a GPU that waits for a reset is open in no t_process of ours, and comes back after it.
+ * The fakes of NVML and CUDA keep a file of each GPU that a t_process has opened, with a shared
  * lock: tests/fakes/open_gpu.h.
  */
 #include "monitors.h"
 #include "scripted.h"
+#include "verbs.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -16,9 +17,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { STARTED, GATE };
-enum { WORK, WAIT_AT_GATE };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 #define LETS_GO "this dispatcher has closed it"
 
 /* The loader looks at the variable when a program begins: so this one begins again. */
@@ -41,21 +39,11 @@ static int setup(gpud_worker *w, void **ret_state)
     return 0;
 }
 
-static int process(gpud_task *t, void *state)
-{
-    (void)state;
-    if (gpud_task_tag(t) >> 32 == WAIT_AT_GATE) {
-        (void)t_word_add(STARTED);
-        t_word_wait(GATE, 1);
-    }
-    return 0;
-}
-
 static gpud_dispatcher *on_gpus(const char *script, const struct gpud_options *options)
 {
     t_write_script("script", script);
     t_note_openings();
-    t_init(setup, process, NULL);
+    t_init(setup, t_process, NULL);
     return t_create(options);
 }
 
@@ -79,7 +67,7 @@ static struct gpu gpu_of(gpud_dispatcher *d, const char *name)
     return by_uuid(t_device(d, name).uuid);
 }
 
-/* As nvidia-smi does: it is taken for a reset, if no process has it open. */
+/* As nvidia-smi does: it is taken for a reset, if no t_process has it open. */
 static int lock_it(void *user)
 {
     struct gpu *g = user;
@@ -115,7 +103,7 @@ static struct gpu taken(gpud_dispatcher *d, struct t_log *log, size_t *at, const
     struct gpu g = gpu_of(d, name);
 
     (void)t_told(d, log, at, name, LETS_GO);
-    t_wait_until("no process has the GPU open", lock_it, &g);
+    t_wait_until("no t_process has the GPU open", lock_it, &g);
     return g;
 }
 
@@ -130,7 +118,7 @@ static void expect_watched(gpud_dispatcher *d, struct t_log *log, size_t *at, co
 
 /* ---- the cases ---- */
 
-/* While it waits no process of ours has it open; the other one is read, heard and used; after the
+/* While it waits no t_process of ours has it open; the other one is read, heard and used; after the
  * reset it comes back, and is heard again. */
 T_CASE(open_nowhere_while_it_waits)
 {
@@ -173,7 +161,7 @@ T_CASE(open_nowhere_while_it_waits)
 }
 
 /* It is looked at by processes that end, with the waits of the back-off; the other one stays with
- * the one that opened it.  A process may need a second to end (ThreadSanitizer's): the waits grow
+ * the one that opened it.  A t_process may need a second to end (ThreadSanitizer's): the waits grow
  * beyond that. */
 T_CASE(a_look_at_each_step)
 {
@@ -215,8 +203,7 @@ T_CASE(the_only_one_after_its_task)
     size_t at = 0;
 
     t_wait_ready(d, 1);
-    T_SUBMIT(d, .tag = TAG(WAIT_AT_GATE, 0));
-    t_word_wait(STARTED, 1);
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     t_trigger("broken");
     (void)t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_QUARANTINED);
     T_CHECK(is_open(d, "gpu:0"));
@@ -224,10 +211,10 @@ T_CASE(the_only_one_after_its_task)
         (void)t_poll(d, &log, T_MS(20));
     for (size_t i = 0; i < log.count; i++)
         T_CHECK(!strstr(log.list[i].text, LETS_GO));
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     g = taken(d, &log, &at, "gpu:0");
     t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), SUCCESS);
+    (void)T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 0), SUCCESS);
     t_trigger("mended");
     unlock_it(&g);
     (void)t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_HEALTHY);
@@ -320,7 +307,7 @@ T_CASE(instances)
     (void)t_told(d, &log, &at, "gpu:1:0", LETS_GO);
     (void)t_told(d, &log, &at, "gpu:1:1", LETS_GO);
     g = by_uuid(t_device(d, "gpu:1:0").parent_uuid);
-    t_wait_until("no process has the GPU open", lock_it, &g);
+    t_wait_until("no t_process has the GPU open", lock_it, &g);
     t_trigger("mended");
     unlock_it(&g);
     T_OK(gpud_dispatcher_device_return(d, "gpu:1:0"));
@@ -386,11 +373,11 @@ T_CASE(open_only_where_used)
     size_t at = 0;
 
     t_wait_ready(d, 2);
-    t_wait_until("no process has open what is not used", lock_it, &other);
+    t_wait_until("no t_process has open what is not used", lock_it, &other);
     T_CHECK(is_open(d, "gpu:0") && is_open(d, "gpu:1"));
     removed = gpu_of(d, "gpu:1");
     T_OK(gpud_dispatcher_device_remove(d, "gpu:1"));
-    t_wait_until("no process has open what was removed", lock_it, &removed);
+    t_wait_until("no t_process has open what was removed", lock_it, &removed);
     T_CHECK(is_open(d, "gpu:0"));
     expect_watched(d, &log, &at, "gpu:0", "other");
     unlock_it(&other);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* retry.c - attempts that end badly and are tried again: which, when, how often, and what is told.
  * [C3] */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +18,6 @@ enum verb {
     CRASH_ALWAYS,
     ONE_OF_EACH /* crash, error, soft timeout, then SUCCESS */
 };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 #define LARGE (256u << 10)
 
@@ -83,29 +82,29 @@ T_CASE(errors)
                                  .retry_causes = GPUD_RETRY_ERROR);
 
     for (uint64_t i = 0; i < 50; i++)
-        T_SUBMIT(d, .tag = TAG(FAIL_TWICE, i), .label = i % 2 ? "labelled" : NULL, .data = "12345",
-                 .size = 5);
-    T_SUBMIT(d, .tag = TAG(FAIL_ALWAYS, 0));
-    T_SUBMIT(d, .tag = TAG(FAIL_TWICE, 50), .max_attempts = 2);
-    T_SUBMIT(d, .tag = TAG(FAIL_TWICE, 51), .max_attempts = 1);
+        T_SUBMIT(d, .tag = T_TAG(FAIL_TWICE, i), .label = i % 2 ? "labelled" : NULL,
+                 .data = "12345", .size = 5);
+    T_SUBMIT(d, .tag = T_TAG(FAIL_ALWAYS, 0));
+    T_SUBMIT(d, .tag = T_TAG(FAIL_TWICE, 50), .max_attempts = 2);
+    T_SUBMIT(d, .tag = T_TAG(FAIL_TWICE, 51), .max_attempts = 1);
     t_collect(d, &log, 53);
     for (uint64_t i = 0; i < 50; i++) {
-        e = T_OUTCOME(&log, TAG(FAIL_TWICE, i), SUCCESS);
+        e = T_OUTCOME(&log, T_TAG(FAIL_TWICE, i), SUCCESS);
         T_EQ(e->attempt, 3);
         T_EQ(e->result_size, 0);
         T_TEXT(e->text, "attempt 1: failed with 7: no luck; attempt 2: failed with 7: no luck");
         T_TEXT(e->label, i % 2 ? "labelled" : "");
     }
-    e = T_OUTCOME(&log, TAG(FAIL_ALWAYS, 0), ERROR);
+    e = T_OUTCOME(&log, T_TAG(FAIL_ALWAYS, 0), ERROR);
     T_EQ(e->attempt, 3);
     T_EQ(e->code, 5);
     T_TEXT(e->text, "attempt 1: process returned 5; attempt 2: process returned 5; "
                     "attempt 3: process returned 5");
-    e = T_OUTCOME(&log, TAG(FAIL_TWICE, 50), ERROR);
+    e = T_OUTCOME(&log, T_TAG(FAIL_TWICE, 50), ERROR);
     T_EQ(e->attempt, 2);
     T_EQ(e->result_size, 4);
     T_CHECK(!memcmp(e->result, "half", 4));
-    e = T_OUTCOME(&log, TAG(FAIL_TWICE, 51), ERROR);
+    e = T_OUTCOME(&log, T_TAG(FAIL_TWICE, 51), ERROR);
     T_EQ(e->attempt, 1);
     T_TEXT(e->text, "no luck");
     T_EQ(t_stats(d).retried, 50 * 2 + 2 + 1);
@@ -123,10 +122,10 @@ T_CASE(results_of_failed_attempts_are_freed)
                                  .max_attempts = 3, .retry_causes = GPUD_RETRY_ERROR);
 
     for (uint64_t i = 0; i < TASKS; i++)
-        T_SUBMIT(d, .tag = TAG(FAIL_LARGE, i));
+        T_SUBMIT(d, .tag = T_TAG(FAIL_LARGE, i));
     t_collect(d, &log, TASKS);
     for (uint64_t i = 0; i < TASKS; i++) {
-        const struct gpud_event *e = T_OUTCOME(&log, TAG(FAIL_LARGE, i), SUCCESS);
+        const struct gpud_event *e = T_OUTCOME(&log, T_TAG(FAIL_LARGE, i), SUCCESS);
 
         T_EQ(e->attempt, 3);
         T_EQ(e->result_size, LARGE);
@@ -145,24 +144,25 @@ T_CASE(chosen_causes)
     gpud_dispatcher *d =
         T_BEGIN(NULL, process, .devices = "cpu:2", .max_attempts = 4, .grace = T_S(60));
 
-    T_SUBMIT(d, .tag = TAG(FAIL_ALWAYS, 0));
-    T_SUBMIT(d, .tag = TAG(LATE_TWICE, 0), .limit = T_MS(10));
-    T_SUBMIT(d, .tag = TAG(CRASH_FIRST, 0));
-    T_SUBMIT(d, .tag = TAG(CRASH_FIRST, 1), .retry_causes = GPUD_RETRY_ERROR | GPUD_RETRY_TIMEOUT);
-    T_SUBMIT(d, .tag = TAG(FAIL_ALWAYS, 1), .retry_causes = GPUD_RETRY_ERROR);
-    T_SUBMIT(d, .tag = TAG(ONE_OF_EACH, 0), .retry_causes = ALL_CAUSES, .limit = T_S(1));
-    T_SUBMIT(d, .tag = TAG(ONE_OF_EACH, 1), .retry_causes = GPUD_RETRY_CRASH, .limit = T_S(30));
+    T_SUBMIT(d, .tag = T_TAG(FAIL_ALWAYS, 0));
+    T_SUBMIT(d, .tag = T_TAG(LATE_TWICE, 0), .limit = T_MS(10));
+    T_SUBMIT(d, .tag = T_TAG(CRASH_FIRST, 0));
+    T_SUBMIT(d, .tag = T_TAG(CRASH_FIRST, 1),
+             .retry_causes = GPUD_RETRY_ERROR | GPUD_RETRY_TIMEOUT);
+    T_SUBMIT(d, .tag = T_TAG(FAIL_ALWAYS, 1), .retry_causes = GPUD_RETRY_ERROR);
+    T_SUBMIT(d, .tag = T_TAG(ONE_OF_EACH, 0), .retry_causes = ALL_CAUSES, .limit = T_S(1));
+    T_SUBMIT(d, .tag = T_TAG(ONE_OF_EACH, 1), .retry_causes = GPUD_RETRY_CRASH, .limit = T_S(30));
     t_collect(d, &log, 7);
-    T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, 0), ERROR)->attempt, 1);
-    T_EQ(T_OUTCOME(&log, TAG(LATE_TWICE, 0), TIMEOUT)->attempt, 1);
-    T_EQ(T_OUTCOME(&log, TAG(CRASH_FIRST, 0), SUCCESS)->attempt, 2);
-    T_EQ(T_OUTCOME(&log, TAG(CRASH_FIRST, 1), CRASHED)->attempt, 1);
-    T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, 1), ERROR)->attempt, 4);
-    T_EQ(T_OUTCOME(&log, TAG(ONE_OF_EACH, 0), SUCCESS)->attempt, 4);
-    T_TEXT(T_OUTCOME(&log, TAG(ONE_OF_EACH, 0), SUCCESS)->text,
+    T_EQ(T_OUTCOME(&log, T_TAG(FAIL_ALWAYS, 0), ERROR)->attempt, 1);
+    T_EQ(T_OUTCOME(&log, T_TAG(LATE_TWICE, 0), TIMEOUT)->attempt, 1);
+    T_EQ(T_OUTCOME(&log, T_TAG(CRASH_FIRST, 0), SUCCESS)->attempt, 2);
+    T_EQ(T_OUTCOME(&log, T_TAG(CRASH_FIRST, 1), CRASHED)->attempt, 1);
+    T_EQ(T_OUTCOME(&log, T_TAG(FAIL_ALWAYS, 1), ERROR)->attempt, 4);
+    T_EQ(T_OUTCOME(&log, T_TAG(ONE_OF_EACH, 0), SUCCESS)->attempt, 4);
+    T_TEXT(T_OUTCOME(&log, T_TAG(ONE_OF_EACH, 0), SUCCESS)->text,
            "attempt 1: killed by signal 9 (SIGKILL); attempt 2: failed with 4: second; attempt 3: "
            "exceeded its time limit of 1.000 s (limit of the task)");
-    T_TEXT(T_OUTCOME(&log, TAG(ONE_OF_EACH, 1), ERROR)->text,
+    T_TEXT(T_OUTCOME(&log, T_TAG(ONE_OF_EACH, 1), ERROR)->text,
            "attempt 1: killed by signal 9 (SIGKILL); attempt 2: failed with 4: second");
     t_end(&d, &log);
 }
@@ -176,9 +176,9 @@ T_CASE(no_retry_is_forgotten)
                                  .max_attempts = 200, .retry_causes = GPUD_RETRY_ERROR);
 
     for (uint64_t i = 0; i < 20; i++) {
-        T_SUBMIT(d, .tag = TAG(FAIL_ALWAYS, i));
+        T_SUBMIT(d, .tag = T_TAG(FAIL_ALWAYS, i));
         T_EQ(t_poll(d, &log, GPUD_NEVER), 1);
-        T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, i), ERROR)->attempt, 200);
+        T_EQ(T_OUTCOME(&log, T_TAG(FAIL_ALWAYS, i), ERROR)->attempt, 200);
     }
     t_end(&d, &log);
 }
@@ -193,7 +193,7 @@ T_LONG_CASE(words_of_all_attempts, 60)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .max_attempts = ATTEMPTS);
     const char *at;
 
-    e = T_RUN(d, &log, CRASHED, .tag = TAG(CRASH_ALWAYS, 0));
+    e = T_RUN(d, &log, CRASHED, .tag = T_TAG(CRASH_ALWAYS, 0));
     T_EQ(e->attempt, ATTEMPTS);
     T_EQ(e->exit_status, SIGKILL);
     at = e->text;

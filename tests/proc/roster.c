@@ -1,24 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* roster.c - devices that are added, drained, returned and removed while tasks run. */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STARTED, GATE, CLEANUPS };
-enum { WORK, WAIT_AT_GATE };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
-
-static int process(gpud_task *t, void *state)
-{
-    (void)state;
-    if (gpud_task_tag(t) >> 32 == WAIT_AT_GATE) {
-        (void)t_word_add(STARTED);
-        t_word_wait(GATE, 1);
-    }
-    return 0;
-}
+enum { CLEANUPS };
 
 static void cleanup(gpud_worker *w, void *state)
 {
@@ -60,7 +48,7 @@ static const struct gpud_event *told(gpud_dispatcher *d, struct t_log *log, cons
 /* What a row of a CPU slot says: it is well, and nothing else is known of it. */
 T_CASE(rows_of_cpu_slots)
 {
-    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2,cpu:1/3");
+    gpud_dispatcher *d = T_BEGIN(NULL, t_process, .devices = "cpu:2,cpu:1/3");
 
     T_EQ(read_rows(d), 3);
     for (unsigned i = 0; i < 3; i++) {
@@ -88,7 +76,7 @@ T_CASE(rows_of_cpu_slots)
 T_CASE(bad_arguments)
 {
     struct gpud_error error = GPUD_ERROR_INIT;
-    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
+    gpud_dispatcher *d = T_BEGIN(NULL, t_process, .devices = "cpu:1");
 
     rows[0].struct_size = 0;
     T_CODE(gpud_dispatcher_devices(d, rows, 1), ESTRUCT);
@@ -120,11 +108,10 @@ T_CASE(drain_and_return)
     const char *other;
     unsigned busy;
 
-    t_init(NULL, process, cleanup);
+    t_init(NULL, t_process, cleanup);
     d = T_CREATE(.devices = "cpu:2", .sent_ahead = 4);
     t_wait_ready(d, 2);
-    T_SUBMIT(d, .tag = TAG(WAIT_AT_GATE, 0));
-    t_word_wait(STARTED, 1);
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     busy = t_slot(d, 0).task_id ? 0 : 1;
     other = busy ? "cpu:1" : "cpu:0";
     T_OK(gpud_dispatcher_device_drain(d, other));
@@ -136,9 +123,9 @@ T_CASE(drain_and_return)
     for (uint64_t n = 0; n < 50; n++)
         T_CMP(T_OUTCOME(&log, n, SUCCESS)->slot, !=, busy);
     T_EQ(t_word(CLEANUPS), 0);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 51);
-    T_EQ(T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), SUCCESS)->slot, busy);
+    T_EQ(T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 0), SUCCESS)->slot, busy);
     T_EQ(told(d, &log, other, "drained")->device_health, GPUD_HEALTH_HEALTHY);
     T_EQ(t_word(CLEANUPS), 1);
     T_EQ(t_slot(d, busy).state, GPUD_SLOT_STOPPED);
@@ -157,17 +144,16 @@ T_CASE(remove_the_last_one)
     enum { BUDGET = 16 << 20 };
     struct t_log log = { 0 };
     gpud_dispatcher *d =
-        T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 1, .payload_budget = BUDGET);
+        T_BEGIN(NULL, t_process, .devices = "cpu:1", .sent_ahead = 1, .payload_budget = BUDGET);
 
-    T_SUBMIT(d, .tag = TAG(WAIT_AT_GATE, 0));
-    t_word_wait(STARTED, 1);
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     t_submit_tags(d, 0, 5);
     T_OK(gpud_dispatcher_device_remove(d, "cpu:0"));
     T_OK(gpud_dispatcher_device_remove(d, "cpu:0"));
     T_CODE(gpud_dispatcher_device_return(d, "cpu:0"), ENOTFOUND);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 6);
-    (void)T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), SUCCESS);
+    (void)T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 0), SUCCESS);
     for (uint64_t n = 0; n < 5; n++)
         T_TEXT(T_OUTCOME(&log, n, NO_WORKER)->text,
                "every slot was removed; slot 0: its device was removed");
@@ -190,7 +176,7 @@ T_CASE(remove_one_of_a_set)
 {
     enum { BUDGET = 16 << 20 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:4", .devices_per_worker = 2,
+    gpud_dispatcher *d = T_BEGIN(NULL, t_process, .devices = "cpu:4", .devices_per_worker = 2,
                                  .payload_budget = BUDGET);
 
     T_OK(gpud_dispatcher_device_remove(d, "cpu:3"));
@@ -213,7 +199,7 @@ T_CASE(many_rounds)
 {
     struct t_log log = { 0 };
     uint64_t tag = 0;
-    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
+    gpud_dispatcher *d = T_BEGIN(NULL, t_process, .devices = "cpu:1");
 
     for (unsigned round = 0; round < 20; round++) {
         T_OK(gpud_dispatcher_device_add(d, "cpu:3", NULL));
@@ -238,8 +224,8 @@ T_LONG_CASE(coming_and_going_under_load, 120)
     enum { TASKS = 20000, ROUND = 250 };
     static const char *const names[] = { "cpu:0", "cpu:1", "cpu:2", "cpu:3" };
     struct t_log log = { 0 };
-    gpud_dispatcher *d =
-        T_BEGIN(NULL, process, .devices = "cpu:4", .queue_size = 4096, .drive = GPUD_DRIVE_THREAD);
+    gpud_dispatcher *d = T_BEGIN(NULL, t_process, .devices = "cpu:4", .queue_size = 4096,
+                                 .drive = GPUD_DRIVE_THREAD);
 
     for (uint64_t tag = 0; tag < TASKS; tag++) {
         const char *name = names[tag / ROUND % 3];
@@ -273,7 +259,7 @@ T_LONG_CASE(coming_and_going_under_load, 120)
 T_CASE(kept_device_event)
 {
     struct gpud_event e = GPUD_EVENT_INIT;
-    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
+    gpud_dispatcher *d = T_BEGIN(NULL, t_process, .devices = "cpu:1");
 
     T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
     while (e.kind != GPUD_EVENT_DEVICE)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* run.c - what gpud_dispatcher_run returns, and what stands in its counts.                [C12] */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -8,7 +8,6 @@
 
 enum { SETUP_FAILS, GO_ON };
 enum { WORK, FAIL, CRASH };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 static int setup(gpud_worker *w, void **ret_state)
 {
@@ -51,7 +50,7 @@ static int give(struct gpud_task_desc *tasks, size_t n, void *user)
     s->asked = n > s->asked ? n : s->asked;
     for (i = 0; i < n && i < s->at_once && s->given < s->last; i++) {
         T_EQ(tasks[i].struct_size, sizeof tasks[i]);
-        tasks[i].tag = TAG(s->given % 3, s->given);
+        tasks[i].tag = T_TAG(s->given % 3, s->given);
         if (s->bad && s->given == s->bad)
             tasks[i].label = long_label;
         s->given++;
@@ -121,8 +120,7 @@ T_CASE(a_few_at_a_time)
     for (size_t few = 1; few <= 3; few++) {
         struct scene s = { .last = 50, .at_once = few };
 
-        t_init(setup, process, NULL);
-        s.d = T_CREATE(.devices = "cpu:2", .queue_size = 5);
+        s.d = T_BEGIN(setup, process, .devices = "cpu:2", .queue_size = 5);
         T_OK(run(&s));
         T_EQ(s.counts.pulled, 50);
         T_EQ(ended(&s.counts), 50);

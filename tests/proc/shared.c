@@ -140,8 +140,7 @@ T_CASE(lives)
 
     s = make(size); /* also before gpud_init */
     sum = fill(s);
-    t_init(setup, process, NULL);
-    a = T_CREATE(.devices = "cpu:2", .setup_shared = s);
+    a = T_BEGIN(setup, process, .devices = "cpu:2", .setup_shared = s);
     check_sums(a, 8, sum, size);
     b = T_CREATE(.devices = "cpu:1", .setup_shared = s);
     T_OK(gpud_shared_destroy(&s));
@@ -164,8 +163,7 @@ T_CASE(read_only)
     struct t_log log = { 0 };
 
     ((unsigned char *)gpud_shared_data(s))[0] = 77;
-    t_init(setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:1", .setup_shared = s);
+    d = T_BEGIN(setup, process, .devices = "cpu:1", .setup_shared = s);
     T_SUBMIT(d, .tag = WRITE);
     T_SUBMIT(d, .tag = 8 + MAKE_WRITABLE);
     t_collect(d, &log, 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stall.c - tasks that make no progress for their stall limit: soft, hard, exact, and stops. [C6]
  * [C7] */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,17 +14,16 @@
 
 enum verb {
     WORK,
-    SILENT,         /* until the flag */
-    ONE_SLEEP,      /* one long sleep, ends with EINTR */
+    SILENT,    /* until the flag */
+    ONE_SLEEP, /* one long sleep, ends with EINTR */
     BLOCKED_SPINNER,
-    STEPS,          /* progress at random times around the limit; says what the gaps were */
-    FAR_STEPS,      /* progress often; counts how often a sleep was cut */
-    TOO_LATE,       /* silent past the limit, then progress and a good end */
-    DEAF,           /* silent past the limit, then progress for ever, whatever the flag says */
+    STEPS,     /* progress at random times around the limit; says what the gaps were */
+    FAR_STEPS, /* progress often; counts how often a sleep was cut */
+    TOO_LATE,  /* silent past the limit, then progress and a good end */
+    DEAF,      /* silent past the limit, then progress for ever, whatever the flag says */
     WAIT_FOR_GATE,
     FAIL_SILENT
 };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 enum { GATE, STARTED };
 
@@ -143,16 +142,16 @@ T_CASE(soft)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stall_limit = stall,
                                  .grace = T_S(60), .task_limit = T_S(100));
 
-    T_SUBMIT(d, .tag = TAG(SILENT, 0));
-    T_SUBMIT(d, .tag = TAG(ONE_SLEEP, 0), .limit = GPUD_NEVER);
-    T_SUBMIT(d, .tag = TAG(TOO_LATE, 0));
-    T_SUBMIT(d, .tag = TAG(FAIL_SILENT, 0));
-    T_SUBMIT(d, .tag = TAG(SILENT, 1), .limit = T_MS(20));
-    T_SUBMIT(d, .tag = TAG(SILENT, 2), .stall_limit = GPUD_NEVER, .limit = T_MS(150));
+    T_SUBMIT(d, .tag = T_TAG(SILENT, 0));
+    T_SUBMIT(d, .tag = T_TAG(ONE_SLEEP, 0), .limit = GPUD_NEVER);
+    T_SUBMIT(d, .tag = T_TAG(TOO_LATE, 0));
+    T_SUBMIT(d, .tag = T_TAG(FAIL_SILENT, 0));
+    T_SUBMIT(d, .tag = T_TAG(SILENT, 1), .limit = T_MS(20));
+    T_SUBMIT(d, .tag = T_TAG(SILENT, 2), .stall_limit = GPUD_NEVER, .limit = T_MS(150));
     T_SUBMIT(d, .tag = 0, .stall_limit = GPUD_NEVER);
     t_collect(d, &log, 7);
     for (unsigned i = 0; i < 3; i++) {
-        e = T_OUTCOME(&log, TAG(i == 0 ? SILENT : i == 1 ? ONE_SLEEP : TOO_LATE, 0), TIMEOUT);
+        e = T_OUTCOME(&log, T_TAG(i == 0 ? SILENT : i == 1 ? ONE_SLEEP : TOO_LATE, 0), TIMEOUT);
         T_EQ(e->phase, GPUD_PHASE_PROCESS);
         T_EQ(e->code, GPUD_ETIMEOUT);
         T_TEXT(e->text, "no progress for 0.060 s (stall_limit)");
@@ -160,12 +159,12 @@ T_CASE(soft)
         T_CMP(e->ended_at, >=, e->started_at + stall);
         printf("noticed %.3f ms late\n", (double)(e->ended_at - e->started_at - stall) / 1e6);
     }
-    T_EQ(reply_of(T_OUTCOME(&log, TAG(ONE_SLEEP, 0), TIMEOUT))->cuts, 1);
-    T_TEXT(T_OUTCOME(&log, TAG(FAIL_SILENT, 0), TIMEOUT)->text,
+    T_EQ(reply_of(T_OUTCOME(&log, T_TAG(ONE_SLEEP, 0), TIMEOUT))->cuts, 1);
+    T_TEXT(T_OUTCOME(&log, T_TAG(FAIL_SILENT, 0), TIMEOUT)->text,
            "no progress for 0.060 s (stall_limit): gave up");
-    T_TEXT(T_OUTCOME(&log, TAG(SILENT, 1), TIMEOUT)->text,
+    T_TEXT(T_OUTCOME(&log, T_TAG(SILENT, 1), TIMEOUT)->text,
            "exceeded its time limit of 0.020 s (limit of the task)"); /* its limit came first */
-    e = T_OUTCOME(&log, TAG(SILENT, 2), TIMEOUT);
+    e = T_OUTCOME(&log, T_TAG(SILENT, 2), TIMEOUT);
     T_TEXT(e->text, "exceeded its time limit of 0.150 s (limit of the task)");
     T_CMP(e->ended_at, >=, e->started_at + T_MS(150));
     (void)T_OUTCOME(&log, 0, SUCCESS);
@@ -182,10 +181,10 @@ static void hard(enum verb verb, uint32_t drive)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive,
                                  .stall_limit = stall, .grace = grace);
 
-    T_SUBMIT(d, .tag = TAG(verb, 0));
+    T_SUBMIT(d, .tag = T_TAG(verb, 0));
     T_SUBMIT(d, .tag = 1, .stall_limit = GPUD_NEVER);
     t_collect(d, &log, 2);
-    e = T_OUTCOME(&log, TAG(verb, 0), TIMEOUT);
+    e = T_OUTCOME(&log, T_TAG(verb, 0), TIMEOUT);
     T_EQ(e->phase, GPUD_PHASE_HARD);
     T_EQ(e->exit_status, SIGKILL);
     T_TEXT(e->text, "no progress for 0.050 s (stall_limit) and the grace of 0.060 s (grace), "
@@ -224,7 +223,7 @@ T_CASE(verdict_is_exact)
         T_BEGIN(NULL, process, .devices = "cpu:1", .stall_limit = stall, .grace = T_S(60));
 
     for (uint64_t i = 0; i < TASKS; i++)
-        T_SUBMIT(d, .tag = TAG(i % 8 ? STEPS : WORK, i));
+        T_SUBMIT(d, .tag = T_TAG(i % 8 ? STEPS : WORK, i));
     t_collect(d, &log, TASKS);
     for (size_t i = 0; i < log.count; i++) {
         const struct gpud_event *e = &log.list[i];
@@ -257,7 +256,7 @@ T_CASE(progress_keeps_alive)
     const struct gpud_event *e;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
-    e = T_RUN(d, &log, SUCCESS, .tag = TAG(FAR_STEPS, 0), .stall_limit = T_S(1));
+    e = T_RUN(d, &log, SUCCESS, .tag = T_TAG(FAR_STEPS, 0), .stall_limit = T_S(1));
     T_EQ(reply_of(e)->expired, 0);
     T_EQ(reply_of(e)->cuts, 0);
     T_CMP(e->ended_at, >=, e->started_at + T_MS(1800));
@@ -277,7 +276,7 @@ T_CASE(stopped_worker)
     t_skip("ThreadSanitizer delays the handler of SIGCONT");
 #endif
     d = T_BEGIN(NULL, process, .devices = "cpu:1", .stall_limit = T_S(1), .grace = T_MS(100));
-    T_SUBMIT(d, .tag = TAG(WAIT_FOR_GATE, 0));
+    T_SUBMIT(d, .tag = T_TAG(WAIT_FOR_GATE, 0));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     t_stop(&worker);
@@ -285,7 +284,7 @@ T_CASE(stopped_worker)
     t_word_set(GATE, 1);
     t_kill(worker.pid, SIGCONT);
     t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), SUCCESS);
+    e = T_OUTCOME(&log, T_TAG(WAIT_FOR_GATE, 0), SUCCESS);
     T_EQ(reply_of(e)->expired, 0);
     T_CMP(e->ended_at, >=, e->started_at + T_MS(1300));
     T_EQ(t_stats(d).deaths, 0);

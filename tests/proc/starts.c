@@ -3,7 +3,7 @@
  * starts.c - option start_events: one event STARTED per attempt, while the task runs or with its
  * end, ahead of its PROGRESS and its OUTCOME.
  */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -14,15 +14,14 @@
 
 enum verb {
     WORK,
-    WAIT,          /* for the gate of its number */
-    FAIL_TWICE,    /* ERROR, ERROR, SUCCESS */
+    WAIT,       /* for the gate of its number */
+    FAIL_TWICE, /* ERROR, ERROR, SUCCESS */
     CRASH_ONCE,
     CRASH_ALWAYS,
-    LATE_ONCE,     /* past its soft limit, then in time */
+    LATE_ONCE, /* past its soft limit, then in time */
     PROGRESS,
     PROGRESS_THEN_WAIT,
 };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 enum { RUN, GATES = 8 };
 #define ALL_CAUSES (GPUD_RETRY_CRASH | GPUD_RETRY_ERROR | GPUD_RETRY_TIMEOUT)
@@ -149,13 +148,13 @@ static void wakes_the_host(uint32_t drive)
 
     for (uint64_t n = 0; n < ROUNDS; n++) {
         const struct gpud_event *e;
-        uint64_t id = t_submit(d, T_TASK(.tag = TAG(WAIT, n), .label = "waits"));
+        uint64_t id = t_submit(d, T_TASK(.tag = T_TAG(WAIT, n), .label = "waits"));
         while (t_log_count(&log, GPUD_EVENT_STARTED) <= n)
             (void)t_poll(d, &log, GPUD_NEVER);
         e = started(&log, n);
         T_CMP(t_now() - e->started_at, <, T_S(5)); /* by a bell, not as the host looks again */
         T_EQ(e->task_id, id);
-        T_EQ(e->tag, TAG(WAIT, n));
+        T_EQ(e->tag, T_TAG(WAIT, n));
         T_TEXT(e->label, "waits");
         T_EQ(e->slot, 0);
         T_EQ(e->attempt, 1);
@@ -192,7 +191,7 @@ T_LONG_CASE(start_while_the_host_falls_asleep, 120)
         t_word_set(GATES, 0);
         for (size_t i = 0; i < ahead; i++)
             T_SUBMIT(d, .tag = i);
-        T_SUBMIT(d, .tag = TAG(WAIT, 0));
+        T_SUBMIT(d, .tag = T_TAG(WAIT, 0));
         while (t_log_count(&log, GPUD_EVENT_STARTED) <= ahead)
             (void)t_poll(d, &log, GPUD_NEVER);
         T_CMP(t_now() - started(&log, ahead)->started_at, <, T_S(5));
@@ -218,7 +217,7 @@ T_CASE(batch_wakes_the_host)
     for (uint64_t round = 0; round < 6; round++) {
         const size_t members = 1 + round % 2;
         for (uint64_t i = 0; i < members; i++)
-            T_SUBMIT(d, .tag = TAG(i ? WORK : WAIT, round));
+            T_SUBMIT(d, .tag = T_TAG(i ? WORK : WAIT, round));
         while (t_log_count(&log, GPUD_EVENT_STARTED) < n + members)
             (void)t_poll(d, &log, GPUD_NEVER);
         T_CMP(t_now() - started(&log, n)->started_at, <, T_S(5));
@@ -243,7 +242,7 @@ T_CASE(descriptor)
     p.fd = gpud_dispatcher_fd(d);
     T_CMP(p.fd, >=, 0);
     for (uint64_t n = 0; n < 10; n++) {
-        T_SUBMIT(d, .tag = TAG(WAIT, n));
+        T_SUBMIT(d, .tag = T_TAG(WAIT, n));
         while (t_log_count(&log, GPUD_EVENT_STARTED) <= n) {
             T_EQ(poll(&p, 1, (int)(T_PATIENCE / 1000000)), 1);
             (void)t_poll(d, &log, 0);
@@ -265,7 +264,7 @@ T_CASE(progress_comes_after_the_start)
         t_begin(NULL, process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
 
     for (uint64_t n = 0; n < ROUNDS; n++) {
-        T_SUBMIT(d, .tag = TAG(PROGRESS_THEN_WAIT, n));
+        T_SUBMIT(d, .tag = T_TAG(PROGRESS_THEN_WAIT, n));
         while (t_log_count(&log, GPUD_EVENT_PROGRESS) <= n)
             (void)t_poll(d, &log, GPUD_NEVER);
         T_EQ(t_log_count(&log, GPUD_EVENT_STARTED), n + 1);
@@ -288,7 +287,7 @@ static void mixed(const struct gpud_options *options, uint64_t tasks)
 
     for (uint64_t n = 0; n < tasks; n++) {
         enum verb verb = verbs[n % (sizeof(verbs) / sizeof(*verbs))];
-        T_SUBMIT(d, .tag = TAG(verb, n), .label = n % 3 ? NULL : "third",
+        T_SUBMIT(d, .tag = T_TAG(verb, n), .label = n % 3 ? NULL : "third",
                  .limit = verb == LATE_ONCE ? T_MS(50) : 0);
     }
     t_collect(d, &log, tasks);
@@ -296,7 +295,7 @@ static void mixed(const struct gpud_options *options, uint64_t tasks)
     T_CMP(t_stats(d).retried, >=, 4 * tasks / 8);
     for (uint64_t n = 0; n < tasks; n++)
         if (verbs[n % (sizeof(verbs) / sizeof(*verbs))] == CRASH_ALWAYS)
-            T_EQ(T_OUTCOME(&log, TAG(CRASH_ALWAYS, n), CRASHED)->attempt, 3);
+            T_EQ(T_OUTCOME(&log, T_TAG(CRASH_ALWAYS, n), CRASHED)->attempt, 3);
     check_all(&log);
     t_end(&d, &log);
 }
@@ -329,11 +328,11 @@ T_CASE(crash_before_the_host_looks)
         struct t_proc worker;
         T_OK(gpud_dispatcher_ready(d, 1, GPUD_NEVER, NULL));
         worker = t_worker(d, 0);
-        T_SUBMIT(d, .tag = TAG(CRASH_ONCE, n));
+        T_SUBMIT(d, .tag = T_TAG(CRASH_ONCE, n));
         (void)t_poll(d, &log, 0);
         t_wait_ended(&worker);
         t_collect(d, &log, n + 1);
-        T_EQ(T_OUTCOME(&log, TAG(CRASH_ONCE, n), SUCCESS)->attempt, 2);
+        T_EQ(T_OUTCOME(&log, T_TAG(CRASH_ONCE, n), SUCCESS)->attempt, 2);
     }
     check_all(&log);
     t_end(&d, &log);
@@ -414,7 +413,7 @@ T_CASE(cancelled_is_no_start)
     uint64_t id[4];
 
     for (uint64_t n = 0; n < 4; n++)
-        id[n] = t_submit(d, T_TASK(.tag = TAG(WAIT, n)));
+        id[n] = t_submit(d, T_TASK(.tag = T_TAG(WAIT, n)));
     t_collect_kind(d, &log, GPUD_EVENT_STARTED, 1);
     for (uint64_t n = 1; n < 4; n++)
         T_OK(gpud_dispatcher_cancel(d, id[n], GPUD_CANCEL_HARD));
@@ -439,7 +438,7 @@ T_CASE(off_by_default)
     d = T_CREATE(.devices = "cpu:2", .max_attempts = 3, .retry_causes = ALL_CAUSES,
                  .backoff = T_MS(1));
     for (uint64_t n = 0; n < 20; n++)
-        T_SUBMIT(d, .tag = TAG(n % 5 ? WORK : CRASH_ONCE, n));
+        T_SUBMIT(d, .tag = T_TAG(n % 5 ? WORK : CRASH_ONCE, n));
     t_collect(d, &log, 20);
     T_EQ(t_log_count(&log, GPUD_EVENT_STARTED), 0);
     t_end(&d, &log);
@@ -497,7 +496,7 @@ static int source(struct gpud_task_desc *tasks, size_t n, void *user)
 
     for (i = 0; i < n && f->next < FED; i++) {
         uint64_t number = f->next++;
-        tasks[i].tag = TAG(number % 50 ? WORK : FAIL_TWICE, number);
+        tasks[i].tag = T_TAG(number % 50 ? WORK : FAIL_TWICE, number);
     }
     return (int)i;
 }
@@ -543,7 +542,7 @@ T_CASE(kept)
     struct gpud_event e[2] = { GPUD_EVENT_INIT, GPUD_EVENT_INIT };
     gpud_dispatcher *d = t_begin(NULL, process, OPTIONS(.devices = "cpu:1"));
 
-    T_SUBMIT(d, .tag = TAG(WAIT, 0), .label = "kept");
+    T_SUBMIT(d, .tag = T_TAG(WAIT, 0), .label = "kept");
     T_EQ(gpud_dispatcher_poll(d, e, 1, GPUD_NEVER), 1);
     T_EQ(e[0].kind, GPUD_EVENT_STARTED);
     T_OK(gpud_event_keep(d, e));

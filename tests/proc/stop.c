@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* stop.c - run and its ways to end early: stop, signals, faults of source and callbacks. */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <dirent.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -11,21 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STARTED, GATE };
-enum { WORK, UNTIL_CANCELLED };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
-
-static int process(gpud_task *t, void *state)
-{
-    (void)state;
-    if (gpud_task_tag(t) >> 32 == UNTIL_CANCELLED) {
-        (void)t_word_add(STARTED);
-        while (!gpud_task_cancelled(t))
-            (void)poll(NULL, 0, 1000); /* ends with EINTR */
-        return 5;
-    }
-    return 0;
-}
 
 /* One run as the source and the callbacks see it. */
 struct scene {
@@ -108,7 +92,7 @@ T_CASE(stop_from_a_signal_handler)
     struct sigaction action = { .sa_handler = on_interrupt }, old;
     struct scene s = { .last = UINT64_MAX, .act_at = 30, .raise_signal = SIGINT, .stop_how = -1 };
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_process, NULL);
     open_scene(&s, "cpu:2");
     interrupted = s.d;
     T_EQ(sigaction(SIGINT, &action, &old), 0);
@@ -123,7 +107,7 @@ T_CASE(stop_from_a_signal_handler)
 /* stop inside a callback, in each way. */
 T_CASE(stop_from_a_callback)
 {
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_process, NULL);
     for (int how = GPUD_FINISH_ALL; how <= GPUD_FINISH_NOW; how++) {
         struct scene s = { .last = UINT64_MAX, .act_at = 10, .stop_how = how };
 
@@ -171,7 +155,7 @@ static int stop_at_the_end(const struct gpud_event *e, void *user)
  * it first. */
 T_CASE(stop_with_the_last_outcome)
 {
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_process, NULL);
     T_EACH_DRIVE (drive) {
         struct scene s = { .last = 1, .stop_how = GPUD_FINISH_ALL };
 
@@ -194,7 +178,7 @@ static int give_one_then_block(struct gpud_task_desc *task, size_t n, void *user
     (void)n;
     (void)task;
     if (s->pulled) {
-        (void)t_word_add(STARTED);
+        (void)t_word_add(T_STARTED);
         while (read(s->pipe[0], &byte, 1) != 1)
             ;
         return 0;
@@ -207,8 +191,8 @@ static void *stop_when_blocked(void *arg)
 {
     struct scene *s = arg;
 
-    t_word_wait(STARTED, 1);
-    t_word_set(GATE, 1);
+    t_word_wait(T_STARTED, 1);
+    t_word_set(T_GATE, 1);
     atomic_store(&t_page->numbers[0], t_now());
     T_OK(gpud_dispatcher_stop(s->d, GPUD_FINISH_RUNNING));
     return NULL;
@@ -220,7 +204,7 @@ T_CASE(stop_while_the_source_blocks)
     struct scene s = { .stop_how = -1 };
     pthread_t thread;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_process, NULL);
     open_scene(&s, "cpu:1");
     T_EQ(pipe(s.pipe), 0);
     t_thread(&thread, stop_when_blocked, &s);
@@ -252,7 +236,7 @@ T_CASE(blocking_source_delays_nothing)
 {
     struct scene s = { .stop_how = -1 };
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_process, NULL);
     open_scene(&s, "cpu:1");
     T_EQ(pipe(s.pipe), 0);
     T_OK(gpud_dispatcher_run(s.d, give_one_then_block, T_CALLBACKS(.on_success = wake_source), &s,
@@ -272,7 +256,7 @@ static int give_stubborn(struct gpud_task_desc *task, size_t n, void *user)
     (void)n;
     if (s->pulled == 8)
         return 0;
-    task->tag = s->pulled < 2 ? TAG(UNTIL_CANCELLED, s->pulled) : s->pulled;
+    task->tag = s->pulled < 2 ? T_TAG(T_UNTIL_CANCELLED, s->pulled) : s->pulled;
     s->pulled++;
     return 1;
 }
@@ -281,7 +265,7 @@ static void *stop_now_when_running(void *arg)
 {
     struct scene *s = arg;
 
-    t_word_wait(STARTED, 2);
+    t_word_wait(T_STARTED, 2);
     T_OK(gpud_dispatcher_stop(s->d, GPUD_FINISH_NOW));
     return NULL;
 }
@@ -291,7 +275,7 @@ T_CASE(stop_now_cancels_what_runs)
     struct scene s = { .stop_how = -1 };
     pthread_t thread;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_process, NULL);
     open_scene(&s, "cpu:2");
     t_wait_ready(s.d, 2); /* so that each gets one of the two */
     t_thread(&thread, stop_now_when_running, &s);
@@ -301,7 +285,7 @@ T_CASE(stop_now_cancels_what_runs)
     t_join(thread);
     T_EQ(t_log_count(&s.log, GPUD_EVENT_OUTCOME), s.pulled);
     for (uint64_t n = 0; n < 2; n++) {
-        const struct gpud_event *e = T_OUTCOME(&s.log, TAG(UNTIL_CANCELLED, n), CANCELLED);
+        const struct gpud_event *e = T_OUTCOME(&s.log, T_TAG(T_UNTIL_CANCELLED, n), CANCELLED);
 
         T_EQ(e->phase, GPUD_PHASE_PROCESS);
         T_EQ(e->code, GPUD_ECANCELLED);
@@ -346,7 +330,7 @@ T_CASE(calls_inside_a_callback)
 {
     struct scene s = { .last = 5, .stop_how = -1 };
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_process, NULL);
     open_scene(&s, "cpu:1");
     T_OK(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.on_success = call_everything), &s, NULL));
     t_check_exactly_once(&s.log, 6);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stopped.c - workers that stop themselves or that another process stops, alone or with all. */
-#include "fixture.h"
+#include "verbs.h"
 
 #include "rest.h"
 
@@ -16,9 +16,8 @@
 
 #define LIMIT T_S(1)
 
-enum { STARTED, SETUPS, JOINED, GATE };
-enum { WORK, STOP, STOP_TERMINAL, STOP_IN_JOB, WAIT };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+enum { SETUPS, JOINED };
+enum { STOP = T_VERBS, STOP_TERMINAL, STOP_IN_JOB };
 
 /* As a shell with job control leaves it: a member of our group has its parent in another group of
  * our session.  Without one the kernel stops nobody for a terminal. */
@@ -41,18 +40,13 @@ static int process(gpud_task *t, void *state)
 {
     const uint64_t verb = gpud_task_tag(t) >> 32;
 
-    (void)state;
-    if (verb != WORK)
-        (void)t_word_add(STARTED);
     if (verb == STOP)
         (void)raise(SIGSTOP);
     if (verb == STOP_IN_JOB)
         join_a_job();
     if (verb == STOP_TERMINAL || verb == STOP_IN_JOB)
         (void)raise(SIGTSTP);
-    if (verb == WAIT)
-        t_word_wait(GATE, 1);
-    return 0;
+    return t_process(t, state);
 }
 
 static const char in_words[] = "stopped for 1.000 s (stop_limit)";
@@ -66,10 +60,10 @@ static void in_process(uint64_t verb)
     const struct gpud_event *e;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stop_limit = LIMIT);
 
-    T_SUBMIT(d, .tag = TAG(verb, 0));
+    T_SUBMIT(d, .tag = T_TAG(verb, 0));
     T_SUBMIT(d, .tag = 1);
     t_collect(d, &log, 2);
-    e = T_OUTCOME(&log, TAG(verb, 0), TIMEOUT);
+    e = T_OUTCOME(&log, T_TAG(verb, 0), TIMEOUT);
     T_EQ(e->phase, GPUD_PHASE_HARD);
     T_EQ(e->code, GPUD_ETIMEOUT);
     T_EQ(e->exit_kind, GPUD_EXIT_SIGNAL);
@@ -100,7 +94,7 @@ T_CASE(no_terminal)
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
-    (void)T_RUN(d, &log, SUCCESS, .tag = TAG(STOP_TERMINAL, 0));
+    (void)T_RUN(d, &log, SUCCESS, .tag = T_TAG(STOP_TERMINAL, 0));
     t_end(&d, &log);
 }
 
@@ -118,8 +112,8 @@ T_CASE(stops_itself_in_setup)
     const struct gpud_event *e;
     gpud_dispatcher *d;
 
-    t_init(stop_in_setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:1", .stop_limit = LIMIT, .backoff = T_MS(5));
+    d = T_BEGIN(stop_in_setup, process, .devices = "cpu:1", .stop_limit = LIMIT,
+                .backoff = T_MS(5));
     T_EQ(T_RUN(d, &log, SUCCESS, .tag = 1)->incarnation, 2);
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 1);
     e = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0);
@@ -193,17 +187,16 @@ T_CASE(continued_in_time)
     struct t_proc worker;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stop_limit = T_S(4));
 
-    T_SUBMIT(d, .tag = TAG(WAIT, 0));
-    t_word_wait(STARTED, 1);
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     worker = t_worker(d, 0);
     for (int i = 0; i < 2; i++) {
         t_stop(&worker);
         t_pass(T_MS(2200)); /* two steps */
         t_kill(worker.pid, SIGCONT);
     }
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(WAIT, 0), SUCCESS)->incarnation, 1);
+    T_EQ(T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 0), SUCCESS)->incarnation, 1);
     t_end(&d, &log);
 }
 
@@ -217,16 +210,16 @@ T_CASE(nobody_wakes_for_a_stopped_worker)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stop_limit = GPUD_NEVER,
                                  .task_limit = T_S(2), .grace = T_S(2), .kill_limit = T_S(1));
 
-    T_SUBMIT(d, .tag = TAG(WAIT, 0));
-    t_word_wait(STARTED, 1);
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     worker = t_worker(d, 0);
     t_stop(&worker);
     t_submit_tags(d, 1, 5);
     t_expect_rest(45, NULL, NULL);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_kill(worker.pid, SIGCONT);
     t_collect(d, &log, 5);
-    e = t_check_outcome(__FILE__, __LINE__, &log, TAG(WAIT, 0), 0); /* maybe late, and by itself */
+    e = t_check_outcome(__FILE__, __LINE__, &log, T_TAG(T_WAIT_FOR_GATE, 0),
+                        0); /* maybe late, and by itself */
     T_EQ(e->incarnation, 1);
     T_EQ(e->exit_kind, GPUD_EXIT_NONE);
     for (uint64_t n = 1; n < 5; n++)
@@ -389,8 +382,7 @@ static void debug(int stopped_before)
     struct t_proc worker;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stop_limit = SUSPEND_LIMIT);
 
-    T_SUBMIT(d, .tag = TAG(WAIT, 0));
-    t_word_wait(STARTED, 1);
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     worker = t_worker(d, 0);
     if (stopped_before)
         t_stop(&worker);
@@ -398,9 +390,9 @@ static void debug(int stopped_before)
     t_pass(3 * SUSPEND_LIMIT);
     T_EQ(ptrace(PTRACE_DETACH, worker.pid, NULL, NULL), 0);
     t_kill(worker.pid, SIGCONT);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(WAIT, 0), SUCCESS)->incarnation, 1);
+    T_EQ(T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 0), SUCCESS)->incarnation, 1);
     t_end(&d, &log);
 }
 

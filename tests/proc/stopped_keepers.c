@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* stopped_keepers.c - keepers that another process stops. */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <signal.h>
 
-enum { STARTED, CLEANED, GATE };
-enum { WORK, DIE, WAIT };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+enum { CLEANED };
+enum { DIE_AT_GATE = T_VERBS };
 
 static int process(gpud_task *t, void *state)
 {
-    const uint64_t verb = gpud_task_tag(t) >> 32;
-
-    (void)state;
-    if (verb == WORK)
-        return 0;
-    (void)t_word_add(STARTED);
-    t_word_wait(GATE, 1);
-    if (verb == DIE)
-        (void)raise(SIGKILL);
+    if (gpud_task_tag(t) >> 32 != DIE_AT_GATE)
+        return t_process(t, state);
+    (void)t_word_add(T_STARTED);
+    t_word_wait(T_GATE, 1);
+    (void)raise(SIGKILL);
     return 0;
 }
 
@@ -57,12 +52,11 @@ T_CASE(worker_dies_under_a_stopped_keeper)
     struct t_proc keeper;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
-    T_SUBMIT(d, .tag = TAG(DIE, 0));
-    t_word_wait(STARTED, 1);
+    T_SUBMIT_STARTED(d, .tag = T_TAG(DIE_AT_GATE, 0));
     keeper = stopped_keeper(d);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(DIE, 0), CRASHED);
+    e = T_OUTCOME(&log, T_TAG(DIE_AT_GATE, 0), CRASHED);
     T_EQ(e->exit_kind, GPUD_EXIT_LOST);
     t_wait_ended(&keeper);
     T_EQ(T_RUN(d, &log, SUCCESS, .tag = 1)->incarnation, 2);
@@ -165,8 +159,7 @@ T_CASE(destroy_ends_the_worker)
     struct t_proc worker, keeper;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .close_limit = T_MS(300));
 
-    T_SUBMIT(d, .tag = TAG(WAIT, 0));
-    t_word_wait(STARTED, 1);
+    T_SUBMIT_STARTED(d, .tag = T_TAG(T_WAIT_FOR_GATE, 0));
     worker = t_worker(d, 0);
     keeper = stopped_keeper(d);
     T_OK(gpud_dispatcher_destroy(&d, NULL));

@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* times.c - times: which ones options refuse, and what tasks and calls take. */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-enum verb { WORK, SPIN };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
-
-static int process(gpud_task *t, void *state)
-{
-    (void)state;
-    if ((enum verb)(gpud_task_tag(t) >> 32) == SPIN) {
-        t_block_signals();
-        for (;;)
-            ;
-    }
-    return 0;
-}
 
 /* The time fields of gpud_options; those that wait for something may be GPUD_AT_ONCE. */
 static const struct field {
@@ -124,7 +111,7 @@ T_CASE(tasks_and_calls_take_any_time)
     enum { TIMES = T_LENGTH(times) };
     struct gpud_event e = GPUD_EVENT_INIT;
     struct t_log log = { 0 };
-    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
+    gpud_dispatcher *d = T_BEGIN(NULL, t_process, .devices = "cpu:1");
     uint64_t id;
 
     t_wait_ready(d, 1);
@@ -157,14 +144,14 @@ T_CASE(grace_at_once)
     const struct gpud_event *e;
     gpud_dispatcher *d;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_process, NULL);
     T_EACH_DRIVE (drive) {
         log = (struct t_log){ 0 };
         d = T_CREATE(.devices = "cpu:1", .drive = drive, .grace = GPUD_AT_ONCE);
-        T_SUBMIT(d, .tag = TAG(SPIN, 0), .limit = T_MS(50));
+        T_SUBMIT(d, .tag = T_TAG(T_BLOCKED, 0), .limit = T_MS(50));
         T_SUBMIT(d, .tag = 1);
         t_collect(d, &log, 2);
-        e = T_OUTCOME(&log, TAG(SPIN, 0), TIMEOUT);
+        e = T_OUTCOME(&log, T_TAG(T_BLOCKED, 0), TIMEOUT);
         T_EQ(e->phase, GPUD_PHASE_HARD);
         T_EQ(e->exit_status, SIGKILL);
         T_CMP(e->ended_at, >=, e->started_at + T_MS(50));

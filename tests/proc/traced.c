@@ -3,7 +3,7 @@
  * traced.c - a process that the worker has forked traces it (ptrace), as crash reporters do, and
  * never lets go: the kernel keeps the dead worker from its keeper.
  */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -31,7 +31,6 @@ enum {
     THREADS = 128, /* another thread of the worker is traced, too */
     CHILD = 256    /* not the worker is traced, but its child */
 };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 #define SOON T_S(T_SANITIZED ? 10 : 1)
 
 /* ---- in the worker ---- */
@@ -183,10 +182,10 @@ static void crash(unsigned how, int signal_number)
     const struct gpud_event *e;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .backoff = T_MS(5));
 
-    T_SUBMIT(d, .tag = TAG(how, 0));
+    T_SUBMIT(d, .tag = T_TAG(how, 0));
     t_collect(d, &log, 1);
     skip_if_refused(&d, &log);
-    e = T_OUTCOME(&log, TAG(how, 0), CRASHED);
+    e = T_OUTCOME(&log, T_TAG(how, 0), CRASHED);
     T_EQ(e->exit_kind, GPUD_EXIT_SIGNAL);
     T_EQ(e->exit_status, signal_number);
     told_soon(d, &log, e, atomic_load(&t_page->numbers[DIED_AT]));
@@ -201,10 +200,10 @@ static void hang(unsigned how)
     const struct gpud_event *e;
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .grace = grace);
 
-    T_SUBMIT(d, .tag = TAG(how, 0), .limit = limit);
+    T_SUBMIT(d, .tag = T_TAG(how, 0), .limit = limit);
     t_collect(d, &log, 1);
     skip_if_refused(&d, &log);
-    e = T_OUTCOME(&log, TAG(how, 0), TIMEOUT);
+    e = T_OUTCOME(&log, T_TAG(how, 0), TIMEOUT);
     T_EQ(e->phase, GPUD_PHASE_HARD);
     T_EQ(e->exit_status, SIGKILL);
     told_soon(d, &log, e, e->started_at + limit + grace);
@@ -284,14 +283,14 @@ T_CASE(keeper_dies_with_a_traced_worker)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .backoff = T_MS(5));
     uint64_t from;
 
-    T_SUBMIT(d, .tag = TAG(how, 0));
+    T_SUBMIT(d, .tag = T_TAG(how, 0));
     t_word_wait(TRACED, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
     from = t_now();
     t_kill(keeper.pid, SIGKILL);
     t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(how, 0), CRASHED);
+    e = T_OUTCOME(&log, T_TAG(how, 0), CRASHED);
     T_EQ(e->exit_kind, GPUD_EXIT_LOST);
     told_soon(d, &log, e, from);
     t_end(&d, &log);
@@ -360,8 +359,8 @@ static void setup_fails(unsigned how, int code)
     gpud_dispatcher *d;
 
     t_word_set(GATE, how);
-    t_init(traced_setup, process, NULL);
-    d = T_CREATE(.devices = "cpu:1", .setup_limit = limit, .backoff = T_MS(5));
+    d = T_BEGIN(traced_setup, process, .devices = "cpu:1", .setup_limit = limit,
+                .backoff = T_MS(5));
     T_SUBMIT(d, .tag = 0);
     t_collect(d, &log, 1);
     skip_if_refused(&d, &log);
@@ -438,7 +437,7 @@ T_CASE(crash_under_a_debugger)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .backoff = T_MS(5));
     uint64_t from;
 
-    T_SUBMIT(d, .tag = TAG(OTHER | CRASH, 0));
+    T_SUBMIT(d, .tag = T_TAG(OTHER | CRASH, 0));
     worker = trace_by_case(d);
     t_wait_until("the worker is a zombie", is_zombie, &worker);
     T_EQ(t_poll(d, &log, T_MS(100)), 0);
@@ -446,7 +445,7 @@ T_CASE(crash_under_a_debugger)
     from = t_now();
     T_EQ(waitpid(worker.pid, NULL, __WALL), worker.pid);
     t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(OTHER | CRASH, 0), CRASHED);
+    e = T_OUTCOME(&log, T_TAG(OTHER | CRASH, 0), CRASHED);
     T_EQ(e->exit_status, SIGKILL);
     told_soon(d, &log, e, from);
     t_end(&d, &log);
@@ -460,10 +459,10 @@ T_CASE(limit_under_a_debugger)
     gpud_dispatcher *d =
         T_BEGIN(NULL, process, .devices = "cpu:1", .grace = T_MS(20), .kill_limit = T_MS(300));
 
-    T_SUBMIT(d, .tag = TAG(OTHER, 0), .limit = T_S(1));
+    T_SUBMIT(d, .tag = T_TAG(OTHER, 0), .limit = T_S(1));
     worker = trace_by_case(d);
     t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(OTHER, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
+    T_EQ(T_OUTCOME(&log, T_TAG(OTHER, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
     T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
     T_EQ(waitpid(worker.pid, NULL, __WALL), worker.pid);
     t_wait_ended(&worker);
@@ -478,7 +477,7 @@ T_PROGRAM(traced_host)
 
     (void)argc, (void)argv;
     d = T_BEGIN(NULL, process, .devices = "cpu:1");
-    T_SUBMIT(d, .tag = TAG(TRACE | LEAVE | AT_EXIT, 0));
+    T_SUBMIT(d, .tag = T_TAG(TRACE | LEAVE | AT_EXIT, 0));
     t_rest();
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* wait.c - gpud_dispatcher_wait: programs of requests and answers. */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -12,7 +12,6 @@
 
 enum { STARTED, GATE, INSIDE, GONE };
 enum { ECHO, AT_GATE, DIE, UNTIL_CANCELLED };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 static int process(gpud_task *t, void *state)
 {
@@ -191,7 +190,7 @@ T_CASE(what_it_answers)
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2");
     uint64_t id, plain, began;
 
-    id = ask(d, TAG(AT_GATE, 1));
+    id = ask(d, T_TAG(AT_GATE, 1));
     plain = t_submit(d, T_TASK(.tag = 1));
     T_CODE(gpud_dispatcher_wait(NULL, id, &e, 0, NULL), EINVAL);
     T_CODE(gpud_dispatcher_wait(d, id, NULL, 0, NULL), EINVAL);
@@ -211,7 +210,7 @@ T_CASE(what_it_answers)
     T_EQ(t_poll(d, &log, 0), 0);
     T_CODE(gpud_dispatcher_wait(d, plain, &e, GPUD_NEVER, NULL), ENOTFOUND);
     t_word_set(GATE, 1);
-    T_EQ(answer(d, id, TAG(AT_GATE, 1)), GPUD_OUTCOME_SUCCESS);
+    T_EQ(answer(d, id, T_TAG(AT_GATE, 1)), GPUD_OUTCOME_SUCCESS);
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.awaited = 2), 0, NULL, NULL), EINVAL);
     t_end(&d, &log);
 }
@@ -227,7 +226,7 @@ T_CASE(two_wait_for_one)
 
         t_word_set(GATE, 0);
         d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive);
-        id = ask(d, TAG(AT_GATE, 1));
+        id = ask(d, T_TAG(AT_GATE, 1));
         start_waiting(&a, d, id);
         T_CODE(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER, NULL), EBUSY);
         t_word_set(GATE, 1);
@@ -250,7 +249,7 @@ T_CASE(driving_is_handed_over)
     uint64_t id[N];
 
     for (unsigned i = 0; i < N; i++)
-        id[i] = ask(d, TAG(AT_GATE, i + 1));
+        id[i] = ask(d, T_TAG(AT_GATE, i + 1));
     for (unsigned i = 0; i < N; i++)
         start_waiting(&a[i], d, id[i]); /* the first one drives */
     for (unsigned i = 0; i < N; i++) {
@@ -274,8 +273,8 @@ T_CASE(the_driver_calls_the_others)
         t_word_set(STARTED, 0);
         t_word_set(GONE, 0);
         d = T_BEGIN(NULL, process, .devices = "cpu:2", .drive = drive);
-        start_waiting(&driver, d, ask(d, TAG(AT_GATE, 2)));
-        start_waiting(&other, d, ask(d, TAG(AT_GATE, 1)));
+        start_waiting(&driver, d, ask(d, T_TAG(AT_GATE, 2)));
+        start_waiting(&other, d, ask(d, T_TAG(AT_GATE, 1)));
         t_word_wait(STARTED, 2);
         t_word_set(GATE, 1);
         t_word_wait(GONE, 1);
@@ -297,7 +296,7 @@ T_CASE(driver_times_out)
         T_BEGIN(NULL, process, .devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 1);
     uint64_t first, second;
 
-    first = ask(d, TAG(AT_GATE, 1));
+    first = ask(d, T_TAG(AT_GATE, 1));
     second = ask(d, 5);
     for (int i = 0; i < 20; i++) {
         T_CODE(gpud_dispatcher_wait(d, first, &e, T_MS(1), NULL), ETIMEOUT);
@@ -307,7 +306,7 @@ T_CASE(driver_times_out)
     t_word_set(GATE, 1);
     join(&a, 1);
     T_OK(a.code);
-    T_EQ(answer(d, first, TAG(AT_GATE, 1)), GPUD_OUTCOME_SUCCESS);
+    T_EQ(answer(d, first, T_TAG(AT_GATE, 1)), GPUD_OUTCOME_SUCCESS);
     t_end(&d, NULL);
 }
 
@@ -356,7 +355,7 @@ T_CASE(poll_sleeps_beside_the_driver)
                                  .log_level = GPUD_LEVEL_ERROR);
     uint64_t id;
 
-    id = ask(d, TAG(AT_GATE, 1));
+    id = ask(d, T_TAG(AT_GATE, 1));
     start_waiting(&a, d, id);
     T_EQ(t_poll(d, &log, 0), 0);
     T_EQ(t_poll(d, &log, T_MS(5)), 0);
@@ -443,10 +442,10 @@ T_CASE(run_does_not_wait_for_it)
     uint64_t id;
 
     s.d = T_BEGIN(NULL, process, .devices = "cpu:2");
-    id = ask(s.d, TAG(AT_GATE, 1));
+    id = ask(s.d, T_TAG(AT_GATE, 1));
     T_OK(gpud_dispatcher_run(s.d, give, T_CALLBACKS(0), &s, NULL));
     t_word_set(GATE, 1);
-    T_EQ(answer(s.d, id, TAG(AT_GATE, 1)), GPUD_OUTCOME_SUCCESS);
+    T_EQ(answer(s.d, id, T_TAG(AT_GATE, 1)), GPUD_OUTCOME_SUCCESS);
     t_end(&s.d, NULL);
 }
 
@@ -479,7 +478,7 @@ T_CASE(cancel_wakes)
         t_word_set(STARTED, 0);
         d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive, .sent_ahead = 1);
         for (int i = 0; i < 2; i++) {
-            id[i] = ask(d, TAG(UNTIL_CANCELLED, i));
+            id[i] = ask(d, T_TAG(UNTIL_CANCELLED, i));
             start_waiting(&a[i], d, id[i]);
         }
         t_word_wait(STARTED, 1);
@@ -507,7 +506,7 @@ static void end_wakes(uint32_t drive, int by_stop)
     t_word_set(STARTED, 0);
     d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive);
     for (unsigned i = 0; i < 4; i++)
-        start_waiting(&a[i], d, ask(d, TAG(UNTIL_CANCELLED, i)));
+        start_waiting(&a[i], d, ask(d, T_TAG(UNTIL_CANCELLED, i)));
     t_word_wait(STARTED, 1);
     began = t_now();
     if (by_stop)
@@ -571,7 +570,7 @@ T_CASE(destroy_is_refused)
         t_word_set(GATE, 0);
         t_init(NULL, process, NULL);
         same = d = T_CREATE(.devices = "cpu:1", .drive = drive);
-        start_waiting(&a, d, ask(d, TAG(AT_GATE, 1)));
+        start_waiting(&a, d, ask(d, T_TAG(AT_GATE, 1)));
         T_CODE(gpud_dispatcher_destroy(&d, &uncollected), EBUSY);
         T_CHECK(d == same);
         T_EQ(uncollected, 99);
@@ -628,7 +627,7 @@ T_CASE(the_worker_dies)
         gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive);
         uint64_t id, label_id;
 
-        id = ask(d, TAG(DIE, 0));
+        id = ask(d, T_TAG(DIE, 0));
         label_id = t_submit(d, T_TASK(.tag = 3, .label = "three", .awaited = 1));
         T_OK(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER, NULL));
         T_EQ(e.outcome, GPUD_OUTCOME_CRASHED);
@@ -655,7 +654,7 @@ T_CASE(it_is_tried_again)
         uint64_t id;
         int code;
 
-        id = t_submit(d, T_TASK(.tag = TAG(DIE, 0), .max_attempts = 3, .awaited = 1));
+        id = t_submit(d, T_TASK(.tag = T_TAG(DIE, 0), .max_attempts = 3, .awaited = 1));
         while ((code = gpud_dispatcher_wait(d, id, &e, T_MS(1), NULL)) == GPUD_ETIMEOUT)
             ;
         T_OK(code);

@@ -270,8 +270,7 @@ T_CASE(returned_values_of_setup)
 
         value_of_setup = rows[i].value;
         wanted = text_of(rows[i].text, rows[i].value, text, sizeof(text));
-        t_init(setup, process, NULL);
-        d = T_CREATE(.devices = "cpu:1", .failures_in_a_row = 1);
+        d = T_BEGIN(setup, process, .devices = "cpu:1", .failures_in_a_row = 1);
         T_SUBMIT(d, .tag = 1);
         t_collect(d, &log, 1);
         T_TEXT(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->text, wanted);
