@@ -513,7 +513,7 @@ bool gpi_sched_finished(const struct gpi_sched *c)
 {
     uint32_t n = 0;
 
-    while (n < c->n_slots && gpi_life_is_settled(c, &c->slot[n]))
+    while (c->winding && n < c->n_slots && gpi_life_is_settled(c, &c->slot[n]))
         n++;
     return c->winding && n == c->n_slots;
 }

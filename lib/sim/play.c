@@ -133,6 +133,27 @@ static void gather(struct gpi_play *p, const struct gpi_sched_attempt *ended)
         take_end(p, &l);
 }
 
+/* ---- memory, in a build with the probe ---- */
+
+#ifdef GPI_SCHED_PROBE
+uint64_t gpi_play_allocations, gpi_play_allocations_of_steps;
+
+static void step_begins(void)
+{
+    gpi_play_allocations_of_steps -= gpi_play_allocations;
+}
+
+static void step_ends(void)
+{
+    gpi_play_allocations_of_steps += gpi_play_allocations;
+}
+#else
+#define step_begins() ((void)0)
+#define step_ends() ((void)0)
+#endif
+
+/* ---- steps ---- */
+
 static bool send_one(struct gpi_play *p, uint64_t now, struct gpi_log_line *ret_sent)
 {
     *ret_sent = (struct gpi_log_line){ .kind = GPI_LOG_SENT };
@@ -141,10 +162,6 @@ static bool send_one(struct gpi_play *p, uint64_t now, struct gpi_log_line *ret_
     write_effect(p, ret_sent);
     return true;
 }
-
-#ifdef GPI_SCHED_PROBE
-uint64_t gpi_play_allocations, gpi_play_allocations_of_steps;
-#endif
 
 static bool feed(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_log_line *ret_sent)
 {
@@ -180,13 +197,9 @@ bool gpi_play_line(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_
     bool sent;
 
     write_step(p, l);
-#ifdef GPI_SCHED_PROBE
-    gpi_play_allocations_of_steps -= gpi_play_allocations;
-#endif
+    step_begins();
     sent = feed(p, l, ret_sent);
-#ifdef GPI_SCHED_PROBE
-    gpi_play_allocations_of_steps += gpi_play_allocations;
-#endif
+    step_ends();
     gather(p, l->kind == GPI_LOG_END ? &l->end : NULL);
     return sent;
 }
@@ -272,7 +285,9 @@ void gpi_play_success(struct gpi_play *p, uint64_t now, uint32_t task, uint64_t 
                                         .share = run };
     p->now = now;
     write_step(p, &l);
+    step_begins();
     gpi_sched_success(p->core, now, task, run);
+    step_ends();
     p->result = false;
     gather(p, &l.end);
 }
