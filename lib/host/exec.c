@@ -87,22 +87,10 @@ void gpi_start_fini(gpud_dispatcher *d)
 
 /* ---- how long it may take ---- */
 
-static uint64_t answer_limit(const gpud_dispatcher *d)
-{
-    return gpi_time_min(d->set.setup_limit, GPI_ANSWER_LIMIT_NS);
-}
-
-static uint64_t start_limit(const gpud_dispatcher *d, const struct gpi_slot *s)
-{
-    uint64_t limit = s->initialised ? d->set.setup_limit : answer_limit(d);
-
-    return s->canary == GPI_CANARY_ONLY ? gpi_time_min(limit, GPI_CANARY_LIMIT_NS) : limit;
-}
-
 const char *gpi_start_limit_text(const gpud_dispatcher *d, const struct gpi_slot *s, char *to,
                                  size_t size)
 {
-    const uint64_t limit = start_limit(d, s);
+    const uint64_t limit = gpi_sched_start_limit(d->core, s->index);
     char time[GPI_DURATION_SIZE];
 
     (void)snprintf(to, size, "%s%s", gpi_duration_text(time, limit),

@@ -19,7 +19,6 @@ static void prepare_page(struct gpi_slot *s)
 {
     struct gpi_page *p = s->ch.page;
 
-    s->incarnation++;
     atomic_store(&p->incarnation, s->incarnation);
     p->first_number = s->number + 1;
     atomic_store(&p->sent_number, s->number);
@@ -60,11 +59,12 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_start_kind 
                 : how == GPI_START_FIRST ? GPI_CANARY_FIRST
                                          : GPI_CANARY_NO;
     gpi_numbers_order(d, s);
+    s->incarnation = gpi_sched_incarnation(d->core, s->index);
     prepare_page(s);
     gpi_canary_order(d, s);
     if (gpi_channel_start(d, s)) {
-        s->incarnation--;
         gpi_hear_slot(d, s, GPI_EV_UNSENT, 0);
+        s->incarnation = gpi_sched_incarnation(d->core, s->index);
         gpi_keeper_look(d, s);
         return;
     }

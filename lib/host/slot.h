@@ -110,7 +110,7 @@ struct gpi_slot {
     bool initialised;    /* its program has called gpud_init; always, where workers are forked */
     bool passed;         /* its worker has passed setup, in this life */
     int32_t pid;         /* pid of its worker, once the keeper has reported it; 0 = none */
-    uint32_t incarnation;
+    uint32_t incarnation;     /* the core's, read anew whenever it changes */
     struct gpi_control unfit; /* UNFIT, as this keeper sent it; kind 0: not sent */
     uint32_t denied;          /* ways in which the keeper could not kill the worker: base/ways.h */
     int32_t denied_errno;

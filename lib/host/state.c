@@ -143,7 +143,7 @@ static void enter_stuck(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (gpi_sched_has_keeper(d->core, s->index))
         (void)gpi_channel_tell(s, GPI_CTL_KILL, true);
-    s->incarnation++; /* as in the core: discards later messages of the worker */
+    s->incarnation = gpi_sched_incarnation(d->core, s->index); /* discards later messages */
     enter(d, s, GPUD_SLOT_QUARANTINED);
     gpi_slot_lost_hope(d, s);
     gpi_slot_strike_off(d, s);

@@ -122,6 +122,7 @@ struct gpi_sched_slot {
     uint64_t since;    /* when the slot entered its state */
     uint64_t up_at;    /* when the worker passed setup; 0 = it has not */
     uint64_t began;    /* when START was sent */
+    uint64_t start_limit; /* from then on: how long the worker's setup may take */
     uint64_t deadline; /* of the slot's state; or GPI_NEVER */
     uint64_t memory_by;
     struct gpi_seat seat;

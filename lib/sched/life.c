@@ -77,13 +77,14 @@ bool gpi_life_late(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 /* ---- the start of a worker ---- */
 
-static uint64_t start_limit(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+static void limit_start(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const uint64_t limit = s->life == GPI_LIFE_BOOT
-                               ? gpi_time_min(c->class.set.boot_limit, c->class.set.setup_limit)
-                               : c->class.set.setup_limit;
-
-    return s->canary == GPI_START_ONLY ? gpi_time_min(limit, c->set.canary_limit) : limit;
+    s->start_limit = c->class.set.setup_limit;
+    if (s->life == GPI_LIFE_BOOT)
+        s->start_limit = gpi_time_min(s->start_limit, c->class.set.boot_limit);
+    if (s->canary == GPI_START_ONLY)
+        s->start_limit = gpi_time_min(s->start_limit, c->set.canary_limit);
+    gpi_life_wait_until(c, s, gpi_time_add(s->began, s->start_limit));
 }
 
 static enum gpi_start_kind start_kind(const struct gpi_sched *c, const struct gpi_sched_slot *s)
@@ -118,7 +119,7 @@ void gpi_life_unstart(struct gpi_sched *c, struct gpi_sched_slot *s)
 void gpi_life_answered(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     gpi_life_enter(c, s, GPI_LIFE_SETUP);
-    gpi_life_wait_until(c, s, gpi_time_add(s->began, start_limit(c, s)));
+    limit_start(c, s);
 }
 
 void gpi_life_up(struct gpi_sched *c, struct gpi_sched_slot *s)
@@ -242,7 +243,7 @@ void gpi_life_begun(struct gpi_sched *c, struct gpi_sched_slot *s)
     case GPI_LIFE_BOOT:
     case GPI_LIFE_SETUP:
         s->began = c->now;
-        gpi_life_wait_until(c, s, gpi_time_add(c->now, start_limit(c, s)));
+        limit_start(c, s);
         break;
     case GPI_LIFE_END:
         gpi_life_wait_until(c, s, gpi_time_add(c->now, c->class.set.cleanup_limit));

@@ -428,6 +428,11 @@ uint32_t gpi_sched_incarnation(const struct gpi_sched *c, uint32_t slot)
     return c->slot[slot].incarnation;
 }
 
+uint64_t gpi_sched_start_limit(const struct gpi_sched *c, uint32_t slot)
+{
+    return c->slot[slot].start_limit;
+}
+
 uint64_t gpi_sched_deadline(const struct gpi_sched *c, uint32_t slot)
 {
     return c->slot[slot].deadline;

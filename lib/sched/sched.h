@@ -114,6 +114,8 @@ void gpi_sched_success(struct gpi_sched *s, uint64_t now, uint32_t task, uint64_
 enum gpi_life gpi_sched_life(const struct gpi_sched *s, uint32_t slot);
 uint32_t gpi_sched_incarnation(const struct gpi_sched *s, uint32_t slot);
 uint64_t gpi_sched_deadline(const struct gpi_sched *s, uint32_t slot); /* of its state */
+/* Returns how long the setup of its last worker may take, or the time up to gpud_init. */
+uint64_t gpi_sched_start_limit(const struct gpi_sched *s, uint32_t slot);
 bool gpi_sched_has_keeper(const struct gpi_sched *s, uint32_t slot);   /* one that takes orders */
 bool gpi_sched_owes(const struct gpi_sched *s, uint32_t slot);         /* it awaits MEMORY */
 /* Returns the number of failures, or of deaths with tasks, that the slot has had in a row. */

@@ -203,8 +203,8 @@ SABOTAGES = [
     # ---- workers that are programs ----
     Sabotage(
         "a program that never answers has all of the setup limit's default", "lib/sched/life.c",
-        "? gpi_time_min(c->class.set.boot_limit, c->class.set.setup_limit)",
-        "? gpi_time_add(c->class.set.boot_limit, c->class.set.setup_limit)",
+        "gpi_time_min(s->start_limit, c->class.set.boot_limit)",
+        "gpi_time_add(s->start_limit, c->class.set.boot_limit)",
         "proc/exec_faults.no_workers"),
     # ---- failures in the field, and those of the ancestor ----
     Sabotage(
@@ -230,8 +230,8 @@ SABOTAGES = [
         "proc/field.killed_in_time"),
     Sabotage(
         "setup has no limit", "lib/sched/life.c",
-        "                               : c->class.set.setup_limit;\n",
-        "                               : GPI_NEVER / 2;\n",
+        "    s->start_limit = c->class.set.setup_limit;\n",
+        "    s->start_limit = GPI_NEVER / 2;\n",
         "sched/scripts.setup_limit"),
     # ---- devices in a dispatcher ----
     Sabotage(
