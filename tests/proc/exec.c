@@ -143,9 +143,8 @@ T_CASE(same_program)
     t_init(NULL, process, NULL);
     a_global = 8;
     d = T_CREATE(.devices = "cpu:2", .start = GPUD_START_EXEC);
-    T_SUBMIT(d, .tag = LOOK);
     T_EQ(*(const int *)T_RUN(d, &log, SUCCESS, .tag = GLOBAL)->result, 7);
-    text = T_OUTCOME(&log, LOOK, SUCCESS)->result;
+    text = T_RUN(d, &log, SUCCESS, .tag = LOOK)->result;
     has_line(text, "Name:\tgpud-w");
     has_line(text, "SigBlk:\t0000000000000000");
     has_line(text, "SigIgn:\t0000000000000000");

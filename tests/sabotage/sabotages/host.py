@@ -85,7 +85,7 @@ SABOTAGES = [
         "    gpi_on_looks(d, s);\n    gpi_collect(d, s); /* the cells are authoritative */\n"
         "    gpi_collect_rest(d, s);\n",
         "",
-        "proc/death.neighbours_of_a_crash"),
+        "proc/death.neighbours_of_a_crash_without_pidfds"),
     Sabotage(
         "tasks not claimed are charged with the death", "lib/host/charge.c",
         "d->stats.count.returned += gpi_recall_all(d, s); /* not claimed",
