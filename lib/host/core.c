@@ -20,6 +20,7 @@ void gpi_core_destroy(gpud_dispatcher *d)
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,15 @@ struct log_file {
     bool over;
     char path[PATH_MAX];
 };
+
+/* exit() flushes all streams without their locks, while a thread of a dispatcher may write a line.
+ * So the log of a dispatcher that still exists ends with its last whole turn. */
+static atomic_bool exits;
+
+__attribute__((destructor)) static void end_logs(void)
+{
+    atomic_store(&exits, true);
+}
 
 /* Returns the size of the whole lines within the first `most` bytes. */
 static size_t whole_lines(const char *text, size_t size, size_t most)
@@ -90,7 +100,7 @@ static ssize_t write_log(void *user, const char *text, size_t size)
     const int kept = errno;
     size_t most;
 
-    if (f->over || getpid() != f->owner)
+    if (f->over || atomic_load(&exits) || getpid() != f->owner)
         return 0;
     most = most_bytes();
     f->over = f->size + size + sizeof CUT > most;

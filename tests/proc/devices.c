@@ -327,12 +327,12 @@ T_CASE(memory_that_others_hold_too)
 {
     struct t_log log = { 0 };
     gpud_dispatcher *d =
-        ready("when held gpu 0 used=4GiB\nwhen held gpu 0 foreign 4321 5GiB", T_MS(300));
+        ready("when held gpu 0 used=4GiB\nwhen held gpu 0 foreign 4194303 5GiB", T_MS(300));
     size_t at = 0;
 
     die_when(d, &log, "held");
     T_CHECK(strstr(t_told(d, &log, &at, "fake:0", "7168 MiB are free")->text,
-                   "held by pid 4321 (?, foreign, 5120 MiB)"));
+                   "held by pid 4194303 (?, foreign, 5120 MiB)"));
     t_wait_ready(d, 1);
     t_end(&d, &log);
 }
