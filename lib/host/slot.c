@@ -62,6 +62,7 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_start_kind 
     s->incarnation = gpi_sched_incarnation(d->core, s->index);
     prepare_page(s);
     gpi_canary_order(d, s);
+    s->started_at = gpi_now(); /* the setup cannot begin before */
     if (gpi_channel_start(d, s)) {
         gpi_hear_slot(d, s, GPI_EV_UNSENT, 0);
         s->incarnation = gpi_sched_incarnation(d->core, s->index);
@@ -73,7 +74,6 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_start_kind 
     s->restarts += s->incarnation > 1;
     d->stats.count.restarts += s->incarnation > 1;
     gpi_hear_begun(d, s);
-    s->started_at = d->now;
     gpi_keeper_expect(d, s, gpi_kill_limit(d, s)); /* it replies at once, unless it is stopped */
 }
 

@@ -173,7 +173,7 @@ T_LONG_CASE(fork_fails_beside_a_close, 120)
     struct t_proc keeper, worker;
     struct t_log log = { 0 };
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = GPUD_DRIVE_CALLER,
-                                 .close_limit = T_S(1));
+                                 .close_limit = T_S(1), .kill_limit = LONG);
     int fd;
 
     T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
