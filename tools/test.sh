@@ -69,13 +69,22 @@ configure() {
     printf '%s\n' "$wanted" >"$directory/options.txt"
 }
 
-# compile DIRECTORY: prints warnings and errors only.
+# compile DIRECTORY [TARGET...]: prints warnings and errors only.
 compile() {
-    ninja -C "$1" >"$1/compile.txt" 2>&1 || {
-        tail -n 60 "$1/compile.txt"
+    directory=$1
+    shift
+    ninja -C "$directory" "$@" >"$directory/compile.txt" 2>&1 || {
+        tail -n 60 "$directory/compile.txt"
         return 1
     }
-    grep -E -A 4 'warning:' "$1/compile.txt" || :
+    grep -E -A 4 'warning:' "$directory/compile.txt" || :
+}
+
+# compiled_by_clang DIRECTORY: prints the targets of part clang: every object file, and the tool
+# with the library.  Nothing runs the other programs.
+compiled_by_clang() {
+    (cd "$1" && ninja -t targets all | sed -n 's/^\(.*\.o\): .*/\1/p')
+    echo tools/gpudispatch/gpudispatch
 }
 
 # check DIRECTORY OPTION...: meson test with these options.  It collects the reports of sanitizers
@@ -208,8 +217,14 @@ part() {
     asan) CC=gcc stage all asan $sanitized -Db_sanitize=address,undefined ;;
     tsan) CC=gcc stage all tsan $sanitized -Db_sanitize=thread ;;
     clang)
-        CC=clang build clang -Dbuildtype=debug -Ddebug=false -Dwerror=true -Dcuda=disabled \
-            -Dtests=true -Dexamples=true -Dbench=true -Dpython=enabled
+        say clang
+        # shellcheck disable=SC2046 # several words
+        if ! CC=clang timed "clang: configure" configure build-clang -Dbuildtype=debug \
+            -Ddebug=false -Dwerror=true -Dcuda=disabled -Dtests=true -Dexamples=true -Dbench=true \
+            -Dpython=enabled ||
+            ! timed "clang: compile" compile build-clang $(compiled_by_clang build-clang); then
+            complain "build-clang does not build"
+        fi
         ;;
     cppcheck) analyse ;;
     nvml) compare_nvml ;;

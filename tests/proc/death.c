@@ -280,9 +280,11 @@ T_CASE(replaced_while_nobody_polls)
  * are idle. */
 T_CASE(runs_while_nobody_polls)
 {
+    const uint32_t rounds = (uint32_t)t_rounds(100, 50);
+
     t_init(setup, process, NULL);
     t_word_set(T_GATE, 1);
-    for (uint32_t round = 0; round < 150; round++) {
+    for (uint32_t round = 0; round < rounds; round++) {
         struct t_log log = { 0 };
         gpud_dispatcher *d = T_CREATE(.devices = "cpu:2");
 

@@ -220,7 +220,9 @@ T_PROGRAM(transfer)
  */
 T_CASE(host_dies_mid_transfer)
 {
-    for (unsigned round = 0; round < 100; round++) {
+    const unsigned rounds = (unsigned)t_rounds(50, 30);
+
+    for (unsigned round = 0; round < rounds; round++) {
         struct family f = { .members = { NULL, 0 } };
 
         t_word_set(RUNNING, 0);

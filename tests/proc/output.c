@@ -473,22 +473,20 @@ T_CASE(told_once)
 T_CASE(flood_of_lines)
 {
     struct t_log log = { 0 };
-    size_t outcomes = 0;
+    const size_t tasks = t_rounds(500, 100);
     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .stdio = GPUD_STDIO_EVENTS);
     uint64_t id;
 
     t_wait_ready(d, 2);
     id = t_submit(d, T_TASK(.tag = TAG(FLOOD, 0)));
     t_word_wait(FLOODING, 1000);
-    for (unsigned n = 1; n <= 500; n++) {
+    for (size_t n = 1; n <= tasks; n++) {
         T_SUBMIT(d, .tag = TAG(TALK, n));
         t_collect(d, &log, 1);
         T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 1);
-        outcomes++;
         T_CMP(t_stats(d).undelivered, <, 600);
         t_log_free(&log);
     }
-    T_EQ(outcomes, 500);
     T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, TAG(FLOOD, 0), CANCELLED);

@@ -181,7 +181,7 @@ T_CASE(wakes_a_caller_that_drives)
  * both awake until then. */
 T_LONG_CASE(start_while_the_host_falls_asleep, 120)
 {
-    const size_t rounds = t_rounds(100000, 10000);
+    const size_t rounds = t_rounds(30000, 10000);
     struct t_log log = { 0 };
     gpud_dispatcher *d = t_begin(
         NULL, process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 8));
