@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/failure.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -38,7 +39,7 @@ int gpi_gauge_open(struct gpi_gauge **ret_g, int connection, enum gpi_provider_k
     int r;
 
     if (!g)
-        return GPUD_ENOMEM;
+        return gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for a monitor");
     r = provider == GPI_PROVIDER_FAKE ? gpi_script_parse(&g->parsed, script, n, e) : 0;
     if (r == 0)
         r = gpi_monitor_start(&g->m, connection, provider, n, script, g->zero, e);
