@@ -91,6 +91,8 @@ void gpi_slot_check_ready(gpud_dispatcher *d, struct gpi_slot *s)
     /* Setup may have begun and ended within this turn. */
     s->setup_time = d->now > s->started_at ? d->now - s->started_at : 1;
     s->last_heard = d->now;
+    if (s->out.prints)
+        gpi_output_look(d, s); /* before a task starts, which would own these bytes */
     gpi_hear_slot(d, s, GPI_EV_SETUP_OK, passed ? GPI_EXITED_PASSED : 0);
 }
 

@@ -180,8 +180,6 @@ T_CASE(attempts)
     t_end(&d, &log);
 }
 
-/* C2: what was sent together with a task that crashes: the earlier ones had ended and keep their
- * outcome though nobody had told it yet; the later ones go back, attempts unchanged. [T4] */
 static void crash_among_neighbours(void)
 {
     enum { BEFORE = 20, AFTER = 20 };
@@ -209,6 +207,8 @@ static void crash_among_neighbours(void)
     T_OK(gpud_fini());
 }
 
+/* C2: what was sent together with a task that crashes: the earlier ones had ended and keep their
+ * outcome though nobody had told it yet; the later ones go back, attempts unchanged. [T4] */
 T_CASE(neighbours_of_a_crash)
 {
     crash_among_neighbours();
