@@ -210,17 +210,28 @@ static uint32_t attempts_of_work(const struct t_log *log, uint64_t n)
     return all;
 }
 
+static int worker_sleeps(void *page)
+{
+    return atomic_load(&((struct gpi_page *)page)->worker_sleeps) != 0;
+}
+
 /* C1: a worker that can claim nothing any more is replaced, also where nothing has a limit. */
 T_CASE(claims_are_spoilt)
 {
     const uint64_t tag = TAG(SPOIL_CLAIMS, 0, RETURN, 0);
     struct t_log log = { 0 };
-    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = AHEAD + 1,
-                                 .kill_limit = T_S(1), .max_attempts = 2, .backoff = T_MS(1));
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = AHEAD + 1, .kill_limit = T_S(1),
+                .max_attempts = 2, .backoff = T_MS(1), .drive = GPUD_DRIVE_CALLER);
 
+    T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
     T_SUBMIT(d, .tag = tag);
     t_submit_tags(d, 0, AHEAD);
-    open_gate(d);
+    (void)t_poll(d, &log, 0);
+    t_word_wait(STARTED, 1);
+    t_word_set(GATE, 1);
+    /* nobody drives: the host looks at no claim before the spoiler's end stands in the page */
+    t_wait_until("the worker finds no task", worker_sleeps, own_page());
     t_collect(d, &log, AHEAD + 1);
     T_EQ(T_OUTCOME(&log, tag, SUCCESS)->attempt, 1);
     T_EQ(attempts_of_work(&log, AHEAD), AHEAD + 1); /* the first is believed to have begun */
