@@ -133,9 +133,8 @@ struct gpi_slot {
     uint64_t keeper_at;      /* next check whether its keeper is stopped */
     uint64_t vacant_by;      /* end of the wait for its devices' memory */
     uint64_t last_heard;
-    uint64_t called_at;    /* when the host rang again, since the worker had not begun a task */
-    uint32_t called_turns; /* how often the worker had been stopped and continued then */
-    uint64_t timer;        /* the slot's time in the heap */
+    uint64_t called_at;      /* when the host rang again, since the worker had not begun a task */
+    uint64_t timer;          /* the slot's time in the heap */
     uint64_t told;      /* bit per cell: its task is cancelled, and the page has that */
     uint64_t cancelled; /* of these, those whose worker is killed if they do not end */
     uint32_t batch;     /* how many tasks the dead worker had begun */

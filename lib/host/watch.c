@@ -23,21 +23,9 @@ static uint64_t first_look(const gpud_dispatcher *d, const struct gpi_task *t)
                         d->set.grace - gpi_longest_lead(d->set.grace));
 }
 
-static uint32_t stops_and_continues(const struct gpi_slot *s)
-{
-    return atomic_load(&s->ch.page->stops) + atomic_load(&s->ch.page->continues);
-}
-
-/* Returns true if the worker had time to begin since the host rang again. */
-static bool could_begin(const struct gpi_slot *s)
-{
-    return s->called_at > s->last_heard && s->called_turns == stops_and_continues(s) &&
-           !atomic_load(&s->ch.page->stopped_since);
-}
-
 /* No task runs, and at least one was sent: another process has read the doorbell, or the words of
- * the page differ from the host's.  The host rings once more: the worker begins now, or never.  A
- * stopped worker cannot begin.                                                        [C1] [C17] */
+ * the page differ from the host's.  The host rings once more: the worker begins now, or never.  No
+ * stopped worker is called: its tasks have returned to the queue.                     [C1] [C17] */
 static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
 {
     char why[80], time[GPI_DURATION_SIZE];
@@ -46,7 +34,7 @@ static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_slot_expect(d, s);
         return;
     }
-    if (could_begin(s)) {
+    if (s->called_at > s->last_heard) { /* it had time to begin since the host rang again */
         (void)snprintf(why, sizeof why, "did not start a task within %s (kill_limit)",
                        gpi_duration_text(time, gpi_patience(d, s)));
         d->stats.count.returned += gpi_recall_all(d, s);
@@ -55,7 +43,6 @@ static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
         return;
     }
     s->called_at = d->now;
-    s->called_turns = stops_and_continues(s);
     atomic_store(&s->ch.page->worker_sleeps, 1);
     gpi_slot_ring(d, s);
     gpi_slot_expect(d, s);

@@ -27,10 +27,9 @@ SABOTAGES = [
         "",
         "proc/hostile.loses_its_bell"),
     Sabotage(
-        "a stopped worker is taken for a deaf one", "lib/host/watch.c",
-        "s->called_turns == stops_and_continues(s) &&\n"
-        "           !atomic_load(&s->ch.page->stopped_since);",
-        "s->called_turns <= stops_and_continues(s);",
+        "a stopped worker is taken for a deaf one", "lib/host/stops.c",
+        "    gpi_hear_slot(d, s, GPI_EV_STILL, true);\n    (void)gpi_channel_tell",
+        "    (void)gpi_channel_tell",
         "proc/hostile.stopped_is_not_deaf"),
     Sabotage(
         "destroy does not wait for who copies", "lib/host/destroy.c",
