@@ -99,6 +99,7 @@ static void exited(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_cont
     s->killed &= !doomed || c->force; /* else the worker died on its own before the kill */
     facts = take_leave(d, s);
     s->last.at = d->now;
+    s->keeper_at = GPI_NEVER; /* the keeper is not stopped: it has reported */
     gpi_hear_slot(d, s, GPI_EV_EXITED, facts | (c->force ? GPI_EXITED_BY_US : 0));
 }
 

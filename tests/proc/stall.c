@@ -281,8 +281,9 @@ T_CASE(stopped_worker)
     worker = t_worker(d, 0);
     t_stop(&worker);
     t_pass(T_MS(1300));
-    t_word_set(GATE, 1);
     t_kill(worker.pid, SIGCONT);
+    t_pass(T_MS(150)); /* silent until the alarm has judged with the keeper's account of the stop */
+    t_word_set(GATE, 1);
     t_collect(d, &log, 1);
     e = T_OUTCOME(&log, T_TAG(WAIT_FOR_GATE, 0), SUCCESS);
     T_EQ(reply_of(e)->expired, 0);

@@ -360,17 +360,23 @@ static void ask(const struct process *p, const struct gpi_reading_message *m, si
     T_EQ(gpi_message_send(p->fd, m, size, NULL, 0), 0);
 }
 
-/* Waits for its next word; 0 = it has ended.  That it listens is told by a thread of its own, so at
- * any time. */
-static uint32_t answer(const struct process *p, struct gpi_reading_message *ret)
+/* Waits for its next word; 0 = it has ended. */
+static uint32_t word(const struct process *p, struct gpi_reading_message *ret)
 {
     struct pollfd in = { .fd = p->fd, .events = POLLIN };
+
+    T_EQ(poll(&in, 1, (int)(T_PATIENCE / 1000000)), 1);
+    return gpi_message_receive(p->fd, ret, sizeof(*ret), NULL, 0, NULL) > 0 ? ret->kind : 0;
+}
+
+/* The same without LISTENS, which a thread of its own says, so at any time. */
+static uint32_t answer(const struct process *p, struct gpi_reading_message *ret)
+{
     uint32_t kind;
 
-    do {
-        T_EQ(poll(&in, 1, (int)(T_PATIENCE / 1000000)), 1);
-        kind = gpi_message_receive(p->fd, ret, sizeof(*ret), NULL, 0, NULL) > 0 ? ret->kind : 0;
-    } while (kind == GPI_RDG_LISTENS);
+    do
+        kind = word(p, ret);
+    while (kind == GPI_RDG_LISTENS);
     return kind;
 }
 
@@ -476,6 +482,7 @@ T_CASE(process_ends_while_it_hangs)
     memcpy(bytes + size, script, sizeof(script) - 1);
     T_EQ(gpi_message_send(p.fd, bytes, size + sizeof(script) - 1, NULL, 0), 0);
     expect_list(&p, 1);
+    T_EQ(word(&p, &m), GPI_RDG_LISTENS); /* else the failure to say this ends it, too */
     m = (struct gpi_reading_message){ .kind = GPI_RDG_SAMPLE };
     ask(&p, &m, size);
     gpi_fd_close(&p.fd);

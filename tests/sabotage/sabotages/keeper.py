@@ -26,9 +26,9 @@ SABOTAGES = [
         "proc/limits.stopped_worker"),
     # ---- kinds of hosts ----
     Sabotage(
-        "text of the host is written by a worker", "lib/keeper/spawner.c",
+        "text of the host is written by the spawner", "lib/keeper/spawner.c",
         "    __fpurge(stdout);",
-        "    (void)0;",
+        "    (void)fflush(stdout);",
         "hosts/files.text_in_buffers"),
     # ---- workers that are programs ----
     Sabotage(
