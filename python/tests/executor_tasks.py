@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pickle import UnpicklingError
 from typing import Any, NoReturn
 
@@ -66,6 +66,14 @@ class Gate:
 
     def __exit__(self, *_: object) -> None:
         self.open()
+
+
+def called_back(pool: Any, callback: Callable[[Any], object]) -> Any:
+    """A task with a callback that the pool's thread calls: the task ends after it was added."""
+    with Gate() as gate:
+        future = pool.submit(through, gate.address)
+        future.add_done_callback(callback)
+    return future
 
 
 class Source:

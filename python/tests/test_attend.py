@@ -22,6 +22,7 @@ pytest.importorskip("gpudispatch._core")
 
 import attend_tasks as tasks
 from conftest import until
+from executor_tasks import called_back
 
 from gpudispatch import Executor
 from gpudispatch.errors import ReentryError
@@ -130,7 +131,7 @@ def test_callbacks_come_while_another_thread_waits(ex: Executor, fifo: str) -> N
     def other() -> None:
         for _ in range(3):
             called.clear()
-            ex.submit(tasks.same, 1).add_done_callback(callback)
+            called_back(ex, callback)
             assert called.wait(LONG)
         let_go(fifo)
 
@@ -245,7 +246,7 @@ def test_an_outcome_in_the_hands_of_the_pool(fifo: str, monkeypatch: pytest.Monk
     inside, go_on = threading.Event(), threading.Event()
     values: list[object] = []
     with Executor(1) as ex:
-        ex.submit(tasks.same, 1).add_done_callback(callback)
+        called_back(ex, callback)
         assert inside.wait(LONG)
         last = ex.submit(tasks.read, fifo)
         loop = lambda: values.extend(r.value for r in ex.outcomes([7], fn=tasks.same))  # noqa: E731
@@ -477,7 +478,7 @@ def test_cancel_while_a_callback_waits(ex: Executor, fifo: str, tmp_path: Path) 
         inside.set()
         stuck[0].result(LONG)
 
-    ex.submit(tasks.same, 1).add_done_callback(callback)
+    called_back(ex, callback)
     assert inside.wait(LONG)
     other = str(tmp_path / "other")
     os.mkfifo(other)

@@ -154,8 +154,7 @@ def test_started_events_are_dropped_when_too_many_wait() -> None:
     """While nobody reads, they are dropped; no outcome is, and nothing hangs."""
     with Executor(2, queue_size=4096) as pool:
         stop = threading.Event()
-        blocker = pool.submit(tasks.same)
-        blocker.add_done_callback(lambda _: stop.wait(LIMIT_S))  # the pool's thread stands still
+        tasks.called_back(pool, lambda _: stop.wait(LIMIT_S))  # the pool's thread stands still
         futures = [pool.submit(tasks.same, i) for i in range(4000)]
         assert until(lambda: pool.stats()["success"] == 4001)
         assert pool.stats()["events_dropped"]

@@ -436,7 +436,10 @@ def test_a_callback_of_a_second_try_waits_for_another(tmp_path: pathlib.Path) ->
             threads.append(threading.current_thread().name)
             found.append(pool.submit(tasks.out_of_memory, paths[1], 1).result(LIMIT_S))
 
-        pool.submit(tasks.out_of_memory, paths[0], 1).add_done_callback(callback)
+        with Gate() as gate:
+            first = [pool.submit(tasks.through, gate.address) for _ in range(2)]
+            pool.submit(tasks.out_of_memory, paths[0], 1).add_done_callback(callback)
+        assert [f.result(LIMIT_S) for f in first] == ["-"] * 2
         assert until(lambda: bool(found))
     assert threads == ["gpudispatch-pool"]
 
