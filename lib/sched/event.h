@@ -314,4 +314,161 @@ struct gpi_sched_end {
     uint32_t attempts;
 };
 
+/* ---- the plan: facts and actions of plan.h ---- */
+
+#define GPI_SHARE_ALL 10000u        /* units of one device */
+#define GPI_MEMORY_ALL UINT64_MAX   /* unknown: the device has nothing else beside it */
+#define GPI_VARIANTS 4u
+#define GPI_PLACES_ANY 0u           /* the set of places that has every device */
+
+enum gpi_mode { GPI_MODE_BACKFILL, GPI_MODE_STRICT };
+
+/* Which tasks may pass a head.  PROMISE and NAIVE are for the simulator: it compares them. */
+enum gpi_passing { GPI_PASS_LEARNED, GPI_PASS_APART, GPI_PASS_PROMISE, GPI_PASS_NAIVE };
+
+struct gpi_plan_settings {
+    uint32_t tasks, shapes, classes, devices, runs; /* the most at a time */
+    uint32_t place_sets;
+    enum gpi_mode mode;
+    enum gpi_passing passing;
+    uint32_t cpus;                 /* CPU slots of the machine that tasks may have */
+    uint64_t host_memory;          /* bytes of the machine's memory that tasks may have */
+    uint32_t headroom;             /* 1/10000 of a device's memory that stays free */
+    uint64_t least_headroom;       /* bytes */
+    uint64_t foreign_memory;       /* R4, bytes */
+    uint32_t foreign_load;         /* R4, 1/10000 of a device; 0: off */
+};
+
+struct gpi_plan_has {
+    uint64_t memory;               /* bytes; 0: a device without memory of its own */
+    uint32_t compute;              /* 100 times the major number plus the minor one */
+};
+
+/* One way to run: of the devices any that fit. */
+struct gpi_request {
+    uint32_t devices;              /* 0: CPU slots alone */
+    uint32_t share;                /* of each; with several devices GPI_SHARE_ALL */
+    uint32_t cpus;
+    uint32_t compute;              /* at least */
+    uint32_t places;               /* number of a set of devices; GPI_PLACES_ANY */
+    uint64_t memory;               /* bytes of each device; GPI_MEMORY_ALL */
+    uint64_t host_memory;          /* bytes */
+};
+
+static inline bool gpi_request_same(const struct gpi_request *a, const struct gpi_request *b)
+{
+    return a->devices == b->devices && a->share == b->share && a->cpus == b->cpus &&
+           a->compute == b->compute && a->places == b->places && a->memory == b->memory &&
+           a->host_memory == b->host_memory;
+}
+
+struct gpi_plan_task {
+    uint32_t class;
+    int32_t priority;
+    uint64_t order;                /* its age: a smaller one is older */
+    uint64_t limit;                /* ns that it may run; GPI_NEVER */
+    const struct gpi_request *request; /* the variants, preferred first */
+    uint32_t n_requests;
+};
+
+/* RESIDENT: its workers stay.  TRANSIENT: they go when another class wants their place.  EXTERNAL:
+ * it has none; its tasks get devices, and the host runs them. */
+enum gpi_residence { GPI_EXTERNAL, GPI_RESIDENT, GPI_TRANSIENT };
+
+/* Times in ns. */
+struct gpi_plan_class {
+    enum gpi_residence residence;
+    uint64_t grace;                /* after the limit of a task, until it is killed */
+    struct gpi_request need[GPI_VARIANTS]; /* of its workers: RESIDENT */
+    uint32_t n_needs;
+    uint32_t min_workers, max_workers;
+    bool pinned;                   /* its workers are never evicted */
+    uint64_t min_residence;        /* a worker stays this long at least */
+    uint64_t max_wait;             /* after it a cold task may evict a busy worker */
+    uint64_t keep_alive;           /* an idle worker stays this long without work; GPI_NEVER */
+    uint64_t boot, unload, run;    /* seeds: how long these take, until that is learned */
+};
+
+/* PAUSE starts nothing new; DRAIN also unloads the workers; RESUME ends both.  LOAD boots a worker
+ * if the class has none.  UNLOAD unloads its workers.  PIN: they are never evicted; UNPIN: they may
+ * be. */
+enum gpi_plan_class_what {
+    GPI_CLASS_PAUSE, GPI_CLASS_RESUME, GPI_CLASS_DRAIN, GPI_CLASS_LOAD, GPI_CLASS_UNLOAD,
+    GPI_CLASS_PIN, GPI_CLASS_UNPIN
+};
+
+/*
+ * RUN      the task starts on the devices of the action, as its variant `what`; in the worker, or
+ *          without one (GPI_NOWHERE)
+ * PROMISE  the blocked task starts by `at`; `how` is the reason
+ * BOOT     a worker of the class starts on the devices
+ * DRAIN    the worker takes nothing new, and is unloaded after its task
+ * UNLOAD   the worker, which has no task, ends; a booting one, too
+ * HOPELESS no device that is left could ever hold the task: the caller withdraws it     [R8]
+ */
+enum gpi_plan_action_kind {
+    GPI_PLAN_RUN, GPI_PLAN_PROMISE, GPI_PLAN_BOOT, GPI_PLAN_DRAIN, GPI_PLAN_UNLOAD,
+    GPI_PLAN_HOPELESS
+};
+
+/* The first promise of a task, or why it is renewed.                                    [R3] */
+enum gpi_promise { GPI_PROMISE_FIRST, GPI_PROMISE_ORDER, GPI_PROMISE_DEVICE, GPI_PROMISE_CLASS,
+    GPI_PROMISE_WORKERS };
+
+struct gpi_plan_action {
+    uint32_t kind;
+    uint32_t task, worker, class;
+    uint32_t how, what;
+    uint64_t at;
+    struct gpi_request need;       /* of the worker */
+    uint32_t n_devices;
+    const uint16_t *device;        /* until the task has ended, or the worker is gone */
+};
+
+/* PAUSED: nothing new starts there.  DRAINED: its workers leave, too.  OUT: it is broken or lost
+ * for now, and the caller ends its tasks and workers.  GONE: it never returns.           [R8] */
+enum gpi_plan_may {
+    GPI_PLAN_IN, GPI_PLAN_PAUSED, GPI_PLAN_DRAINED, GPI_PLAN_OUT, GPI_PLAN_GONE
+};
+
+/* The reasons why a task does not start.  `other` is a task or a class.  From `tasks` of the
+ * settings on it is no task: class `other` - `tasks` loads a worker that no task waits for. [S9] */
+enum gpi_plan_why {
+    GPI_REASON_PASSED_OVER_BY, /* an older task comes first, of its shape or in STRICT mode: task */
+    GPI_REASON_MEMORY,         /* of the device or (device GPI_NOWHERE) of the machine: bytes */
+    GPI_REASON_SHARE,          /* 1/10000 */
+    GPI_REASON_CPUS,           /* slots */
+    GPI_REASON_HEAD_HOLDS,     /* the device is kept for an older task, which has a promise: task */
+    GPI_REASON_DRAINED, GPI_REASON_PAUSED, GPI_REASON_FAULT, /* state of the device or the class;
+                                * FAULT of a class: until it may boot again */
+    GPI_REASON_FOREIGN,        /* memory or use by foreign processes: bytes or 1/10000 */
+    GPI_REASON_MIN_RESIDENCE,  /* a worker in its way is not ripe: class, until */
+    GPI_REASON_MAX_WAIT,       /* a worker in its way has work: class, until */
+    GPI_REASON_PINNED,         /* a worker in its way is pinned, or min_workers are left: class */
+    GPI_REASON_SEATS,          /* max_workers of its class, or runs of the plan */
+    GPI_REASON_BOOTING,        /* its worker boots, or one in its way: class, until, by p50 */
+    GPI_REASON_UNLOADING,      /* a worker in its way leaves: class */
+    GPI_REASON_BUSY,           /* its worker has a task that ends sooner than a boot would: task;
+                                * other GPI_NOWHERE: its class boots none before `until`, and a
+                                * boot takes `have` ns */
+    GPI_REASON_OCCUPIED,       /* a worker in its way goes for another class only: class */
+    GPI_REASON_NEVER           /* the device could never hold it: have, need; other: gpi_lack */
+};
+
+/* The lack of a device, or of the machine, for a request. */
+enum gpi_lack {
+    GPI_LACKS_NOTHING, GPI_LACKS_MEMORY, GPI_LACKS_COMPUTE,
+    GPI_LACKS_PLACE,           /* the device is none of the set: need is its number */
+    GPI_LACKS_CPUS,
+    GPI_LACKS_DEVICES          /* have: devices that could hold it; need: its devices */
+};
+
+struct gpi_plan_reason {
+    uint32_t device;               /* GPI_NOWHERE: the machine, or the class */
+    uint32_t variant;
+    uint32_t kind;                 /* enum gpi_plan_why */
+    uint32_t other;
+    uint64_t have, need, until;    /* until: GPI_NEVER if unknown */
+};
+
 #endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * plan.h - which class gets which device, and when.
+ *
+ * Classes share the devices of a dispatcher.  The plan knows the devices with their memory, the
+ * waiting tasks as shapes, and the runs.  The caller reports each change, lets the plan decide, and
+ * performs the actions:
+ *
+ *     gpi_plan_submit, _end, _device ...    facts, each with the time
+ *     gpi_plan_decide                       a task that fits starts; another one waits, as a head
+ *                                           or behind one
+ *     gpi_plan_next                         the actions, first in, first out
+ *
+ * The caller takes all actions after each call that feeds a fact: some facts have actions, too.
+ *
+ * It has no clock, descriptor, thread or text, and only integers.  Create takes all memory.  One
+ * thread at a time per object. docs/explain/scheduling.md has the rules R1 to R9 and the
+ * guarantees S1 to S9 that the comments name.
+ */
+#ifndef GPI_SCHED_PLAN_H
+#define GPI_SCHED_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sched/event.h"
+
+struct gpi_plan_stats {
+    uint64_t decisions;            /* calls of decide that had something to examine */
+    uint64_t examined;             /* shapes */
+    uint64_t starts, passed;
+    uint64_t boots, unloads;
+    uint64_t promises_dropped;     /* actions: there were too many between two facts */
+};
+
+struct gpi_plan;
+
+/* Returns: the object, or NULL if there is no memory. */
+struct gpi_plan *gpi_plan_create(const struct gpi_plan_settings *set);
+void gpi_plan_destroy(struct gpi_plan *p);
+
+void gpi_plan_class_add(struct gpi_plan *p, uint32_t class, const struct gpi_plan_class *set);
+void gpi_plan_device_add(struct gpi_plan *p, uint32_t device, const struct gpi_plan_has *has);
+/* The devices that a request may name; `set` counts from 1. */
+void gpi_plan_places_add(struct gpi_plan *p, uint32_t set, const uint16_t *device, uint32_t n);
+
+/* Adds a worker of a resident class that was up before the plan began.  Returns its number. */
+uint32_t gpi_plan_warm(struct gpi_plan *p, uint32_t class, const uint16_t *device, uint32_t n);
+
+/* Returns true if devices that are present could ever hold the request.            [R9] */
+bool gpi_plan_could(const struct gpi_plan *p, const struct gpi_request *request);
+
+/* `now` of each call is not smaller than before.  Returns false if there are too many shapes. */
+bool gpi_plan_submit(struct gpi_plan *p, uint64_t now, uint32_t task,
+                     const struct gpi_plan_task *what);
+void gpi_plan_withdraw(struct gpi_plan *p, uint64_t now, uint32_t task); /* it waits no more */
+/* A run has ended.  `good`: the task succeeded.  Its worker stays for `keep_alive` from now without
+ * another task (0: as its class has it).                                                  [R6] */
+void gpi_plan_end(struct gpi_plan *p, uint64_t now, uint32_t task, bool good, uint64_t keep_alive);
+/* The worker has booted. */
+void gpi_plan_up(struct gpi_plan *p, uint64_t now, uint32_t worker);
+/* The worker is gone, with its memory.  A task in it has been ended before.  Another worker of its
+ * class boots at `again` at the earliest. */
+void gpi_plan_gone(struct gpi_plan *p, uint64_t now, uint32_t worker, uint64_t again);
+void gpi_plan_device(struct gpi_plan *p, uint64_t now, uint32_t device, enum gpi_plan_may may);
+/* A reading: bytes that foreign processes have on the device, and their use of it in 1/10000. */
+void gpi_plan_foreign(struct gpi_plan *p, uint64_t now, uint32_t device, uint64_t bytes,
+                      uint32_t load);
+/* A reading: bytes that the worker has on the device.  It holds at least its need.         [S1] */
+void gpi_plan_observed(struct gpi_plan *p, uint64_t now, uint32_t worker, uint32_t device,
+                       uint64_t bytes);
+void gpi_plan_class_set(struct gpi_plan *p, uint64_t now, uint32_t class,
+                        enum gpi_plan_class_what what);
+
+void gpi_plan_decide(struct gpi_plan *p, uint64_t now);
+/* Returns when the plan is to decide again, if nothing happens before. */
+uint64_t gpi_plan_due(const struct gpi_plan *p);
+/* Takes the next action; returns false if there is none. */
+bool gpi_plan_next(struct gpi_plan *p, struct gpi_plan_action *ret_action);
+
+/* Writes at most `n` reasons why the task does not start, the first one first; explain.c has their
+ * order.  A decision has run since the last fact.  `what`: a task that is not submitted; or NULL,
+ * then `task` is one that waits.  Returns the number of reasons that there are; 0: the task would
+ * start now, or does not wait.  Changes nothing but caches.  [S9] */
+uint32_t gpi_plan_explain(struct gpi_plan *p, uint32_t task, const struct gpi_plan_task *what,
+                          struct gpi_plan_reason *ret, uint32_t n);
+
+const struct gpi_plan_stats *gpi_plan_stats(const struct gpi_plan *p);
+
+#endif
