@@ -1,0 +1,660 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * evict.c - workers that go, so that another class has room.                      [R6] [S3] [S4]
+ *
+ * A worker that stays is in the way of a shape that its device could hold without it.  It goes if
+ * it is ripe: it was up for min_residence, is not pinned, and its class keeps min_workers.  An
+ * idle one whose class has no queue goes at once.  Any other one goes only when the shape's first
+ * task has waited for max_wait.
+ */
+#include <stdlib.h>
+
+#include "sched/plan_parts.h"
+
+#define VICTIMS 8u /* on one device */
+
+/* Workers that make room on a device when they go. */
+struct way {
+    uint32_t device;
+    uint32_t n;
+    uint32_t victim[VICTIMS];
+    uint64_t at;         /* when they are ripe */
+    uint64_t cost, used; /* ns of boots; when the last one ended a task */
+};
+
+int gpi_evict_make(struct gpi_plan *p)
+{
+    return gpi_heap_init(&p->times, p->most_shapes) == 0 &&
+                   gpi_heap_init(&p->keeps, p->set.runs) == 0
+               ? 0
+               : -1;
+}
+
+void gpi_evict_free(struct gpi_plan *p)
+{
+    gpi_heap_fini(&p->times);
+    gpi_heap_fini(&p->keeps);
+}
+
+/* ---- one worker ---- */
+
+void gpi_evict_list(struct gpi_plan *p, uint32_t run, uint32_t *list)
+{
+    struct gpi_run *r = &p->run[run];
+
+    r->list_next = *list;
+    r->list_prev = GPI_NONE;
+    if (*list != GPI_NONE)
+        p->run[*list].list_prev = run;
+    *list = run;
+}
+
+void gpi_evict_unlist(struct gpi_plan *p, uint32_t run)
+{
+    struct gpi_run *r = &p->run[run];
+    struct gpi_learned *c = &p->class[r->class];
+
+    if (r->list_prev != GPI_NONE)
+        p->run[r->list_prev].list_next = r->list_next;
+    else if (c->idle == run)
+        c->idle = r->list_next;
+    else
+        c->booting = r->list_next;
+    if (r->list_next != GPI_NONE)
+        p->run[r->list_next].list_prev = r->list_prev;
+    gpi_heap_remove(&p->keeps, run);
+}
+
+static void sort_devices(struct gpi_plan *p, const struct gpi_run *r)
+{
+    for (uint32_t i = 0; i < r->n_devices; i++)
+        gpi_shape_sort(p, r->device[i]);
+}
+
+void gpi_evict_worker(struct gpi_plan *p, uint32_t run)
+{
+    struct gpi_run *r = &p->run[run];
+    struct gpi_learned *c = &p->class[r->class];
+    const uint8_t before = r->work;
+    const bool drains = before == GPI_WORK_BUSY;
+
+    c->leaving++;
+    p->stats.unloads++;
+    if (before == GPI_WORK_IDLE || before == GPI_WORK_BOOT)
+        gpi_evict_unlist(p, run);
+    p->n_spare -= c->set.residence == GPI_TRANSIENT && before == GPI_WORK_IDLE;
+    r->work = drains ? GPI_WORK_DRAIN : GPI_WORK_UNLOAD;
+    r->since = p->now;
+    if (c->set.residence == GPI_RESIDENT) {
+        gpi_memory_firm(p, run, false);
+        p->n_firm--;
+    }
+    if (before != GPI_WORK_BOOT)
+        gpi_memory_warm(p, run, false);
+    gpi_actions_put(p, drains ? GPI_PLAN_DRAIN : GPI_PLAN_UNLOAD, run, 0, p->now);
+    sort_devices(p, r);
+    gpi_shape_class(p, r->class);
+    gpi_evict_again(p);
+}
+
+/* ---- workers that are to go ---- */
+
+static bool is_up(const struct gpi_run *r)
+{
+    return r->work >= GPI_WORK_BOOT && r->work <= GPI_WORK_BUSY;
+}
+
+static bool is_among(const uint16_t *device, uint32_t n, uint32_t d)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (device[i] == d)
+            return true;
+    return false;
+}
+
+void gpi_evict_class(struct gpi_plan *p, uint32_t class)
+{
+    for (uint32_t i = 0; i < p->set.runs; i++)
+        if (is_up(&p->run[i]) && p->run[i].class == class)
+            gpi_evict_worker(p, i);
+}
+
+void gpi_evict_device(struct gpi_plan *p, uint32_t device)
+{
+    for (uint32_t i = 0; i < p->set.runs; i++)
+        if (is_up(&p->run[i]) && is_among(p->run[i].device, p->run[i].n_devices, device))
+            gpi_evict_worker(p, i);
+}
+
+void gpi_evict_boots(struct gpi_plan *p, uint32_t class)
+{
+    struct gpi_learned *c = &p->class[class];
+
+    while (c->booting != GPI_NONE && (c->queued == 0 || c->paused) &&
+           c->workers - c->leaving > gpi_shape_least_workers(c))
+        gpi_evict_worker(p, c->booting);
+}
+
+/* ---- keep_alive ---- */
+
+static bool may_leave(const struct gpi_learned *c)
+{
+    return !c->set.pinned && (c->queued == 0 || c->paused) &&
+           c->workers - c->leaving > c->set.min_workers;
+}
+
+void gpi_evict_keep(struct gpi_plan *p, uint32_t class)
+{
+    const struct gpi_learned *c = &p->class[class];
+    const struct gpi_run *r;
+
+    for (uint32_t i = may_leave(c) ? c->idle : GPI_NONE; i != GPI_NONE; i = r->list_next) {
+        r = &p->run[i];
+        if (r->keep != GPI_NEVER)
+            gpi_heap_set(&p->keeps, i, gpi_time_add(r->used, r->keep));
+    }
+}
+
+void gpi_evict_kept(struct gpi_plan *p)
+{
+    uint32_t run;
+
+    while (gpi_heap_top_key(&p->keeps) <= p->now) {
+        run = gpi_heap_top_item(&p->keeps);
+        gpi_heap_remove(&p->keeps, run);
+        if (may_leave(&p->class[p->run[run].class]))
+            gpi_evict_worker(p, run); /* else gpi_evict_keep sets the time again */
+    }
+}
+
+/* ---- ways ---- */
+
+/* Returns when, and why not before, the worker may go for the shape, whose first task may evict
+ * busy ones at `hard_at`. */
+static struct gpi_obstacle going_of(const struct gpi_plan *p, const struct gpi_run *r,
+                                    uint64_t hard_at)
+{
+    const struct gpi_learned *c = &p->class[r->class];
+    const bool calm = r->work == GPI_WORK_IDLE && (c->queued == 0 || c->paused);
+    const uint64_t ripe_at = gpi_time_add(r->since, c->set.min_residence);
+    struct gpi_obstacle o = { GPI_REASON_MAX_WAIT, r->class, hard_at };
+
+    if (c->set.pinned || c->workers - c->leaving <= c->set.min_workers)
+        return (struct gpi_obstacle){ GPI_REASON_PINNED, r->class, GPI_NEVER };
+    if (r->work == GPI_WORK_BOOT)
+        return (struct gpi_obstacle){ GPI_REASON_BOOTING, r->class, GPI_NEVER };
+    if (calm || ripe_at > hard_at) {
+        o.why = GPI_REASON_MIN_RESIDENCE;
+        o.at = ripe_at;
+    }
+    o.at = o.at > p->now ? o.at : p->now;
+    return o;
+}
+
+static uint64_t goes_at(const struct gpi_plan *p, const struct gpi_run *r, uint64_t hard_at)
+{
+    return going_of(p, r, hard_at).at;
+}
+
+/* A class that booted often of late is likely to boot again. */
+static uint64_t cost_of(const struct gpi_plan *p, const struct gpi_run *r)
+{
+    const struct gpi_learned *c = &p->class[r->class];
+
+    return c->boot.p50 / GPI_LATE * (c->late ? c->late : 1);
+}
+
+static bool is_cheaper(const struct gpi_plan *p, uint32_t a, uint32_t b)
+{
+    const struct gpi_run *x = &p->run[a], *y = &p->run[b];
+    const uint64_t cost = cost_of(p, x), other = cost_of(p, y);
+
+    if (cost != other)
+        return cost < other;
+    return x->used != y->used ? x->used < y->used : a < b;
+}
+
+/* Returns true if worker `a` goes before `b`: one that may go sooner, then the cheaper one. */
+static bool goes_before(const struct gpi_plan *p, uint32_t a, uint32_t b, uint64_t hard_at)
+{
+    const uint64_t at = goes_at(p, &p->run[a], hard_at), other = goes_at(p, &p->run[b], hard_at);
+
+    return at != other ? at < other : is_cheaper(p, a, b);
+}
+
+/* Lists the workers on the device that stay and may go, in the order in which they go. */
+static uint32_t list(const struct gpi_plan *p, uint32_t device, uint32_t class, uint64_t hard_at,
+                     uint32_t *ret)
+{
+    const struct gpi_run *r;
+    uint32_t n = 0, j;
+
+    for (uint32_t i = p->device[device].first; i != GPI_NONE; i = r->next[i % GPI_RUN_DEVICES]) {
+        const uint32_t run = i / GPI_RUN_DEVICES;
+        r = &p->run[run];
+        if (!gpi_memory_stays(p, r) || r->class == class || goes_at(p, r, hard_at) == GPI_NEVER ||
+            (n == VICTIMS && !goes_before(p, run, ret[n - 1], hard_at)))
+            continue;
+        for (j = n < VICTIMS ? n++ : n - 1; j > 0 && goes_before(p, run, ret[j - 1], hard_at); j--)
+            ret[j] = ret[j - 1];
+        ret[j] = run;
+    }
+    return n;
+}
+
+/* Returns true if the device has room for the request without the workers of the way. */
+static bool has_room(const struct gpi_plan *p, const struct way *w, const struct gpi_request *r)
+{
+    const struct gpi_plan_device *d = &p->device[w->device];
+    uint64_t firm = d->firm;
+
+    for (uint32_t i = 0; i < w->n; i++)
+        firm -= gpi_memory_of(p, &p->run[w->victim[i]], w->device);
+    if (r->memory == GPI_MEMORY_ALL)
+        return d->n_firm == w->n && gpi_memory_is_quiet(p, d);
+    return r->memory <= d->usable && firm <= d->usable - r->memory;
+}
+
+/* Keeps those workers of the way that it needs. */
+static void prune(const struct gpi_plan *p, struct way *w, const struct gpi_request *r)
+{
+    for (uint32_t i = w->n; i-- > 0;) {
+        const struct way all = *w;
+        for (uint32_t j = i; j + 1 < w->n; j++)
+            w->victim[j] = w->victim[j + 1];
+        w->n--;
+        if (!has_room(p, w, r))
+            *w = all;
+    }
+}
+
+/* Returns true if one more worker of the class may go, beside those of the way. */
+static bool has_spare(const struct gpi_plan *p, const struct way *w, uint32_t class)
+{
+    const struct gpi_learned *c = &p->class[class];
+    uint32_t left = c->workers - c->leaving;
+
+    for (uint32_t i = 0; i < w->n; i++)
+        left -= p->run[w->victim[i]].class == class;
+    return left > c->set.min_workers;
+}
+
+/* Finds workers that go soonest, then the cheapest.  Returns false if the device never has room. */
+static bool find_way(const struct gpi_plan *p, uint32_t device, uint32_t class,
+                     const struct gpi_request *r, uint64_t hard_at, struct way *ret)
+{
+    uint32_t all[VICTIMS];
+    const uint32_t n = list(p, device, class, hard_at, all);
+
+    *ret = (struct way){ .device = device };
+    for (uint32_t i = 0; i < n && !has_room(p, ret, r); i++)
+        if (has_spare(p, ret, p->run[all[i]].class))
+            ret->victim[ret->n++] = all[i];
+    if (ret->n == 0 || !has_room(p, ret, r))
+        return false;
+    prune(p, ret, r);
+    for (uint32_t i = 0; i < ret->n; i++) {
+        const struct gpi_run *v = &p->run[ret->victim[i]];
+        const uint64_t at = goes_at(p, v, hard_at);
+        ret->cost += cost_of(p, v);
+        ret->at = at > ret->at ? at : ret->at;
+        ret->used = v->used > ret->used ? v->used : ret->used;
+    }
+    return true;
+}
+
+static bool is_better(const struct way *a, const struct way *b)
+{
+    if (a->at != b->at)
+        return a->at < b->at;
+    if (a->cost != b->cost)
+        return a->cost < b->cost;
+    return a->used != b->used ? a->used < b->used : a->device < b->device;
+}
+
+/* ---- a shape that does not fit ---- */
+
+/* Returns true if the shape could use the device of the way, once the workers are gone. */
+static bool may_follow(const struct gpi_plan *p, uint32_t shape, const struct way *w)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    const struct gpi_learned *c = &p->class[s->class];
+    bool begins = s->begins;
+
+    for (uint32_t i = 0; i < w->n; i++) /* its own worker goes: it boots again */
+        begins |= p->run[w->victim[i]].class == s->class;
+    for (uint32_t i = 0; i < s->n_requests && begins && !c->paused; i++)
+        if (s->request[i].devices && gpi_memory_could(p, w->device, &s->request[i]) &&
+            has_room(p, w, &s->request[i]))
+            return true;
+    return false;
+}
+
+/* Returns the shape before this one that would take the place, or GPI_NONE. */
+static uint32_t who_follows(struct gpi_plan *p, uint32_t shape, const struct way *w)
+{
+    uint32_t i = gpi_reserve_memory_head(p, p->device[w->device].kind);
+
+    if (i != GPI_NONE && gpi_shape_precedes(p, i, shape))
+        return i;
+    for (i = gpi_shape_first(p); i != GPI_NONE && gpi_shape_precedes(p, i, shape);
+         i = gpi_shape_next(p, i, GPI_BIT_ANY))
+        if (may_follow(p, i, w))
+            return i;
+    return GPI_NONE;
+}
+
+/* Returns true if the shape would be the head of the device.  Else another one would take the
+ * place: that one is marked, and its next start lets the shape be examined again. */
+static bool would_be_head(struct gpi_plan *p, uint32_t shape, const struct way *w)
+{
+    const uint32_t other = who_follows(p, shape, w);
+
+    if (other != GPI_NONE)
+        p->shape[other].stops = true;
+    return other == GPI_NONE;
+}
+
+/* Lists the best ways for `k` devices.  Returns their number. */
+static uint32_t find_ways(struct gpi_plan *p, uint32_t shape, uint32_t variant, uint32_t k,
+                          uint64_t hard_at, struct way *ret)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    uint32_t n = 0, j;
+    struct way w;
+
+    for (uint32_t d = 0; d < p->n_devices; d++) {
+        if (p->device[d].may != GPI_PLAN_IN || p->device[d].n_firm == 0 ||
+            s->kinds_of[variant] & GPI_BIT_KIND(p->device[d].kind) ||
+            !gpi_memory_could(p, d, &s->request[variant]) ||
+            !find_way(p, d, s->class, &s->request[variant], hard_at, &w))
+            continue;
+        if ((n == k && !is_better(&w, &ret[k - 1])) || !would_be_head(p, shape, &w))
+            continue;
+        for (j = n < k ? n++ : k - 1; j > 0 && is_better(&w, &ret[j - 1]); j--)
+            ret[j] = ret[j - 1];
+        ret[j] = w;
+    }
+    return n;
+}
+
+/* A worker may be on several devices, so it may be gone already.  Or it may not go any more, since
+ * its class has lost another one just now. */
+static bool may_all_go(const struct gpi_plan *p, const struct way *w)
+{
+    struct way going = { .device = w->device };
+
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct gpi_run *r = &p->run[w->victim[i]];
+        if (!gpi_memory_stays(p, r))
+            continue;
+        if (goes_at(p, r, p->now) > p->now || !has_spare(p, &going, r->class))
+            return false;
+        going.victim[going.n++] = w->victim[i];
+    }
+    return true;
+}
+
+/* Returns true if the workers of all ways go. */
+static bool go(struct gpi_plan *p, const struct way *way, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (!may_all_go(p, &way[i]))
+            return false;
+        for (uint32_t j = 0; j < way[i].n; j++)
+            if (gpi_memory_stays(p, &p->run[way[i].victim[j]]))
+                gpi_evict_worker(p, way[i].victim[j]);
+    }
+    return true;
+}
+
+static uint64_t hard_at(const struct gpi_plan *p, const struct gpi_shape *s)
+{
+    const struct gpi_learned *c = &p->class[s->class];
+    const uint64_t now = p->now / GPI_MS;
+    const uint32_t began = s->head == GPI_NONE ? (uint32_t)now : p->task[s->head].since;
+    const uint64_t since = now - ((uint32_t)now - began);
+
+    if (!s->loads && c->workers > c->leaving) /* it is warm: its own workers serve it */
+        return GPI_NEVER;
+    return gpi_time_add(since * GPI_MS, c->set.max_wait);
+}
+
+static uint64_t evict_variant(struct gpi_plan *p, uint32_t shape, uint32_t variant)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    const struct gpi_request *r = &s->request[variant];
+    const uint32_t has = gpi_memory_count(p, s->kinds_of[variant]);
+    struct way way[GPI_RUN_DEVICES];
+    const uint32_t k = has < r->devices ? r->devices - has : 0;
+
+    if (k == 0 || find_ways(p, shape, variant, k, hard_at(p, s), way) < k)
+        return GPI_NEVER;
+    if (way[k - 1].at <= p->now && !go(p, way, k))
+        return GPI_NEVER;
+    return way[k - 1].at;
+}
+
+/* The class of which some workers have to stay, if the place could do without them; or GPI_NONE. */
+static uint32_t who_keeps(const struct gpi_plan *p, uint32_t device, uint32_t class,
+                          const struct gpi_request *r, uint64_t hard_at)
+{
+    struct way w = { .device = device };
+    uint32_t all[VICTIMS], keeps = GPI_NONE;
+    const uint32_t n = list(p, device, class, hard_at, all);
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (keeps == GPI_NONE && !has_spare(p, &w, p->run[all[i]].class))
+            keeps = p->run[all[i]].class;
+        w.victim[w.n++] = all[i];
+    }
+    return has_room(p, &w, r) ? keeps : GPI_NONE;
+}
+
+/* There is no way: returns a worker that never goes, or one of those of which some have to stay.
+ * Without such the workers of the class have the place. */
+static struct gpi_obstacle who_stays(const struct gpi_plan *p, uint32_t device, uint32_t class,
+                                     const struct gpi_request *request, uint64_t hard_at)
+{
+    const uint32_t keeps = who_keeps(p, device, class, request, hard_at);
+    struct gpi_obstacle o = { GPI_REASON_OCCUPIED, class, GPI_NEVER };
+    const struct gpi_run *r;
+
+    if (keeps != GPI_NONE)
+        return (struct gpi_obstacle){ GPI_REASON_PINNED, keeps, GPI_NEVER };
+    for (uint32_t i = p->device[device].first; i != GPI_NONE; i = r->next[i % GPI_RUN_DEVICES]) {
+        r = &p->run[i / GPI_RUN_DEVICES];
+        if (!gpi_memory_stays(p, r) || r->class == class)
+            continue;
+        o = going_of(p, r, hard_at);
+        if (o.at == GPI_NEVER)
+            return o;
+        o = (struct gpi_obstacle){ GPI_REASON_OCCUPIED, r->class, GPI_NEVER };
+    }
+    return o;
+}
+
+struct gpi_obstacle gpi_evict_obstacle(struct gpi_plan *p, uint32_t shape, uint32_t variant,
+                                       uint32_t device)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    const struct gpi_request *r = &s->request[variant];
+    const uint64_t hard = hard_at(p, s);
+    uint32_t other;
+    struct gpi_obstacle last, going;
+    struct way w;
+
+    last = who_stays(p, device, s->class, r, hard);
+    if (gpi_memory_count(p, s->kinds_of[variant]) >= r->devices)
+        return (struct gpi_obstacle){ GPI_REASON_OCCUPIED, last.class, GPI_NEVER };
+    if (!find_way(p, device, s->class, r, hard, &w))
+        return last;
+    if ((other = who_follows(p, shape, &w)) != GPI_NONE)
+        return (struct gpi_obstacle){ GPI_REASON_HEAD_HOLDS, other, GPI_NEVER };
+    last.at = 0;
+    for (uint32_t i = 0; i < w.n; i++)
+        if ((going = going_of(p, &p->run[w.victim[i]], hard)).at > last.at)
+            last = going;
+    return last;
+}
+
+/* ---- idle transient workers ---- */
+
+/* An idle worker of the shape's class that serves it is no obstacle. */
+/* Returns true if the worker serves the shape or an older one, which would boot it again. */
+static bool serves_up_to(const struct gpi_plan *p, const struct gpi_run *w,
+                         const struct gpi_shape *s)
+{
+    const struct gpi_shape *older;
+    uint32_t i = p->class[w->class].paused ? GPI_NONE : gpi_shape_first(p);
+
+    for (; i != GPI_NONE; i = older == s ? GPI_NONE : gpi_shape_next(p, i, GPI_BIT_ANY)) {
+        older = &p->shape[i];
+        if (older->class == w->class && !older->loads && gpi_memory_serves(p, w, older))
+            return true;
+    }
+    return false;
+}
+
+static bool is_spare(const struct gpi_plan *p, const struct gpi_run *w, const struct gpi_shape *s)
+{
+    const struct gpi_learned *c = &p->class[w->class];
+
+    if (c->set.residence != GPI_TRANSIENT || w->work != GPI_WORK_IDLE)
+        return c->set.residence == GPI_TRANSIENT && w->work == GPI_WORK_UNLOAD;
+    return !c->set.pinned && !serves_up_to(p, w, s);
+}
+
+/* Returns true if the device fits without its idle transient workers.  Unloads them. */
+static bool clear_device(struct gpi_plan *p, uint32_t device, const struct gpi_shape *s,
+                         const struct gpi_request *r)
+{
+    const struct gpi_plan_device *d = &p->device[device];
+    uint64_t held = d->reserved;
+    uint32_t spare[VICTIMS], n = 0, rest = d->runs;
+    const struct gpi_run *w;
+
+    for (uint32_t i = d->first; i != GPI_NONE; i = w->next[i % GPI_RUN_DEVICES]) {
+        w = &p->run[i / GPI_RUN_DEVICES];
+        if (n == VICTIMS || !is_spare(p, w, s))
+            continue;
+        held -= w->need.memory == GPI_MEMORY_ALL ? 0 : gpi_memory_of(p, w, device);
+        rest--;
+        spare[n++] = i / GPI_RUN_DEVICES;
+    }
+    if (n == 0 ||
+        (r->memory == GPI_MEMORY_ALL ? rest > 0
+                                     : held + r->memory > d->usable || (d->alone && rest)))
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (p->run[spare[i]].work == GPI_WORK_IDLE)
+            gpi_evict_worker(p, spare[i]);
+    return true;
+}
+
+/* Returns true if enough devices of which the shape is the head are free, or are cleared now. */
+static bool evict_spare(struct gpi_plan *p, uint32_t shape, uint32_t variant)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    const struct gpi_request *r = &s->request[variant];
+    const uint64_t own = gpi_reserve_own(p, shape, s->kinds_of[variant]);
+    uint16_t device[GPI_RUN_DEVICES];
+    const uint32_t has = gpi_memory_pick(p, r, own, device);
+    uint32_t n = has;
+
+    for (uint32_t d = 0; d < p->n_devices && n < r->devices; d++)
+        if (p->device[d].may == GPI_PLAN_IN && own & GPI_BIT_KIND(p->device[d].kind) &&
+            !is_among(device, has, d))
+            n += clear_device(p, d, s, r);
+    return r->devices && n == r->devices;
+}
+
+uint32_t gpi_evict_replaced(const struct gpi_plan *p, uint32_t shape)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    const struct gpi_learned *c = &p->class[s->class];
+    uint32_t i = c->set.residence == GPI_TRANSIENT ? c->idle : GPI_NONE;
+
+    while (i != GPI_NONE && gpi_memory_serves(p, &p->run[i], s))
+        i = p->run[i].list_next;
+    return i;
+}
+
+/* Returns true if a worker for the shape could boot at once in place of the idle one. */
+static bool could_boot(const struct gpi_plan *p, uint32_t shape, uint32_t idle)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    const struct gpi_run *w = &p->run[idle];
+    uint16_t device[GPI_RUN_DEVICES];
+
+    for (uint32_t i = 0; i < s->n_requests; i++) {
+        const struct gpi_request *r = &s->request[i];
+        const uint64_t kinds = gpi_memory_kinds(p, r);
+        const uint32_t has = gpi_memory_pick(p, r, kinds, device);
+        uint32_t n = has;
+        for (uint32_t k = 0; k < w->n_devices && n < r->devices; k++) {
+            const struct gpi_plan_device *d = &p->device[w->device[k]];
+            n += d->may == GPI_PLAN_IN && kinds & GPI_BIT_KIND(d->kind) && d->runs == 1 &&
+                 d->share == 0 && !is_among(device, has, w->device[k]);
+        }
+        if (n >= r->devices)
+            return true;
+    }
+    return false;
+}
+
+/* A class at max_workers unloads an idle worker that does not serve the shape. */
+static void replace(struct gpi_plan *p, uint32_t shape)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    const struct gpi_learned *c = &p->class[s->class];
+    uint32_t i;
+
+    if (!s->late || c->paused || c->workers - c->leaving < c->set.max_workers)
+        return;
+    if ((i = gpi_evict_replaced(p, shape)) != GPI_NONE && could_boot(p, shape, i))
+        gpi_evict_worker(p, i);
+}
+
+void gpi_evict_for(struct gpi_plan *p, uint32_t shape)
+{
+    const uint32_t n = p->shape[shape].n_requests;
+    const struct gpi_learned *c = &p->class[p->shape[shape].class];
+    const bool may = p->shape[shape].begins;
+    uint64_t at = GPI_NEVER;
+
+    gpi_heap_remove(&p->times, shape);
+    for (uint32_t i = 0; i < n && may && p->n_firm && at > p->now; i++)
+        at = gpi_time_min(at, evict_variant(p, shape, i));
+    for (uint32_t i = 0; i < n && may && p->n_spare; i++)
+        if (evict_spare(p, shape, i))
+            break;
+    replace(p, shape);
+    if (p->now < c->again)
+        at = gpi_time_min(at, c->again);
+    if (!p->shape[shape].late)
+        at = gpi_time_min(at, gpi_shape_late_at(p, shape));
+    if (at > p->now && at != GPI_NEVER)
+        gpi_heap_set(&p->times, shape, at);
+}
+
+void gpi_evict_again(struct gpi_plan *p)
+{
+    const struct gpi_tree_wanted w = { GPI_BIT_SHORT, UINT64_MAX, UINT32_MAX };
+
+    for (uint32_t i = p->n_firm ? gpi_tree_first(&p->order, &w) : GPI_NONE; i != GPI_NONE;
+         i = gpi_tree_next(&p->order, i, &w))
+        gpi_shape_examine(p, i);
+}
+
+void gpi_evict_time(struct gpi_plan *p)
+{
+    uint32_t shape;
+
+    while (gpi_heap_top_key(&p->times) <= p->now) {
+        shape = gpi_heap_top_item(&p->times);
+        gpi_heap_remove(&p->times, shape);
+        gpi_shape_class(p, p->shape[shape].class);
+        gpi_shape_refresh(p, shape);
+    }
+}
