@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: MIT */
+/* grant.c - starts and ends: the first task of a shape gets devices, and returns them.  [S1] [S7]
+ * */
+#include <stdlib.h>
+
+#include "sched/plan_parts.h"
+
+int gpi_grant_make(struct gpi_plan *p)
+{
+    p->run = malloc(sizeof *p->run * p->set.runs);
+    if (!p->run)
+        return -1;
+    for (uint32_t i = 0; i < p->set.runs; i++) {
+        p->run[i].task = i + 1 < p->set.runs ? i + 1 : GPI_NONE;
+        p->run[i].work = GPI_WORK_NONE;
+    }
+    return 0;
+}
+
+void gpi_grant_free(struct gpi_plan *p)
+{
+    free(p->run);
+}
+
+/* ---- a start ---- */
+
+static uint32_t make_run(struct gpi_plan *p, uint32_t shape, uint32_t variant)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    const uint32_t run = p->free_run;
+    struct gpi_run *r = &p->run[run];
+
+    p->free_run = r->task;
+    r->task = GPI_NONE;
+    r->class = s->class;
+    r->variant = variant;
+    r->need = s->request[variant];
+    r->n_devices = r->need.devices;
+    r->end_by = r->plausible = 0;
+    for (uint32_t i = 0; i < r->n_devices; i++)
+        r->beyond[i] = 0;
+    r->since = r->used = p->now;
+    r->work = GPI_WORK_TASK;
+    return run;
+}
+
+/* The run gets the first task of the shape. */
+static void give_task(struct gpi_plan *p, uint32_t run, uint32_t shape)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    struct gpi_run *r = &p->run[run];
+
+    r->task = s->head;
+    r->begun = p->now;
+    r->limit = p->task[s->head].limit;
+    r->end_by = gpi_time_add(p->now, gpi_shape_takes(p, shape));
+    r->plausible = gpi_learn_plausible(&p->class[s->class], p -> now, r -> limit);
+}
+
+static void free_run(struct gpi_plan *p, uint32_t run)
+{
+    p->run[run].work = GPI_WORK_NONE;
+    p->run[run].task = p->free_run;
+    p->free_run = run;
+}
+
+static uint64_t kinds_of(const struct gpi_plan *p, const struct gpi_run *r)
+{
+    uint64_t kinds = 0;
+
+    for (uint32_t i = 0; i < r->n_devices; i++)
+        kinds |= GPI_BIT_KIND(p->device[r->device[i]].kind);
+    return kinds;
+}
+
+/* The devices that were kept for the shape are for other shapes now. */
+static void offer_rest(struct gpi_plan *p, uint64_t headed)
+{
+    p->changed |= p->set.mode == GPI_MODE_STRICT ? headed : headed & p->free_kinds;
+}
+
+/* Idle workers of a transient class may go for the heads of their devices now. */
+static void offer_spare(struct gpi_plan *p, uint32_t class)
+{
+    const struct gpi_learned *c = &p->class[class];
+
+    if (c->set.residence != GPI_TRANSIENT)
+        return;
+    for (uint32_t i = c->idle; i != GPI_NONE; i = p->run[i].list_next)
+        p->changed |= kinds_of(p, &p->run[i]);
+}
+
+static void start(struct gpi_plan *p, uint32_t shape, uint32_t run, uint64_t kinds)
+{
+    const uint32_t task = p->run[run].task;
+    const uint64_t bits = p->shape[shape].kinds;
+    const bool stops = p->shape[shape].stops;
+    bool is_head = false;
+
+    for (uint64_t left = bits; left && !is_head; left &= left - 1)
+        is_head = gpi_shape_head(p, gpi_lowest_bit(left)) == shape;
+    p->shape[shape].stops = false;
+    gpi_reserve_leave(p, shape, kinds | GPI_BIT_HOST);
+    gpi_shape_take(p, task);
+    p->task[task].holder = run;
+    if (is_head)
+        offer_rest(p, bits);
+    if (p->n_lacking || p->has_workers)
+        p->passable |= bits & GPI_BITS_KINDS; /* it may have been the second there */
+    if (stops)
+        gpi_evict_again(p);
+    offer_spare(p, p->run[run].class);
+    p->stats.starts++;
+    p->stats.passed += !is_head;
+    gpi_actions_put(p, GPI_PLAN_RUN, task, 0, p->now);
+}
+
+/* Picks devices of open kinds, else also the rest that heads leave of theirs. */
+static bool pick(struct gpi_plan *p, uint32_t shape, uint32_t variant, uint16_t *ret_device)
+{
+    const struct gpi_request *r = &p->shape[shape].request[variant];
+    const uint64_t kinds = p->shape[shape].kinds_of[variant] & p->free_kinds;
+    uint64_t rest, open;
+
+    if (r->devices == 0)
+        return true;
+    if (kinds == 0)
+        return false;
+    open = gpi_reserve_open(p, shape, kinds, &rest);
+    return (open && gpi_memory_pick(p, r, open, ret_device) == r->devices) ||
+           (rest && gpi_memory_pick(p, r, open | rest, ret_device) == r->devices);
+}
+
+/* Returns true if the variant has started.  `ret_lacks_host`: nothing else was missing. */
+static bool try_variant(struct gpi_plan *p, uint32_t shape, uint32_t variant, bool *ret_lacks_host)
+{
+    struct gpi_run *run = &p->run[p->free_run];
+    uint32_t number;
+    uint64_t kinds, rest;
+
+    if (!pick(p, shape, variant, run->device))
+        return false;
+    if (!gpi_reserve_host(p, shape, &p->shape[shape].request[variant], false)) {
+        *ret_lacks_host = true;
+        return false;
+    }
+    number = make_run(p, shape, variant);
+    kinds = kinds_of(p, run);
+    rest = p->n_lacking ? gpi_reserve_rest(p, shape, kinds) : 0;
+    give_task(p, number, shape);
+    gpi_memory_take(p, number, GPI_HOLD | GPI_SHARE);
+    if (rest && gpi_reserve_rest(p, shape, kinds) != rest) {
+        gpi_memory_release(p, number, GPI_HOLD | GPI_SHARE);
+        free_run(p, number);
+        return false;
+    }
+    start(p, shape, number, kinds);
+    return true;
+}
+
+/* ---- workers ---- */
+
+static void list_idle(struct gpi_plan *p, uint32_t run)
+{
+    struct gpi_run *r = &p->run[run];
+    struct gpi_learned *c = &p->class[r->class];
+
+    r->work = GPI_WORK_IDLE;
+    r->end_by = r->plausible = 0;
+    gpi_evict_list(p, run, &c->idle);
+    if (r->keep != GPI_NEVER)
+        gpi_heap_set(&p->keeps, run, gpi_time_add(r->used, r->keep));
+    p->n_spare += c->set.residence == GPI_TRANSIENT;
+    if (c->queued == 0 || c->paused)
+        gpi_evict_again(p);
+}
+
+/* Returns true if the idle worker does for the shape, and its devices are open with a share. */
+static bool can_work(struct gpi_plan *p, const struct gpi_run *r, uint32_t shape, uint64_t open)
+{
+    bool can = gpi_memory_serves(p, r, &p->shape[shape]);
+
+    for (uint32_t i = 0; i < r->n_devices && can; i++) {
+        const struct gpi_plan_device *d = &p->device[r->device[i]];
+        can = d->may == GPI_PLAN_IN && open & GPI_BIT_KIND(d->kind) &&
+              d->share + r->need.share <= GPI_SHARE_ALL;
+    }
+    return can;
+}
+
+/* Heads of the class wait for a worker with a task now, so other shapes may use the share there. */
+static void open_heads(struct gpi_plan *p, uint32_t class)
+{
+    for (uint32_t kind = 0; kind < p->n_kinds; kind++) {
+        const uint32_t head = gpi_shape_head(p, kind);
+        if (head != GPI_NONE && p->shape[head].class == class)
+            p->passable |= GPI_BIT_KIND(kind);
+    }
+}
+
+/* No task waits for the idle workers of the class: they may go. */
+static void calm(struct gpi_plan *p, uint32_t class)
+{
+    gpi_evict_keep(p, class);
+    gpi_evict_again(p);
+}
+
+static bool try_idle(struct gpi_plan *p, uint32_t shape, bool *ret_lacks_host)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    const struct gpi_learned *c = &p->class[s->class];
+    uint64_t rest, open;
+
+    if (c->idle == GPI_NONE || c->paused || s->loads)
+        return false;
+    open = gpi_reserve_open(p, shape, s->kinds, &rest);
+    for (uint32_t run = c->idle; run != GPI_NONE; run = p->run[run].list_next) {
+        struct gpi_run *r = &p->run[run];
+        struct gpi_request host = { .cpus = r->need.cpus };
+        if (!can_work(p, r, shape, open))
+            continue;
+        if (!gpi_reserve_host(p, shape, &host, false)) {
+            *ret_lacks_host = true;
+            continue;
+        }
+        gpi_evict_unlist(p, run);
+        p->n_spare -= c->set.residence == GPI_TRANSIENT;
+        r->work = GPI_WORK_BUSY;
+        give_task(p, run, shape);
+        gpi_memory_take(p, run, GPI_SHARE);
+        start(p, shape, run, kinds_of(p, r));
+        gpi_evict_boots(p, r->class);
+        if (c->queued && c->idle == GPI_NONE)
+            open_heads(p, r->class);
+        if (c->queued == 0 && c->idle != GPI_NONE)
+            calm(p, r->class);
+        return true;
+    }
+    return false;
+}
+
+static void note_late(struct gpi_plan *p, uint32_t class)
+{
+    uint16_t *const oldest = &p->late[p->n_late++ % GPI_LATE];
+
+    if (p->n_late > GPI_LATE)
+        p->class[*oldest].late--;
+    *oldest = (uint16_t) class;
+    p->class[class].late++;
+}
+
+static void boot(struct gpi_plan *p, uint32_t shape, uint32_t run)
+{
+    struct gpi_run *r = &p->run[run];
+    struct gpi_learned *c = &p->class[r->class];
+
+    r->work = GPI_WORK_BOOT;
+    r->keep = c->set.keep_alive;
+    gpi_evict_list(p, run, &c->booting);
+    c->workers++;
+    p->stats.boots++;
+    note_late(p, r->class);
+    gpi_memory_take(p, run, GPI_HOLD);
+    if (c->set.residence == GPI_RESIDENT) {
+        p->n_firm++;
+        gpi_memory_firm(p, run, true);
+    }
+    gpi_actions_put(p, GPI_PLAN_BOOT, run, 0, p->now);
+    for (uint32_t i = 0; i < r->n_devices; i++)
+        gpi_shape_sort(p, r->device[i]);
+    gpi_shape_class(p, r->class);
+    gpi_shape_examine(p, shape);
+    gpi_grant_load(p, r->class);
+    gpi_evict_keep(p, r->class);
+    gpi_evict_again(p); /* above min_workers another one of its class may go */
+}
+
+/* Picks devices of which the shape is the head, and such where the head keeps its memory.  [R5] */
+static bool pick_for_boot(struct gpi_plan *p, uint32_t shape, const struct gpi_request *r,
+                          uint64_t kinds, uint16_t *ret_device)
+{
+    const uint64_t own = gpi_reserve_own(p, shape, kinds);
+    uint32_t n = gpi_memory_pick(p, r, own, ret_device);
+
+    if (!p->class[p->shape[shape].class].wants)
+        return n == r->devices;
+    for (uint64_t left = kinds & ~own & GPI_BITS_KINDS; left && n < r->devices; left &= left - 1) {
+        const uint64_t beside = gpi_reserve_beside(p, shape, gpi_lowest_bit(left));
+        struct gpi_request both = *r;
+        if (beside == GPI_MEMORY_ALL || r->memory == GPI_MEMORY_ALL)
+            continue;
+        both.memory += beside;
+        n = gpi_memory_pick_more(p, &both, left & -left, n, ret_device);
+    }
+    return n == r->devices;
+}
+
+/* A boot needs memory, and no share: other workers of its devices go on. */
+static bool try_boot(struct gpi_plan *p, uint32_t shape, uint32_t variant, bool *ret_lacks_host)
+{
+    struct gpi_request r = p->shape[shape].request[variant];
+    struct gpi_run *run = &p->run[p->free_run];
+    const uint64_t kinds = p->shape[shape].kinds_of[variant];
+
+    r.cpus = 0;
+    if (r.devices && !pick_for_boot(p, shape, &r, kinds, run->device)) {
+        /* A device without a free share does, too, but not for a task that only lacks a share. */
+        r.share = 0;
+        if (!p->class[p->shape[shape].class].wants ||
+            !pick_for_boot(p, shape, &r, kinds, run->device))
+            return false;
+    }
+    if (!gpi_reserve_host(p, shape, &r, true)) {
+        *ret_lacks_host = true;
+        return false;
+    }
+    boot(p, shape, make_run(p, shape, variant));
+    return true;
+}
+
+static bool try_worker(struct gpi_plan *p, uint32_t shape, bool *ret_lacks_host)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+
+    if (try_idle(p, shape, ret_lacks_host))
+        return true;
+    for (uint32_t i = 0; i < s->n_requests && s->begins; i++)
+        if (p->free_run != GPI_NONE && try_boot(p, shape, i, ret_lacks_host))
+            return true;
+    return false;
+}
+
+static bool try_task(struct gpi_plan *p, uint32_t shape, bool *ret_lacks_host)
+{
+    const uint32_t n = p->shape[shape].n_requests;
+
+    if (p->order.node[shape].weight > gpi_memory_offer(p))
+        return false;
+    for (uint32_t i = 0; i < n && p->free_run != GPI_NONE; i++)
+        if (try_variant(p, shape, i, ret_lacks_host))
+            return true;
+    return false;
+}
+
+static bool try_shape(struct gpi_plan *p, uint32_t shape, bool *ret_lacks_host)
+{
+    const struct gpi_learned *c = &p->class[p->shape[shape].class];
+
+    if (c->paused)
+        return false;
+    if (c->set.residence == GPI_EXTERNAL)
+        return try_task(p, shape, ret_lacks_host);
+    gpi_shape_class(p, p->shape[shape].class); /* it may boot again, by now */
+    return try_worker(p, shape, ret_lacks_host);
+}
+
+bool gpi_grant_try(struct gpi_plan *p, uint32_t shape)
+{
+    bool lacks_host = false;
+
+    p->stats.examined++;
+    gpi_shape_on_time(p, shape);
+    if (p->shape[shape].hopeless && !p->shape[shape].told) {
+        p->shape[shape].told = true;
+        gpi_actions_put(p, GPI_PLAN_HOPELESS, p->shape[shape].head, 0, p->now);
+    }
+    if (try_shape(p, shape, &lacks_host))
+        return true;
+    gpi_reserve_blocked(p, shape, lacks_host);
+    if (p->has_workers)
+        gpi_evict_for(p, shape);
+    return false;
+}
+
+/* ---- tasks that wait no more, and load tasks ---- */
+
+void gpi_grant_withdraw(struct gpi_plan *p, uint32_t task)
+{
+    const uint32_t shape = p->task[task].holder, class = p->shape[shape].class;
+    const uint64_t bits = p->order.node[shape].mask & GPI_BITS_HEADED;
+
+    if (p->shape[shape].head == task) {
+        gpi_reserve_leave(p, shape, 0);
+        p->changed |= bits | GPI_BIT_HOST;
+    }
+    gpi_shape_take(p, task);
+    offer_spare(p, class);
+    calm(p, class);
+}
+
+static bool could_load(const struct gpi_plan *p, const struct gpi_learned *c)
+{
+    bool could = false;
+
+    for (uint32_t i = 0; i < c->set.n_needs && !could; i++)
+        could = gpi_memory_could_hold(p, &c->set.need[i]);
+    return could;
+}
+
+/* A worker without a queue boots for a task that never runs: it takes part in the order.  [R5] */
+void gpi_grant_load(struct gpi_plan *p, uint32_t class)
+{
+    const struct gpi_learned *c = &p->class[class];
+    const uint32_t task = p->set.tasks + class;
+    const bool waits = p->task[task].holder != GPI_NONE;
+    const bool lacks =
+        !c->paused && c->workers - c->leaving < gpi_shape_least_workers(c) && could_load(p, c);
+    const struct gpi_plan_task what = { .class = class,
+                                        .order = class,
+                                        .limit = GPI_NEVER,
+                                        .request = c->set.need,
+                                        .n_requests = c->set.n_needs };
+
+    if (lacks == waits || c->set.residence != GPI_RESIDENT)
+        return;
+    if (lacks) {
+        /* It has a shape of its own. */
+        (void)gpi_shape_put(p, gpi_shape_place(p, task, &what), task, &what);
+        return;
+    }
+    gpi_grant_withdraw(p, task);
+    p->task[task].holder = GPI_NONE;
+}
+
+/* ---- an end ---- */
+
+/* Where all runs were used, shapes may have waited for one alone. */
+static void end_run(struct gpi_plan *p, uint32_t run)
+{
+    if (p->free_run == GPI_NONE) {
+        p->changed |= GPI_BITS_HEADED;
+        p->passable |= GPI_BITS_HEADED;
+    }
+    free_run(p, run);
+}
+
+/* The shapes of the class may have a worker, or want another one. */
+static void examine_class(struct gpi_plan *p, uint32_t class)
+{
+    for (uint32_t i = gpi_shape_first(p); i != GPI_NONE; i = gpi_shape_next(p, i, GPI_BIT_ANY))
+        if (p->shape[i].class == class)
+            gpi_shape_examine(p, i);
+}
+
+static void end_in_worker(struct gpi_plan *p, uint32_t run)
+{
+    struct gpi_run *r = &p->run[run];
+
+    r->end_by = r->plausible = 0;
+    p->changed |= gpi_memory_release(p, run, GPI_SHARE);
+    r->task = GPI_NONE;
+    r->used = p->now;
+    if (r->work == GPI_WORK_BUSY) {
+        list_idle(p, run);
+        if (r->n_devices == 0) /* no kind leads to it */
+            examine_class(p, r->class);
+        return;
+    }
+    r->work = GPI_WORK_UNLOAD;
+    r->since = p->now;
+    gpi_actions_put(p, GPI_PLAN_UNLOAD, run, 0, p->now);
+}
+
+void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t keep_alive)
+{
+    const uint32_t run = p->task[task].holder;
+    struct gpi_run *r = &p->run[run];
+    struct gpi_learned *c = &p->class[r->class];
+
+    if (good) {
+        gpi_learn_run(c, p->now - r->begun, r->limit);
+        if (c->set.residence != GPI_EXTERNAL)
+            gpi_learn_spell(&c->run, p->now - r->begun);
+        gpi_shape_class(p, r->class);
+    }
+    if (r->work != GPI_WORK_TASK) {
+        r->keep = keep_alive ? keep_alive : c->set.keep_alive;
+        end_in_worker(p, run);
+        return;
+    }
+    p->changed |= gpi_memory_release(p, run, GPI_HOLD | GPI_SHARE);
+    end_run(p, run);
+}
+
+uint32_t gpi_grant_warm(struct gpi_plan *p, uint32_t class, const uint16_t *device, uint32_t n)
+{
+    struct gpi_learned *c = &p->class[class];
+    const uint32_t run = p->free_run;
+    struct gpi_run *r = &p->run[run];
+
+    assert(run != GPI_NONE && c->set.residence == GPI_RESIDENT && n <= GPI_RUN_DEVICES);
+    p->free_run = r->task;
+    *r = (struct gpi_run){ .task = GPI_NONE,
+                           .class = class,
+                           .need = c->set.need[0],
+                           .n_devices = n,
+                           .since = p->now,
+                           .used = p->now,
+                           .keep = c->set.keep_alive,
+                           .work = GPI_WORK_BOOT };
+    for (uint32_t i = 0; i < n; i++)
+        r->device[i] = device[i];
+    c->workers++;
+    p->n_firm++;
+    gpi_memory_take(p, run, GPI_HOLD);
+    gpi_memory_firm(p, run, true);
+    list_idle(p, run);
+    gpi_memory_warm(p, run, true);
+    for (uint32_t i = 0; i < n; i++)
+        gpi_shape_sort(p, device[i]);
+    gpi_shape_class(p, class);
+    gpi_grant_load(p, class);
+    return run;
+}
+
+void gpi_grant_up(struct gpi_plan *p, uint32_t worker)
+{
+    struct gpi_run *r = &p->run[worker];
+    struct gpi_learned *c = &p->class[r->class];
+
+    if (r->work != GPI_WORK_BOOT)
+        return;
+    gpi_learn_spell(&c->boot, p->now - r->since);
+    r->since = r->used = p->now;
+    c->to_load = false;
+    gpi_evict_unlist(p, worker);
+    list_idle(p, worker);
+    gpi_memory_warm(p, worker, true);
+    for (uint32_t i = 0; i < r->n_devices; i++)
+        gpi_shape_sort(p, r->device[i]);
+    gpi_shape_class(p, r->class);
+    examine_class(p, r->class);
+    if (c->set.residence == GPI_TRANSIENT)
+        p->changed |= kinds_of(p, r); /* it may go for the head there */
+    gpi_evict_keep(p, r->class);
+    gpi_evict_again(p);
+}
+
+void gpi_grant_gone(struct gpi_plan *p, uint32_t worker, uint64_t again)
+{
+    struct gpi_run *r = &p->run[worker];
+    struct gpi_learned *c = &p->class[r->class];
+    const bool resident = c->set.residence == GPI_RESIDENT;
+    const uint32_t class = r->class;
+
+    assert(r->task == GPI_NONE);
+    if (r->work == GPI_WORK_UNLOAD) {
+        gpi_learn_spell(&c->unload, p->now - r->since);
+        c->leaving--;
+    } else if (resident) {
+        gpi_memory_firm(p, worker, false);
+        p->n_firm--;
+    }
+    if (r->work == GPI_WORK_IDLE) {
+        gpi_memory_warm(p, worker, false);
+        p->n_spare -= !resident;
+    }
+    if (r->work == GPI_WORK_IDLE || r->work == GPI_WORK_BOOT)
+        gpi_evict_unlist(p, worker);
+    p->changed |= gpi_memory_release(p, worker, GPI_HOLD);
+    c->workers--;
+    c->again = again;
+    r->work = GPI_WORK_TASK;
+    for (uint32_t i = 0; i < r->n_devices; i++)
+        gpi_shape_sort(p, r->device[i]);
+    end_run(p, worker);
+    gpi_shape_class(p, class);
+    examine_class(p, class);
+    gpi_grant_load(p, class);
+    gpi_evict_again(p);
+}
