@@ -3,18 +3,25 @@
  * main.c - gpudispatch-sim: the core in virtual time.
  *
  *     gpudispatch-sim [--rewrite] FILE...
+ *     gpudispatch-sim [--time] TRACE.jsonl...
  *     gpudispatch-sim --world SEED [slots=N] [devices=N] [tasks=N] [seconds=S] [trouble]
  *
  * FILE is a script, or the log of a dispatcher (sim/log.h); or a pattern of such files.  At each
  * step a fresh core must have the effects in the file.  A file NAME.log may be incomplete: its
  * process may have been killed.  --rewrite replaces the effects by the core's current ones, which
- * the author then reviews as a diff.
+ * the author then reviews as a diff.  A file NAME.plan is a script of a plan (sim/plan_script.h),
+ * which the slow model judges, too.
+ *
+ * A file NAME.jsonl is a trace: tasks of several classes that share devices, played by the plan in
+ * virtual time.  sim/trace.h documents its lines and those of the output, which is the same for the
+ * same trace.  --time adds the measured time of a decision to the summary.  A program that was
+ * built without jansson reads no traces.
  *
  * --world runs the world of a seed (sim/world.h), and prints the core's steps and effects in it as
  * a script.  The values bound the world: without them it has one slot, one device, three tasks and
  * one second.  Nothing goes wrong in it, unless the command has `trouble`.
  *
- * Exit status: 1 if a file fails, or an oracle objects to the world.
+ * Exit status: 1 if a file fails, a trace cannot be read, or an oracle objects to the world.
  */
 #include <errno.h>
 #include <glob.h>
@@ -26,7 +33,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "sim/plan_script.h"
 #include "sim/replay.h"
+#include "sim/trace.h"
 #include "sim/world.h"
 
 /* For the handler of SIGABRT: the current script, and the replay with its line. */
@@ -37,8 +46,8 @@ static struct gpi_replay replay;
 static void on_abort(int signal_number)
 {
     char text[512];
-    const int n = snprintf(text, sizeof text, "%s:%u: the core aborts at this step\n", file,
-                           replay.line);
+    const int n =
+        snprintf(text, sizeof text, "%s:%u: the core aborts at this step\n", file, replay.line);
 
     (void)signal_number;
     (void)!write(STDOUT_FILENO, text, n < (int)sizeof text ? (size_t)n : sizeof text - 1);
@@ -81,17 +90,38 @@ static int report(enum gpi_replay_result result)
     return 0;
 }
 
-static int is_log(void)
+static int ends_in(const char *suffix)
 {
-    const size_t n = strlen(file);
+    const size_t n = strlen(file), most = strlen(suffix);
 
-    return n > 4 && !strcmp(file + n - 4, ".log");
+    return n > most && !strcmp(file + n - most, suffix);
+}
+
+/* The script of a plan has its own reader, and the same results. */
+static enum gpi_replay_result replay_plan(const char *text, size_t size)
+{
+    struct gpi_plan_script s = { .rewritten = replay.rewritten };
+    const enum gpi_plan_script_result result = gpi_plan_script(&s, text, size);
+
+    replay.line = s.line;
+    replay.steps = (uint32_t)s.facts;
+    (void)snprintf(replay.wanted, sizeof replay.wanted, "%s", s.wanted);
+    (void)snprintf(replay.got, sizeof replay.got, "%s", s.got);
+    (void)snprintf(replay.error, sizeof replay.error, "%s", s.error);
+    return result == GPI_PLAN_SCRIPT_EQUAL     ? GPI_REPLAY_EQUAL
+           : result == GPI_PLAN_SCRIPT_DIFFERS ? GPI_REPLAY_DIFFERS
+                                               : GPI_REPLAY_BAD;
+}
+
+static enum gpi_replay_result replay_text(const char *text, size_t size)
+{
+    return ends_in(".plan") ? replay_plan(text, size) : gpi_replay(&replay, text, size);
 }
 
 static int compare(const char *text, size_t size)
 {
-    replay = (struct gpi_replay){ .cut = is_log() };
-    return report(gpi_replay(&replay, text, size));
+    replay = (struct gpi_replay){ .cut = ends_in(".log") };
+    return report(replay_text(text, size));
 }
 
 static int rewrite(const char *text, size_t size)
@@ -106,7 +136,7 @@ static int rewrite(const char *text, size_t size)
         fail_errno("cannot be rewritten");
         return 0;
     }
-    result = gpi_replay(&replay, text, size);
+    result = replay_text(text, size);
     if (fclose(replay.rewritten) != 0) {
         fail_errno("cannot be rewritten");
         passed = 0;
@@ -161,11 +191,47 @@ static int run_files(char **patterns, int n, int (*how)(const char *text, size_t
     return n;
 }
 
+/* ---- traces ---- */
+
+static bool is_trace(const char *path)
+{
+    const size_t n = strlen(path);
+
+    return n > 6 && !strcmp(path + n - 6, ".jsonl");
+}
+
+#ifdef GPI_HAVE_JANSSON
+static int play_trace(const char *path, bool time)
+{
+    const struct gpi_trace_options o = { .out = stdout, .time = time, .line = &replay.line };
+
+    file = path;
+    return gpi_trace_play(path, &o);
+}
+#else
+static int play_trace(const char *path, bool time)
+{
+    (void)time;
+    (void)fprintf(stderr, "%s: built without jansson: cannot read traces\n", path);
+    return -1;
+}
+#endif
+
+static int play_traces(char **paths, int n, bool time)
+{
+    int failed = 0;
+
+    for (int i = 0; i < n; i++)
+        failed |= play_trace(paths[i], time) != 0;
+    return failed;
+}
+
 /* ---- a world ---- */
 
 static int usage(void)
 {
     (void)fprintf(stderr, "usage: gpudispatch-sim [--rewrite] FILE...\n"
+                          "       gpudispatch-sim [--time] TRACE.jsonl...\n"
                           "       gpudispatch-sim --world SEED [slots=N] [devices=N] [tasks=N] "
                           "[seconds=S] [trouble]\n");
     return 2;
@@ -216,12 +282,14 @@ static int run_world(char **words, int n)
 int main(int argc, char **argv)
 {
     const char *first = argc > 1 ? argv[1] : "";
-    const int rewrites = !strcmp(first, "--rewrite");
+    const int rewrites = !strcmp(first, "--rewrite"), times = !strcmp(first, "--time");
 
     (void)setvbuf(stdout, NULL, _IOLBF, 0); /* an abort must not lose findings */
     (void)sigaction(SIGABRT, &(struct sigaction){ .sa_handler = on_abort }, NULL);
     if (!strcmp(first, "--world"))
         return run_world(argv + 2, argc - 2);
+    if (argc > 1 + times && is_trace(argv[1 + times]))
+        return play_traces(argv + 1 + times, argc - 1 - times, times);
     if (argc <= 1 + rewrites || (!rewrites && *first == '-'))
         return usage();
     return run_files(argv + 1 + rewrites, argc - 1 - rewrites, rewrites ? rewrite : compare);

@@ -4,7 +4,7 @@
 # and runs each for some seconds, starting from its corpus.
 #
 #     sh tests/fuzz/fuzz.sh [SECONDS] [control] [devices] [frame] [hello] [launch] [log] [page]
-#                           [reading] [sched] [script] [versioned] [xid]
+#                           [plan] [reading] [sched] [script] [versioned] [xid]
 #
 # Exit 1 when a target fails.  libFuzzer then writes the input to the current directory (crash-...):
 # add it to tests/fuzz/corpus/TARGET together with the repair.
@@ -17,7 +17,7 @@ case ${1:-} in
     shift
     ;;
 esac
-targets=${*:-control devices frame hello launch log page reading sched script versioned xid}
+targets=${*:-control devices frame hello launch log page plan reading sched script versioned xid}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -34,12 +34,20 @@ for target in $targets; do
     log | sched)
         flags=-DNDEBUG # what no caller feeds is counted, and changes nothing
         parts="base/heap.c"
-        for part in "$root"/lib/sched/*.c "$root"/lib/sim/log.c "$root"/lib/sim/play.c \
-            "$root"/lib/sim/replay.c; do
+        for part in "$root"/lib/sched/*.c "$root"/lib/sim/log.c "$root"/lib/sim/log_read.c \
+            "$root"/lib/sim/log_shape.c "$root"/lib/sim/play.c "$root"/lib/sim/replay.c; do
             parts="$parts ${part#"$root/lib/"}"
         done
         ;;
     page) parts="wire/page.c" ;;
+    plan)
+        parts="base/heap.c sched/actions.c sched/evict.c sched/explain.c sched/grant.c"
+        parts="$parts sched/learn.c sched/memory.c sched/plan.c sched/reserve.c sched/shape.c"
+        parts="$parts sched/soon.c sched/tree.c"
+        parts="$parts sim/fact.c sim/fact_read.c sim/fact_shape.c sim/fact_write.c"
+        parts="$parts sim/log_shape.c sim/plan_script.c sim/plan_world.c sim/plan_world_make.c"
+        parts="$parts sim/slow.c sim/slow_check.c sim/slow_devices.c sim/slow_order.c sim/trial.c"
+        ;;
     reading) parts="wire/reading.c" ;;
     devices)
         parts="device/kin.c device/list.c device/select.c device/visible.c device/xid.c"

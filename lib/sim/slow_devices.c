@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* slow_devices.c - the rest of each device, and the wants of classes, counted anew. */
+#include "sim/slow_state.h"
+
+uint64_t gpi_slow_usable(const struct gpi_slow *m, uint32_t d)
+{
+    const uint64_t all = gpi_slow_all_usable(m, d), foreign = m->place[d].foreign;
+
+    return foreign < all ? all - foreign : 0;
+}
+
+static bool has(const struct job *j, uint32_t d)
+{
+    for (uint32_t i = 0; i < j->n_devices; i++)
+        if (j->device[i] == d)
+            return true;
+    return false;
+}
+
+static void use_memory(struct used *u, const struct gpi_request *r)
+{
+    u->runs++;
+    u->alone |= r->memory == GPI_MEMORY_ALL;
+    u->memory += r->memory == GPI_MEMORY_ALL ? 0 : r->memory;
+}
+
+uint64_t gpi_slow_beyond(const struct hand *h, uint32_t d)
+{
+    for (uint32_t i = 0; i < h->n_devices; i++)
+        if (h->device[i] == d)
+            return h->beyond[i];
+    return 0;
+}
+
+bool gpi_slow_stays(const struct gpi_slow *m, const struct hand *h)
+{
+    return m->class[h->class].set.residence == GPI_RESIDENT &&
+           (h->state == BOOTS || h->state == UP);
+}
+
+struct used gpi_slow_used(const struct gpi_slow *m, uint32_t d)
+{
+    struct used u = { 0 };
+
+    for (uint32_t t = 0; t < m->n_jobs; t++) {
+        const struct job *j = &m->job[t];
+        const struct gpi_request *r = &j->request[j->variant];
+        if (j->state != RUNS || !has(j, d))
+            continue;
+        if (j->hand == NONE)
+            use_memory(&u, r);
+        u.share += j->hand == NONE ? r->share : m->hand[j->hand].need.share;
+        u.end = j->end_by > u.end ? j->end_by : u.end;
+        u.plausible = j->plausible > u.plausible ? j->plausible : u.plausible;
+    }
+    for (uint32_t w = 0; w < m->set.runs; w++) {
+        const struct hand *h = &m->hand[w];
+        if (!gpi_slow_is_on(h, d))
+            continue;
+        use_memory(&u, &h->need);
+        u.memory += gpi_slow_beyond(h, d);
+        if (!gpi_slow_stays(m, h))
+            u.end = NEVER;
+        u.n_firm += gpi_slow_stays(m, h);
+        if (gpi_slow_stays(m, h))
+            u.firm += h->need.memory == GPI_MEMORY_ALL ? m->place[d].has.memory
+                                                       : h->need.memory + gpi_slow_beyond(h, d);
+    }
+    return u;
+}
+
+bool gpi_slow_is_clear(const struct gpi_slow *m, const struct place *p)
+{
+    return p->foreign <= m->set.foreign_memory &&
+           (m->set.foreign_load == 0 || p->load <= m->set.foreign_load);
+}
+
+/* Whether the device would do, without runs, which end on their own. */
+bool gpi_slow_may_use(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d)
+{
+    const struct place *p = &m->place[d];
+    const struct used u = gpi_slow_used(m, d);
+    const uint64_t room = u.firm < gpi_slow_usable(m, d) ? gpi_slow_usable(m, d) - u.firm : 0;
+
+    return r->devices && p->may == GPI_PLAN_IN && p->has.compute >= r->compute &&
+           !(u.alone && u.n_firm) && (r->places == GPI_PLACES_ANY || p->in_set[r->places]) &&
+           (r->memory == GPI_MEMORY_ALL ? gpi_slow_is_clear(m, p) && u.n_firm == 0
+                                        : r->memory <= room);
+}
+
+bool gpi_slow_has_memory(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d)
+{
+    const struct used u = gpi_slow_used(m, d);
+
+    return gpi_slow_may_use(m, r, d) && !u.alone &&
+           (r->memory == GPI_MEMORY_ALL
+                ? u.runs == 0
+                : r->memory == 0 || u.memory + r->memory <= gpi_slow_usable(m, d));
+}
+
+bool gpi_slow_fits(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d)
+{
+    return gpi_slow_used(m, d).share + r->share <= GPI_SHARE_ALL && gpi_slow_has_memory(m, r, d);
+}
+
+/* ---- classes ---- */
+
+uint32_t gpi_slow_queued(const struct gpi_slow *m, uint32_t class)
+{
+    uint32_t n = 0;
+
+    for (uint32_t t = 0; t < m->set.tasks; t++)
+        n += m->job[t].state == WAITS && m->job[t].what.class == class;
+    return n;
+}
+
+bool gpi_slow_wants(const struct gpi_slow *m, uint32_t class)
+{
+    const struct class *c = &m->class[class];
+    const uint32_t n = gpi_slow_hands(m, class), q = gpi_slow_queued(m, class);
+    const bool lacks = n < gpi_slow_least_hands(c);
+
+    return !c->paused && (q || lacks) && n < c->set.max_workers && m->now >= c->again &&
+           (n == 0 || lacks || q * (c->run.p50 / 1024) > n * (c->boot.p50 / 1024));
+}
+
+static bool is_late(const struct gpi_slow *m, const struct job *j)
+{
+    return j < m->job + m->set.tasks &&
+           m->now >= j->queued_at / 1000000 * 1000000 + m->class[j->what.class].boot.p50;
+}
+
+static bool may_add(const struct gpi_slow *m, uint32_t class)
+{
+    const struct class *c = &m->class[class];
+    bool boots = false;
+
+    for (uint32_t w = 0; w < m->set.runs; w++)
+        boots |= m->hand[w].class == class && m->hand[w].state == BOOTS;
+    return !c->paused && !boots && m->now >= c->again &&
+           gpi_slow_hands(m, class) < c->set.max_workers;
+}
+
+/* Whether it begins something without an idle worker. */
+bool gpi_slow_begins(const struct gpi_slow *m, const struct job *j)
+{
+    const struct class *c = &m->class[j->what.class];
+
+    if (c->set.residence == GPI_EXTERNAL)
+        return !c->paused;
+    return gpi_slow_wants(m, j->what.class) || (is_late(m, j) && may_add(m, j->what.class));
+}
+
+bool gpi_slow_does(const struct gpi_slow *m, const struct hand *h, const struct job *j)
+{
+    bool good = m->class[h->class].set.residence == GPI_RESIDENT;
+
+    for (uint32_t v = 0; v < j->what.n_requests; v++)
+        good |= gpi_request_same(&j->request[v], &h->need);
+    return good && h->class == j->what.class && h->state == UP && !m->class[h->class].paused &&
+           j < m->job + m->set.tasks;
+}
+
+bool gpi_slow_is_warm(const struct gpi_slow *m, const struct job *j, uint32_t d)
+{
+    for (uint32_t w = 0; w < m->set.runs; w++)
+        if (gpi_slow_does(m, &m->hand[w], j) && gpi_slow_is_on(&m->hand[w], d))
+            return true;
+    return false;
+}

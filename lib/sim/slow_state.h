@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * slow_state.h - the records of the slow model.  Private to its files.
+ *
+ * A place is a device, a job a task, a hand a worker.
+ */
+#ifndef GPI_SIM_SLOW_STATE_H
+#define GPI_SIM_SLOW_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "sim/slow.h"
+
+#define NEVER UINT64_MAX
+#define NONE UINT32_MAX
+#define SETS 8u
+
+struct place {
+    struct gpi_plan_has has;
+    enum gpi_plan_may may;
+    uint64_t foreign;
+    uint32_t load;
+    bool in_set[SETS];
+};
+
+enum state { GONE, WAITS, RUNS };
+
+struct job {
+    enum state state;
+    struct gpi_plan_task what;
+    struct gpi_request request[GPI_VARIANTS];
+    uint64_t promise;
+    uint32_t variant, n_devices;
+    uint16_t device[16];
+    uint64_t begun, end_by, plausible, queued_at;
+    uint32_t hand;
+    bool told; /* that it is hopeless */
+};
+
+struct times {
+    uint32_t n;
+    uint64_t last[32], p50;
+};
+
+struct class
+{
+    struct gpi_plan_class set;
+    uint32_t n;
+    uint64_t ratio[32];
+    struct times boot, run;
+    uint64_t again;
+    bool paused, to_load;
+};
+
+enum hand_state { NO_HAND, BOOTS, UP, LEAVES, UNLOADS };
+
+struct hand {
+    enum hand_state state;
+    uint32_t class, job;
+    struct gpi_request need;
+    uint32_t n_devices;
+    uint16_t device[16];
+    uint64_t since, used, keep; /* since it is up, or boots; idle since; for this long */
+    uint64_t beyond[16];
+    bool leaves; /* its class or a device of it drains */
+};
+
+struct gpi_slow {
+    struct gpi_plan_settings set;
+    uint64_t now;
+    struct hand *hand;
+    struct place *place;
+    uint32_t n_places;
+    struct job *job; /* of tasks; then of each class its load task */
+    uint32_t n_jobs;
+    uint32_t happened; /* since the last decision: a bit per enum gpi_promise */
+    struct class *class;
+    uint32_t *order, n_order; /* the first tasks of the waiting shapes, in order */
+    uint32_t *head;           /* index in `order` of the head of each device; NONE */
+    uint32_t culprit;
+    bool *lacks; /* of each in `order`: nothing but CPU slots or host memory */
+    bool *can;   /* of each in `order`: it could start */
+};
+
+struct used {
+    uint64_t share, memory, end, plausible, firm;
+    uint32_t runs, n_firm;
+    bool alone;
+};
+
+/* slow.c */
+int gpi_slow_compare(const void *a, const void *b);
+bool gpi_slow_is_on(const struct hand *h, uint32_t d);
+uint32_t gpi_slow_hands(const struct gpi_slow *m, uint32_t class);
+uint32_t gpi_slow_least_hands(const struct class *c);
+uint64_t gpi_slow_all_usable(const struct gpi_slow *m, uint32_t d);
+bool gpi_slow_is_hopeless(const struct gpi_slow *m, const struct job *j);
+void gpi_slow_count_loads(struct gpi_slow *m);
+
+/* slow_devices.c */
+uint64_t gpi_slow_usable(const struct gpi_slow *m, uint32_t d);
+uint64_t gpi_slow_beyond(const struct hand *h, uint32_t d);
+bool gpi_slow_stays(const struct gpi_slow *m, const struct hand *h);
+struct used gpi_slow_used(const struct gpi_slow *m, uint32_t d);
+bool gpi_slow_is_clear(const struct gpi_slow *m, const struct place *p);
+bool gpi_slow_may_use(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d);
+bool gpi_slow_has_memory(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d);
+bool gpi_slow_fits(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d);
+uint32_t gpi_slow_queued(const struct gpi_slow *m, uint32_t class);
+bool gpi_slow_wants(const struct gpi_slow *m, uint32_t class);
+bool gpi_slow_begins(const struct gpi_slow *m, const struct job *j);
+bool gpi_slow_does(const struct gpi_slow *m, const struct hand *h, const struct job *j);
+bool gpi_slow_is_warm(const struct gpi_slow *m, const struct job *j, uint32_t d);
+
+/* slow_order.c */
+void gpi_slow_find_heads(struct gpi_slow *m);
+bool gpi_slow_strictly_first(const struct gpi_slow *m, uint32_t i);
+bool gpi_slow_needs_host(const struct job *j);
+uint64_t gpi_slow_promise_of(const struct gpi_slow *m, uint32_t head);
+uint64_t gpi_slow_takes(const struct gpi_slow *m, const struct job *j);
+bool gpi_slow_is_head(const struct gpi_slow *m, uint32_t i);
+bool gpi_slow_host_has(const struct gpi_slow *m, uint32_t i, const struct gpi_request *r,
+                       bool for_life);
+uint32_t gpi_slow_memory_head(const struct gpi_slow *m, uint32_t d);
+bool gpi_slow_is_open(const struct gpi_slow *m, uint32_t i, uint32_t d, bool rest);
+bool gpi_slow_serves(const struct gpi_slow *m, const struct hand *h, const struct job *j);
+bool gpi_slow_may_work(struct gpi_slow *m, uint32_t i, const struct hand *h);
+bool gpi_slow_may_boot(const struct gpi_slow *m, uint32_t i, const struct gpi_request *r,
+                       uint32_t d);
+bool gpi_slow_could_start(struct gpi_slow *m, uint32_t i);
+
+#endif
