@@ -196,7 +196,7 @@ def check_ids(root, faults):
                 found = tagged_in_c(path, source.read_text())
             elif source.suffix == ".py":
                 found = tagged_in_python(path, source.read_text())
-            elif path.startswith("sched/"):  # a script: its first comment, or brackets
+            elif path.startswith("sched/") and source.is_file():  # a script: comment or brackets
                 found = [(name, path) for name in ids(source.read_text())]
             else:
                 continue
