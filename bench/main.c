@@ -22,6 +22,7 @@
 #include "place.h"
 #include "raw_fork.h"
 #include "report.h"
+#include "sched/run.h"
 
 static const struct b_cell cells[] = {
     { "idle", b_cell_idle, 0, 0, 40, " idle_switches_10s idle_switches_in_poll_3s " },
@@ -168,7 +169,8 @@ static int usage(FILE *out, int code)
 {
     (void)fputs("usage: gpudispatch-bench [--json] [--quick] [--only KEY]... [--list] [--help]\n"
                 "Measures the library against bare loops; --only takes a key of --list.\n"
-                "With --quick a look of 20 s: fewer rounds, and what takes long is left out.\n",
+                "With --quick a look of 20 s: fewer rounds, and what takes long is left out.\n"
+                "With --sched other figures: the scheduler's decisions (--sched --help).\n",
                 out);
     return code;
 }
@@ -208,6 +210,8 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], B_WORKER_ARGUMENT) == 0)
         /* returns only when nobody has started us as a worker */
         return b_ours_init_worker() ? 1 : 2;
+    if (b_sched_is_asked(argc, argv))
+        return b_sched_run(argc, argv);
     for (i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             json = 1;
