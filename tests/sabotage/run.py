@@ -33,19 +33,22 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GREEN = "stays GREEN"
 TOOL = "tools/gpudispatch/gpudispatch"
 SCRIPTS, WORLDS = "tests/gpudispatch-sim", "tests/sched/worlds"
+PLANS, TWINS = "tests/sched/plans", "tests/sched/twins"
+EXPLAINS = "tests/sched/explains"
 CASE_PATIENCE = 300  # seconds; the runner has deadlines of its own
 
 
 def parts(test):
     """SUITE/PROGRAM.CASE -> build target of the program, case.  In suite tools PROGRAM is a script,
-    and tests the tool.  In suite sched it is scripts, with a file of tests/sched as its case, or
-    worlds."""
+    and tests the tool.  In suite sched it is worlds or explains; scripts or traces, with a file of
+    tests/sched as its case; plans or twins, with the id of a rule or guarantee."""
     suite, rest = test.split("/")
     program, case = rest.split(".")
     if suite == "tools":
         return TOOL, case
     if suite == "sched":
-        return WORLDS if program == "worlds" else SCRIPTS, case
+        return {"worlds": WORLDS, "plans": PLANS, "twins": TWINS, "explains": EXPLAINS}.get(
+            program, SCRIPTS), case
     begins = {"unit": "unit_", "hosts": "hosts/hosts_", "abi": "abi/", "gpu": "gpu/"}
     return "tests/" + begins.get(suite, "") + program, case
 
@@ -93,6 +96,16 @@ class Tree:
 
     def command(self, test):
         program, case = parts(test)
+        if program == PLANS:
+            return [self.build / program, "--events", "200000", "--rule", case,
+                    *["--replay"] * (case == "S6")]
+        if program == TWINS:
+            return [self.build / program, "100", case]
+        if program == EXPLAINS:
+            return [self.build / program]
+        if test.startswith("sched/traces."):
+            return [sys.executable, self.source / "tests/sched/traces.py",
+                    self.build / SCRIPTS, self.source / "tests/sched/traces", "--only", case]
         if program == SCRIPTS:
             return [self.build / program, self.source / "tests/sched" / (case + ".txt")]
         if program == WORLDS:

@@ -7,7 +7,7 @@ and the test as SUITE/PROGRAM.CASE.  run.py shows that the case passes without t
 with it.  If a text no longer occurs, run.py names it: mend the table in the commit that changes it.
 """
 
-from . import api, base, device, edges, host, keeper, monitor, os, sched, wire, worker
+from . import api, base, device, edges, host, keeper, monitor, os, plan, sched, wire, worker
 
-AREAS = (api, base, device, edges, host, keeper, monitor, os, sched, wire, worker)
+AREAS = (api, base, device, edges, host, keeper, monitor, os, plan, sched, wire, worker)
 SABOTAGES = [sabotage for area in AREAS for sabotage in area.SABOTAGES]
