@@ -94,7 +94,7 @@ const struct gpi_fact_field gpi_fact_request_fields[GPI_FACT_REQUEST_FIELDS] = {
     { "host_memory", F(BYTES), IN(host_memory), OR(0), NULL },
 };
 
-const struct gpi_fact_unit gpi_fact_byte_units[GPI_FACT_BYTE_UNITS] = {
+const struct gpi_line_unit gpi_fact_byte_units[GPI_FACT_BYTE_UNITS] = {
     { "GiB", GIB }, { "MiB", 1ull << 20 }, { "KiB", 1024 }, { "", 1 }
 };
 

@@ -7,6 +7,7 @@
 #define GPI_SIM_FACT_SHAPE_H
 
 #include "sim/fact.h"
+#include "sim/line.h"
 
 #define GPI_FACT_FIELDS_MAX 16u   /* of a line */
 #define GPI_FACT_REQUEST_FIELDS 7u
@@ -41,11 +42,7 @@ struct gpi_fact_shape {
 extern const struct gpi_fact_shape gpi_fact_shapes[GPI_FACTS];
 extern const struct gpi_fact_field gpi_fact_request_fields[GPI_FACT_REQUEST_FIELDS];
 
-struct gpi_fact_unit {
-    const char *name;
-    uint64_t size;
-};
-extern const struct gpi_fact_unit gpi_fact_byte_units[GPI_FACT_BYTE_UNITS]; /* the largest first */
+extern const struct gpi_line_unit gpi_fact_byte_units[GPI_FACT_BYTE_UNITS]; /* the largest first */
 
 #define GPI_FACT_PROMISE_WORDS "first order device class workers" /* of enum gpi_promise */
 

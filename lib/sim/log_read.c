@@ -1,125 +1,68 @@
 /* SPDX-License-Identifier: MIT */
 /* log_read.c - reads a line of a log. */
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "sim/log_shape.h"
 
 #define WORDS_MAX 16u /* of a line: more than the longest shape has */
-#define SHOWN 40      /* characters of a wrong word that an error quotes */
 
 _Static_assert(GPI_LOG_FIELDS_MAX + 2 < WORDS_MAX, "a line has room for all");
 
 /* Cuts off and returns the text before the first of the characters `ends`, and drops that one.
  * If the text ends with such a character, an empty word remains.  from->at is NULL at the end. */
-static struct gpi_log_word cut(struct gpi_log_word *from, const char *ends)
+static struct gpi_line_word cut(struct gpi_line_word *from, const char *ends)
 {
-    struct gpi_log_word w = { from->at, 0 };
+    struct gpi_line_word w = { from->at, 0 };
 
     while (w.size < from->size && !(w.at[w.size] && strchr(ends, w.at[w.size])))
         w.size++;
     if (w.size == from->size)
-        *from = (struct gpi_log_word){ 0 };
+        *from = (struct gpi_line_word){ 0 };
     else
-        *from = (struct gpi_log_word){ from->at + w.size + 1, from->size - w.size - 1 };
+        *from = (struct gpi_line_word){ from->at + w.size + 1, from->size - w.size - 1 };
     return w;
 }
 
 /* ---- reading values ---- */
 
-static bool read_digits(struct gpi_log_word w, uint64_t most, uint64_t *ret)
-{
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < w.size; i++) {
-        const unsigned digit = (unsigned)(unsigned char)w.at[i] - '0';
-        if (digit > 9 || n > most / 10 || digit > most - n * 10)
-            return false;
-        n = n * 10 + digit;
-    }
-    *ret = n;
-    return w.size > 0;
-}
-
-static bool read_time(struct gpi_log_word w, uint64_t *ret)
-{
-    struct gpi_log_word digits = { w.at, 0 };
-
-    if (gpi_log_is(w, "never")) {
-        *ret = GPI_NEVER;
-        return true;
-    }
-    while (digits.size < w.size && w.at[digits.size] >= '0' && w.at[digits.size] <= '9')
-        digits.size++;
-    for (size_t i = 0; i < GPI_LOG_UNITS; i++)
-        if (gpi_log_is((struct gpi_log_word){ w.at + digits.size, w.size - digits.size },
-                       gpi_log_units[i].name) &&
-            read_digits(digits, GPI_NEVER / gpi_log_units[i].size, ret)) {
-            *ret *= gpi_log_units[i].size;
-            return true;
-        }
-    return false;
-}
-
-static bool read_word(struct gpi_log_word w, const char *list, uint64_t *ret)
-{
-    struct gpi_log_word one;
-
-    for (*ret = 0; gpi_log_next_word(&list, &one); ++*ret)
-        if (one.size == w.size && !memcmp(one.at, w.at, w.size))
-            return true;
-    return false;
-}
-
-static bool read_bits(struct gpi_log_word w, const char *list, uint64_t *ret)
+static bool read_bits(struct gpi_line_word w, const char *list, uint64_t *ret)
 {
     uint64_t bit;
 
     for (*ret = 0; w.at; *ret |= 1ull << bit)
-        if (!read_word(cut(&w, "+"), list, &bit))
+        if (!gpi_line_among(cut(&w, "+"), list, &bit))
             return false;
     return true;
 }
 
-static bool read_signed(struct gpi_log_word w, uint64_t *ret)
-{
-    const bool minus = w.size && *w.at == '-';
-    const struct gpi_log_word digits = { w.at + minus, w.size - minus };
-
-    if (!read_digits(digits, (uint64_t)INT32_MAX + minus, ret))
-        return false;
-    *ret = minus ? (uint32_t)0 - (uint32_t)*ret : *ret;
-    return true;
-}
-
-static bool read_devices(struct gpi_log_word w, struct gpi_log_line *l)
+static bool read_devices(struct gpi_line_word w, struct gpi_log_line *l)
 {
     uint64_t number;
 
     for (l->slot.n = 0; w.at; l->slot.device[l->slot.n++] = (uint16_t)number)
-        if (l->slot.n == GPI_LOG_DEVICES || !read_digits(cut(&w, ","), UINT16_MAX, &number))
+        if (l->slot.n == GPI_LOG_DEVICES || !gpi_line_digits(cut(&w, ","), UINT16_MAX, &number))
             return false;
     return true;
 }
 
-static bool read_value(struct gpi_log_word w, const struct gpi_log_field *f, uint64_t *ret)
+static bool read_value(struct gpi_line_word w, const struct gpi_log_field *f, uint64_t *ret)
 {
     switch (f->form) {
     case GPI_FORM_NUMBER:
-        return read_digits(w, f->most, ret) && *ret >= f->least;
+        return gpi_line_digits(w, f->most, ret) && *ret >= f->least;
     case GPI_FORM_SIGNED:
-        return read_signed(w, ret);
+        return gpi_line_signed(w, ret);
     case GPI_FORM_TIME:
-        return read_time(w, ret);
+        return gpi_line_time(w, ret);
     case GPI_FORM_FLAG:
-        return read_digits(w, 1, ret);
+        return gpi_line_digits(w, 1, ret);
     case GPI_FORM_MARK:
         *ret = 1;
         return true;
     case GPI_FORM_WORD:
-        return read_word(w, f->words, ret);
+        return gpi_line_among(w, f->words, ret);
     case GPI_FORM_BITS:
         return read_bits(w, f->words, ret);
     default:
@@ -130,35 +73,26 @@ static bool read_value(struct gpi_log_word w, const struct gpi_log_field *f, uin
 /* ---- errors ---- */
 
 struct reader {
-    struct gpi_log_word word[WORDS_MAX];
+    struct gpi_line_word word[WORDS_MAX];
     uint32_t n, at;
     char *error;
 };
 
-/* The line may have any bytes, but the error has printable characters only. */
 static bool refuse(struct reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool refuse(struct reader *r, const char *format, ...)
 {
     va_list list;
 
     va_start(list, format);
-    (void)vsnprintf(r->error, GPI_LOG_ERROR_SIZE, format, list);
+    gpi_line_error(r->error, GPI_LOG_ERROR_SIZE, format, list);
     va_end(list);
-    for (char *c = r->error; *c; c++)
-        if (*c < ' ' || *c > '~')
-            *c = '?';
     return false;
 }
 
-static int shown(struct gpi_log_word w)
-{
-    return w.size < SHOWN ? (int)w.size : SHOWN;
-}
-
-static bool refuse_value(struct reader *r, const struct gpi_log_field *f, struct gpi_log_word w)
+static bool refuse_value(struct reader *r, const struct gpi_log_field *f, struct gpi_line_word w)
 {
 #define REFUSE(format, ...) \
-    refuse(r, "%s is %.*s, expected " format, f->name, shown(w), w.at, __VA_ARGS__)
+    refuse(r, "%s is %.*s, expected " format, f->name, gpi_line_shown(w), w.at, __VA_ARGS__)
     switch (f->form) {
     case GPI_FORM_NUMBER:
         return REFUSE("a number from %u to %u", f->least, f->most);
@@ -181,34 +115,34 @@ static bool refuse_value(struct reader *r, const struct gpi_log_field *f, struct
 /* ---- reading ---- */
 
 /* Cuts NAME= off a word and returns NAME. */
-static struct gpi_log_word key_of(struct gpi_log_word *value)
+static struct gpi_line_word key_of(struct gpi_line_word *value)
 {
-    struct gpi_log_word rest = *value, key = cut(&rest, "=");
+    struct gpi_line_word rest = *value, key = cut(&rest, "=");
 
     if (!key.size || key.size == value->size)
-        return (struct gpi_log_word){ value->at, 0 };
+        return (struct gpi_line_word){ value->at, 0 };
     *value = rest;
     return key;
 }
 
 /* Returns the field with this name; without a name, the first unseen field with a fixed place. */
-static uint32_t find_field(const struct gpi_log_shape *s, struct gpi_log_word key, uint32_t seen)
+static uint32_t find_field(const struct gpi_log_shape *s, struct gpi_line_word key, uint32_t seen)
 {
     uint32_t i = 0;
 
     while (i < s->n && (key.size ? s->field[i].placed || s->field[i].form == GPI_FORM_MARK ||
-                                       !gpi_log_is(key, s->field[i].name)
+                                       !gpi_line_is(key, s->field[i].name)
                                  : !s->field[i].placed || seen >> i & 1))
         i++;
     return i;
 }
 
 /* Returns the mark that consists of this word, or the number of fields. */
-static uint32_t find_mark(const struct gpi_log_shape *s, struct gpi_log_word word)
+static uint32_t find_mark(const struct gpi_log_shape *s, struct gpi_line_word word)
 {
     uint32_t i = 0;
 
-    while (i < s->n && (s->field[i].form != GPI_FORM_MARK || !gpi_log_is(word, s->field[i].name)))
+    while (i < s->n && (s->field[i].form != GPI_FORM_MARK || !gpi_line_is(word, s->field[i].name)))
         i++;
     return i;
 }
@@ -216,8 +150,8 @@ static uint32_t find_mark(const struct gpi_log_shape *s, struct gpi_log_word wor
 static bool read_field(struct reader *r, const struct gpi_log_shape *s, struct gpi_log_line *l,
                        uint32_t *seen)
 {
-    struct gpi_log_word value = r->word[r->at], key = key_of(&value);
-    const struct gpi_log_word named = key.size ? key : value;
+    struct gpi_line_word value = r->word[r->at], key = key_of(&value);
+    const struct gpi_line_word named = key.size ? key : value;
     const uint32_t mark = find_mark(s, r->word[r->at]);
     const uint32_t i = mark < s->n ? mark : find_field(s, key, *seen);
     const struct gpi_log_field *f = &s->field[i];
@@ -225,8 +159,8 @@ static bool read_field(struct reader *r, const struct gpi_log_shape *s, struct g
     char name[GPI_LOG_NAME_SIZE];
 
     if (i == s->n)
-        return refuse(r, "%s%s has no field %.*s", s->noun, gpi_log_name(name, s), shown(named),
-                      named.at);
+        return refuse(r, "%s%s has no field %.*s", s->noun, gpi_log_name(name, s),
+                      gpi_line_shown(named), named.at);
     if (*seen >> i & 1)
         return refuse(r, "field %s stands twice", f->name);
     if (f->form == GPI_FORM_DEVICES ? !read_devices(value, l) : !read_value(value, f, &number))
@@ -266,17 +200,17 @@ static uint32_t count_placed(const struct reader *r)
 
 static bool read_setting(struct reader *r, struct gpi_log_line *l)
 {
-    struct gpi_log_word value = { "", 0 }, key;
+    struct gpi_line_word value = { "", 0 }, key;
     uint32_t i = 0;
 
     if (r->n != 2)
         return refuse(r, "expected set NAME=VALUE");
     value = r->word[1];
     key = key_of(&value);
-    while (i < gpi_log_n_settings && !gpi_log_is(key, gpi_log_settings[i].name))
+    while (i < gpi_log_n_settings && !gpi_line_is(key, gpi_log_settings[i].name))
         i++;
     if (i == gpi_log_n_settings)
-        return refuse(r, "no setting has the name %.*s", shown(key), key.at);
+        return refuse(r, "no setting has the name %.*s", gpi_line_shown(key), key.at);
     l->kind = GPI_LOG_SET;
     l->set.which = i;
     return read_value(value, &gpi_log_settings[i], &l->set.value) ||
@@ -285,15 +219,16 @@ static bool read_setting(struct reader *r, struct gpi_log_line *l)
 
 static bool read_stamp(struct reader *r, struct gpi_log_line *l)
 {
-    struct gpi_log_word w = r->word[0];
+    struct gpi_line_word w = r->word[0];
 
     if (*w.at != '@')
         return true;
     w.at++;
     w.size--;
     l->stamped = true;
-    if (!read_time(w, &l->now) || l->now == GPI_NEVER)
-        return refuse(r, "@ is followed by %.*s, expected a time such as @1075ms", shown(w), w.at);
+    if (!gpi_line_time(w, &l->now) || l->now == GPI_NEVER)
+        return refuse(r, "@ is followed by %.*s, expected a time such as @1075ms",
+                      gpi_line_shown(w), w.at);
     r->at = 1;
     return r->n > 1 || refuse(r, "expected a step behind the time");
 }
@@ -302,13 +237,13 @@ static bool read_line(struct reader *r, struct gpi_log_line *l)
 {
     struct gpi_log_shape s;
 
-    if (gpi_log_is(r->word[0], "set"))
+    if (gpi_line_is(r->word[0], "set"))
         return read_setting(r, l);
     if (!read_stamp(r, l))
         return false;
     if (!gpi_log_shape_named(&s, r->word[r->at], count_placed(r)))
         return refuse(r, "%.*s is no event, call, action or other word of a log",
-                      shown(r->word[r->at]), r->word[r->at].at);
+                      gpi_line_shown(r->word[r->at]), r->word[r->at].at);
     if (l->stamped && (s.kind < GPI_LOG_EVENT || s.kind > GPI_LOG_DECIDE))
         return refuse(r, "%s has no time: only events and calls have one", s.name);
     l->kind = s.kind;
@@ -326,7 +261,7 @@ bool gpi_log_read(struct gpi_log_line *ret, const char *text, size_t size,
                   char reterr[GPI_LOG_ERROR_SIZE])
 {
     struct reader r = { .error = reterr };
-    struct gpi_log_word rest = { text, size }, w;
+    struct gpi_line_word rest = { text, size }, w;
 
     memset(ret, 0, sizeof *ret); /* so that equal lines have equal bytes */
     *reterr = 0;
@@ -338,6 +273,6 @@ bool gpi_log_read(struct gpi_log_line *ret, const char *text, size_t size,
             r.word[r.n++] = w;
     }
     ret->kind = !r.n ? GPI_LOG_BLANK : *r.word[0].at == '#' ? GPI_LOG_COMMENT : GPI_LOG_RULE;
-    return ret->kind != GPI_LOG_RULE || (r.n == 1 && gpi_log_is(r.word[0], "----")) ||
+    return ret->kind != GPI_LOG_RULE || (r.n == 1 && gpi_line_is(r.word[0], "----")) ||
            read_line(&r, ret);
 }

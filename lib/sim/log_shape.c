@@ -195,10 +195,6 @@ const struct gpi_log_field gpi_log_settings[] = {
 };
 const size_t gpi_log_n_settings = sizeof gpi_log_settings / sizeof *gpi_log_settings;
 
-const struct gpi_log_unit gpi_log_units[GPI_LOG_UNITS] = {
-    { "s", GPI_S }, { "ms", GPI_MS }, { "us", GPI_US }, { "ns", 1 }
-};
-
 /* ---- values in records ---- */
 
 uint64_t gpi_log_value(const void *record, const struct gpi_log_field *f)
@@ -243,34 +239,19 @@ void gpi_log_put(void *record, const struct gpi_log_field *f, uint64_t value)
     }
 }
 
-/* ---- words ---- */
-
-bool gpi_log_is(struct gpi_log_word w, const char *text)
-{
-    return w.size == strlen(text) && !memcmp(w.at, text, w.size);
-}
-
 /* tolower depends on the locale, and some locales do not map I to i. */
 static char lower(char c)
 {
     return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-static bool is_lower(struct gpi_log_word w, const char *text)
+static bool is_lower(struct gpi_line_word w, const char *text)
 {
     size_t i = 0;
 
     while (i < w.size && text[i] && w.at[i] == lower(text[i]))
         i++;
     return i == w.size && !text[i];
-}
-
-bool gpi_log_next_word(const char **list, struct gpi_log_word *ret)
-{
-    *list += strspn(*list, " ");
-    *ret = (struct gpi_log_word){ *list, strcspn(*list, " ") };
-    *list += ret->size;
-    return ret->size > 0;
 }
 
 /* ---- a shape for a line ---- */
@@ -292,12 +273,12 @@ static bool fits(const struct gpi_log_shape *s, uint32_t placed)
     return placed == 0;
 }
 
-bool gpi_log_shape_named(struct gpi_log_shape *ret, struct gpi_log_word name, uint32_t placed)
+bool gpi_log_shape_named(struct gpi_log_shape *ret, struct gpi_line_word name, uint32_t placed)
 {
     bool found = false;
 
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        if (gpi_log_is(name, shapes[i].name)) {
+        if (gpi_line_is(name, shapes[i].name)) {
             *ret = shapes[i];
             found = true;
             if (fits(ret, placed))
@@ -309,7 +290,7 @@ bool gpi_log_shape_named(struct gpi_log_shape *ret, struct gpi_log_word name, ui
             return true;
         }
     for (uint32_t i = 0; i < GPI_ACTIONS; i++)
-        if (gpi_log_is(name, actions[i].name)) {
+        if (gpi_line_is(name, actions[i].name)) {
             *ret = shape_of(actions, i, true);
             return true;
         }

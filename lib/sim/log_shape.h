@@ -6,11 +6,11 @@
 #ifndef GPI_SIM_LOG_SHAPE_H
 #define GPI_SIM_LOG_SHAPE_H
 
+#include "sim/line.h"
 #include "sim/log.h"
 
 #define GPI_LOG_FIELDS_MAX 8u /* of a shape: all of GPI_SCHED_FIELDS */
 #define GPI_LOG_NAME_SIZE 32u /* of an event, more than the longest */
-#define GPI_LOG_UNITS 4u
 
 enum gpi_log_form {
     GPI_FORM_NUMBER, /* uint32_t */
@@ -43,23 +43,12 @@ struct gpi_log_shape {
     struct gpi_log_field field[GPI_LOG_FIELDS_MAX];
 };
 
-struct gpi_log_word {
-    const char *at;
-    size_t size;
-};
-
-struct gpi_log_unit {
-    const char *name;
-    uint64_t size; /* ns */
-};
-extern const struct gpi_log_unit gpi_log_units[GPI_LOG_UNITS]; /* the largest first */
-
 extern const struct gpi_log_field gpi_log_settings[];
 extern const size_t gpi_log_n_settings;
 
 /* Finds the matching shape among the shapes of this name, else the last of them.  `placed`: number
  * of the line's words without a name: a line of a device has one, an event `device` has none. */
-bool gpi_log_shape_named(struct gpi_log_shape *ret, struct gpi_log_word name, uint32_t placed);
+bool gpi_log_shape_named(struct gpi_log_shape *ret, struct gpi_line_word name, uint32_t placed);
 /* Returns false for an unknown kind, which only a faulty caller or core produces. */
 bool gpi_log_shape_of(struct gpi_log_shape *ret, const struct gpi_log_line *l);
 /* Writes the shape's name as a line has it.  Returns `to`. */
@@ -68,9 +57,5 @@ const char *gpi_log_name(char to[GPI_LOG_NAME_SIZE], const struct gpi_log_shape 
 /* The value of a field in a record. */
 uint64_t gpi_log_value(const void *record, const struct gpi_log_field *f);
 void gpi_log_put(void *record, const struct gpi_log_field *f, uint64_t value);
-
-bool gpi_log_is(struct gpi_log_word w, const char *text);
-/* Takes the next word of a list with blanks between them. */
-bool gpi_log_next_word(const char **list, struct gpi_log_word *ret);
 
 #endif

@@ -34,8 +34,9 @@ for target in $targets; do
     log | sched)
         flags=-DNDEBUG # what no caller feeds is counted, and changes nothing
         parts="base/heap.c"
-        for part in "$root"/lib/sched/*.c "$root"/lib/sim/log.c "$root"/lib/sim/log_read.c \
-            "$root"/lib/sim/log_shape.c "$root"/lib/sim/play.c "$root"/lib/sim/replay.c; do
+        for part in "$root"/lib/sched/*.c "$root"/lib/sim/line.c "$root"/lib/sim/log.c \
+            "$root"/lib/sim/log_read.c "$root"/lib/sim/log_shape.c "$root"/lib/sim/play.c \
+            "$root"/lib/sim/replay.c; do
             parts="$parts ${part#"$root/lib/"}"
         done
         ;;
@@ -45,7 +46,7 @@ for target in $targets; do
         parts="$parts sched/learn.c sched/memory.c sched/plan.c sched/reserve.c sched/shape.c"
         parts="$parts sched/soon.c sched/tree.c"
         parts="$parts sim/fact.c sim/fact_read.c sim/fact_shape.c sim/fact_write.c"
-        parts="$parts sim/log_shape.c sim/plan_script.c sim/plan_world.c sim/plan_world_make.c"
+        parts="$parts sim/line.c sim/plan_script.c sim/plan_world.c sim/plan_world_make.c"
         parts="$parts sim/slow.c sim/slow_check.c sim/slow_devices.c sim/slow_order.c sim/trial.c"
         ;;
     reading) parts="wire/reading.c" ;;
