@@ -136,16 +136,17 @@ static void gather(struct gpi_play *p, const struct gpi_sched_attempt *ended)
 /* ---- memory, in a build with the probe ---- */
 
 #ifdef GPI_SCHED_PROBE
-uint64_t gpi_play_allocations, gpi_play_allocations_of_steps;
+const uint64_t *gpi_play_allocations;
+uint64_t gpi_play_allocations_of_steps;
 
 static void step_begins(void)
 {
-    gpi_play_allocations_of_steps -= gpi_play_allocations;
+    gpi_play_allocations_of_steps -= gpi_play_allocations ? *gpi_play_allocations : 0;
 }
 
 static void step_ends(void)
 {
-    gpi_play_allocations_of_steps += gpi_play_allocations;
+    gpi_play_allocations_of_steps += gpi_play_allocations ? *gpi_play_allocations : 0;
 }
 #else
 #define step_begins() ((void)0)

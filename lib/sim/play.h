@@ -44,10 +44,11 @@ struct gpi_play {
 };
 
 #ifdef GPI_SCHED_PROBE
-/* A test program counts its calls of malloc, calloc, realloc and free in the first (see the linker
- * option --wrap).  The second sums up those of steps: the core allocates memory in its create
- * alone, so it stays 0. */
-extern uint64_t gpi_play_allocations, gpi_play_allocations_of_steps;
+/* Set by a program that counts its calls of malloc, calloc, realloc and free; NULL: not counted.
+ * The second sums up those of steps: the core allocates memory in its create alone, so it stays
+ * 0. */
+extern const uint64_t *gpi_play_allocations;
+extern uint64_t gpi_play_allocations_of_steps;
 #endif
 
 /* Creates a core.  The caller keeps `out`, and closes it only after gpi_play_fini.  Returns false

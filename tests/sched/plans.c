@@ -33,6 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "allocations.h"
 #include "sim/plan_script.h"
 #include "sim/plan_shrink.h"
 #include "sim/plan_world.h"
@@ -40,43 +41,6 @@
 #define EVENTS 1000000u
 #define EVENTS_OF_WORLD 400u
 #define FAULTS_TOLD 20u
-
-/* ---- memory: the linker's --wrap leads here ---- */
-
-static uint64_t allocations;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t size);
-void __real_free(void *old);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-void __wrap_free(void *old);
-
-void *__wrap_malloc(size_t size)
-{
-    allocations++;
-    return __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    allocations++;
-    return __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    allocations++;
-    return __real_realloc(old, size);
-}
-
-void __wrap_free(void *old)
-{
-    allocations++;
-    __real_free(old);
-}
 
 /* ---- a world ---- */
 

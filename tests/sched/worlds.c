@@ -30,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "allocations.h"
 #include "sched/event.h"
 #include "sched/probe.h"
 #include "sim/play.h"
@@ -49,41 +50,6 @@ static const char *const life_name[] = {
     GPI_LIFE_MAP(GPI_X_LIFE)
 #undef GPI_X_LIFE
 };
-
-/* ---- memory: the linker's --wrap leads here ---- */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t size);
-void __real_free(void *old);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-void __wrap_free(void *old);
-
-void *__wrap_malloc(size_t size)
-{
-    gpi_play_allocations++;
-    return __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    gpi_play_allocations++;
-    return __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    gpi_play_allocations++;
-    return __real_realloc(old, size);
-}
-
-void __wrap_free(void *old)
-{
-    gpi_play_allocations++;
-    __real_free(old);
-}
 
 /* ---- cells ---- */
 
@@ -250,7 +216,7 @@ static void run_worlds(struct run *r)
                      (unsigned long long)r->replays, (unsigned long long)r->lines,
                      (unsigned long long)r->differences);
     (void)printf("memory: %llu calls of malloc and its kin, %llu within steps of the core\n",
-                 (unsigned long long)gpi_play_allocations,
+                 (unsigned long long)allocations,
                  (unsigned long long)gpi_play_allocations_of_steps);
 }
 
@@ -496,11 +462,12 @@ static int run(struct run *r)
     uint32_t unseen = 0, bad_scripts = 0, never;
     bool allocates;
 
+    gpi_play_allocations = &allocations;
     r->cell = calloc(GPI_LIVES, sizeof *r->cell);
     if (!r->cell || gpi_sched_inputs() > INPUTS_MAX)
         return 70;
     run_worlds(r);
-    allocates = gpi_play_allocations == 0 || gpi_play_allocations_of_steps;
+    allocates = allocations == 0 || gpi_play_allocations_of_steps;
     if (r->scripts)
         bad_scripts = run_scripts(r->scripts, &count);
     never = print_cells(r);
