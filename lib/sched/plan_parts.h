@@ -2,8 +2,8 @@
 /*
  * plan_parts.h - the records of a plan.  Private to its files; each field is written by one file.
  *
- * Floors: tree, soon, learn, actions, memory, shape, reserve, evict, grant, plan, explain.  No
- * file calls a file behind it.
+ * Floors: tree, soon, learn, actions, memory, shape, reserve, evict, grant, plan, explain_rows,
+ * explain_device, explain.  No file calls a file behind it.
  */
 #ifndef GPI_SCHED_PLAN_PARTS_H
 #define GPI_SCHED_PLAN_PARTS_H

@@ -42,9 +42,9 @@ for target in $targets; do
         ;;
     page) parts="wire/page.c" ;;
     plan)
-        parts="base/heap.c sched/actions.c sched/evict.c sched/explain.c sched/grant.c"
-        parts="$parts sched/learn.c sched/memory.c sched/plan.c sched/reserve.c sched/shape.c"
-        parts="$parts sched/soon.c sched/tree.c"
+        parts="base/heap.c sched/actions.c sched/evict.c sched/explain.c sched/explain_device.c"
+        parts="$parts sched/explain_rows.c sched/grant.c sched/learn.c sched/memory.c"
+        parts="$parts sched/plan.c sched/reserve.c sched/shape.c sched/soon.c sched/tree.c"
         parts="$parts sim/fact.c sim/fact_read.c sim/fact_shape.c sim/fact_write.c"
         parts="$parts sim/line.c sim/plan_script.c sim/plan_world.c sim/plan_world_make.c"
         parts="$parts sim/slow.c sim/slow_check.c sim/slow_devices.c sim/slow_order.c sim/trial.c"

@@ -159,7 +159,7 @@ SABOTAGES = [
            "    c->again = again;\n",
            "    c->again = again * 0;\n", "sched/traces.boot_fails_three_times"),
     # ---- S9: explain agrees with the decision ----
-    mutant("S9", "a head holds no device", "explain.c",
+    mutant("S9", "a head holds no device", "explain_device.c",
            "    } else if (a->holder[d->kind] != GPI_NONE && !has_both(a, device, r)) {\n",
            "    } else if (a->holder[d->kind] == GPI_UNKNOWN) {\n", "sched/explains.S9"),
     mutant("S9", "a worker that has to stay is not ripe", "evict.c",
@@ -169,6 +169,6 @@ SABOTAGES = [
     mutant("S9", "a task is late too soon", "explain.c",
            "    row.until = late_at(a, class);\n",
            "    row.until = a->p->now;\n", "sched/explains.S9"),
-    mutant("S9", "devices that could hold an unreachable variant count", "explain.c",
+    mutant("S9", "devices that could hold an unreachable variant count", "explain_device.c",
            "        if (reaches)\n", "        if (reaches || r->devices)\n", "sched/explains.S9"),
 ]
