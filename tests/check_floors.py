@@ -18,7 +18,7 @@ FLOORS = {
                "health", "kin", "fake/effects", "fake/script", "fake/words", "fake/facts",
                "fake/settings", "fake/grammar", "fake/parse", "fake/fake", "nvml_sample",
                "numbers", "nvml_await", "nvml", "visible", "select"],
-    "sched": ["ring", "queue", "restart", "retry", "place", "device", "seat", "spread",
+    "sched": ["ring", "queue", "restart", "retry", "place", "device", "seat", "spread", "class",
               "record", "tasks", "behind", "limits", "close", "life", "slot_end", "slot", "gates",
               "sched", "stream", "tree", "soon", "learn", "actions", "memory", "shape", "reserve",
               "evict", "grant", "plan", "explain_rows", "explain_device", "explain"],
@@ -42,7 +42,7 @@ FLOORS = {
 POINTERS = [
     ("gpi_act", "host/act", "host/create", "a fact is fed from any file, and its actions follow"),
 ]
-# In lib/sched: only create allocates memory, and an assertion calls __assert_fail.
+# In lib/sched: only create and class_add allocate memory, and an assertion calls __assert_fail.
 ALLOWED = {"memcpy", "memset", "memmove", "__assert_fail", "malloc", "calloc", "free"}
 BASE = {"gpi_heap_" + verb for verb in ("init", "fini", "set", "remove", "key", "top_key",
                                         "top_item")}

@@ -43,11 +43,11 @@ static inline void gpi_core_device_add(gpud_dispatcher *d, uint32_t device, bool
                   gpi_sched_device_add(d->core, device, watched, kill_limit));
 }
 
-static inline void gpi_core_slot_add(gpud_dispatcher *d, uint32_t slot, const uint16_t *device,
-                                     uint32_t n)
+static inline void gpi_core_slot_add(gpud_dispatcher *d, uint32_t slot, uint32_t class,
+                                     const uint16_t *device, uint32_t n)
 {
-    GPI_LOGGED_OR(gpi_play_slot(d->play, slot, device, n),
-                  gpi_sched_slot_add(d->core, slot, device, n));
+    GPI_LOGGED_OR(gpi_play_slot(d->play, slot, class, device, n),
+                  gpi_sched_slot_add(d->core, slot, class, device, n));
 }
 
 static inline void gpi_core_event(gpud_dispatcher *d, const struct gpi_sched_event *e)

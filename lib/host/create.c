@@ -146,6 +146,7 @@ static int init_core(gpud_dispatcher *d, const struct gpi_birth *b)
             .slots = GPI_SLOTS_MAX,
             .devices = GPI_SLOTS_MAX * GPI_DEVICES,
             .tasks = d->n_tasks,
+            .classes = 1,
             .setup_concurrency = d->set.setup_concurrency,
             .makes = MAKES_AT_A_TIME,
             .canary_limit = GPI_CANARY_LIMIT_NS,

@@ -83,7 +83,7 @@ static void commit(gpud_dispatcher *d, struct gpi_slot *s, uint32_t i)
 {
     if (i >= d->n_slots) {
         d->n_slots = i + 1;
-        gpi_core_slot_add(d, i, s->devices, s->n_devices);
+        gpi_core_slot_add(d, i, 0, s->devices, s->n_devices);
     } else { /* reused */
         s->gone = false;
         d->n_gone--;

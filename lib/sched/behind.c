@@ -19,33 +19,33 @@
 
 /* ---- stuck workers ---- */
 
-static void find_stuck(struct gpi_sched *c)
+static void find_stuck(struct gpi_sched *c, struct gpi_sched_class *k)
 {
-    c->class.patience = gpi_place_stuck_at(c->class.set.batch_wait, c->class.mean_run);
-    c->class.stuck_at = gpi_time_add(c->now, CHECK_NS);
+    k->patience = gpi_place_stuck_at(k->set.batch_wait, k->mean_run);
+    k->stuck_at = gpi_time_add(c->now, CHECK_NS);
     for (uint32_t i = 0; i < c->n_slots; i++) {
         struct gpi_sched_slot *s = &c->slot[i];
-        const uint64_t at = gpi_time_add(s->heard, c->class.patience);
-        if (!s->takes || s->sent == 0)
+        const uint64_t at = gpi_time_add(s->heard, k->patience);
+        if (s->class != k || !s->takes || s->sent == 0)
             continue;
         if (s->stuck != (at <= c->now)) /* or no longer: the mean may grow, too */
             gpi_spread_stuck(c, s, !s->stuck);
         if (!s->stuck)
-            c->class.stuck_at = gpi_time_min(c->class.stuck_at, at);
-        c->class.unfreed |= s->stuck;
+            k->stuck_at = gpi_time_min(k->stuck_at, at);
+        k->unfreed |= s->stuck;
     }
 }
 
 /* HOLD leaves claimed tasks only.  So the order is not repeated until the worker has got another
  * task. */
-static void free_stuck(struct gpi_sched *c)
+static void free_stuck(struct gpi_sched *c, struct gpi_sched_class *k)
 {
     for (uint32_t i = 0; i < c->n_slots; i++) {
         const struct gpi_sched_slot *s = &c->slot[i];
-        if (s->takes && s->stuck && s->sent >= 2 && s->cells & ~s->claimed)
+        if (s->class == k && s->takes && s->stuck && s->sent >= 2 && s->cells & ~s->claimed)
             gpi_ring_order(c, s, GPI_ACT_HOLD);
     }
-    c->class.unfreed = false;
+    k->unfreed = false;
 }
 
 /* ---- idle workers ---- */
@@ -67,20 +67,20 @@ static uint64_t may_give_at(const struct gpi_sched *c, const struct gpi_sched_sl
 {
     if (!s->takes || s->sent - s->recalls < 2 || !last_sent(s, c))
         return GPI_NEVER;
-    return gpi_time_add(gpi_time_add(s->heard, c->class.set.batch_wait), GPI_PLACE_QUIET_NS);
+    return gpi_time_add(gpi_time_add(s->heard, s->class->set.batch_wait), GPI_PLACE_QUIET_NS);
 }
 
 /* Returns the largest number of tasks at a worker from which an idle worker may get one. */
-static uint32_t most_tasks(struct gpi_sched *c)
+static uint32_t most_tasks(struct gpi_sched *c, struct gpi_sched_class *k)
 {
     uint32_t most = 0;
 
-    c->class.recall_at = GPI_NEVER;
+    k->recall_at = GPI_NEVER;
     for (uint32_t i = 0; i < c->n_slots; i++) {
         const struct gpi_sched_slot *s = &c->slot[i];
-        const uint64_t at = may_give_at(c, s);
+        const uint64_t at = s->class == k ? may_give_at(c, s) : GPI_NEVER;
         if (at > c->now)
-            c->class.recall_at = gpi_time_min(c->class.recall_at, at);
+            k->recall_at = gpi_time_min(k->recall_at, at);
         else if (s->sent > most)
             most = s->sent;
     }
@@ -92,35 +92,39 @@ static void recall_last(struct gpi_sched *c, struct gpi_sched_slot *s)
     const uint64_t n = last_sent(s, c);
 
     gpi_tasks_recall(c, s->task[s->order[n % GPI_SLOT_CELLS]], GPI_WISH_RETURN);
-    c->class.recall_at = 0; /* the worker may have more of them */
+    s->class->recall_at = 0; /* the worker may have more of them */
 }
 
 /* Takes one task back for each idle worker, of the workers with most tasks first. */
-static void recall_for_idle(struct gpi_sched *c)
+static void recall_for_idle(struct gpi_sched *c, struct gpi_sched_class *k)
 {
-    uint32_t idle = gpi_spread_idle(c);
+    uint32_t idle = gpi_spread_idle(c, k);
 
-    for (uint32_t n = idle ? most_tasks(c) : 0; n >= 2 && idle; n--)
+    for (uint32_t n = idle ? most_tasks(c, k) : 0; n >= 2 && idle; n--)
         for (uint32_t i = 0; i < c->n_slots && idle; i++) {
             struct gpi_sched_slot *s = &c->slot[i];
-            if (s->sent - s->recalls != n || may_give_at(c, s) > c->now)
+            if (s->class != k || s->sent - s->recalls != n || may_give_at(c, s) > c->now)
                 continue;
             recall_last(c, s);
             idle--;
         }
 }
 
-void gpi_behind_decide(struct gpi_sched *c)
+static void decide(struct gpi_sched *c, struct gpi_sched_class *k)
 {
-    if (c->n_slots < 2)
-        return;
-    if (c->class.queue.count == 0) {
-        if (c->class.recall_at <= c->now)
-            recall_for_idle(c);
+    if (k->queue.count == 0) {
+        if (k->recall_at <= c->now)
+            recall_for_idle(c, k);
         return;
     }
-    if (c->class.stuck_at <= c->now)
-        find_stuck(c);
-    if (c->class.unfreed && c->class.n_takes > c->class.n_stuck)
-        free_stuck(c);
+    if (k->stuck_at <= c->now)
+        find_stuck(c, k);
+    if (k->unfreed && k->n_takes > k->n_stuck)
+        free_stuck(c, k);
+}
+
+void gpi_behind_decide(struct gpi_sched *c)
+{
+    for (uint32_t i = 0; i < c->n_classes && c->n_slots > 1; i++)
+        decide(c, &c->class[i]);
 }

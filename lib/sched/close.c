@@ -21,7 +21,8 @@ static void finish(struct gpi_sched *c, uint32_t how)
     c->how = (uint8_t)how;
     if (how == GPI_CLOSE_ALL)
         return;
-    gpi_tasks_end_waiting(c, GPUD_OUTCOME_CANCELLED);
+    for (uint32_t i = 0; i < c->n_classes; i++)
+        gpi_tasks_end_waiting(c, &c->class[i], GPUD_OUTCOME_CANCELLED);
     hold_all(c);
 }
 
@@ -50,7 +51,7 @@ bool gpi_close_starts_nothing(const struct gpi_sched *c)
 {
     if (!c->closing || c->how == GPI_CLOSE_ALL)
         return c->closing && !c->feeding && c->unended == 0;
-    return c->class.queue.count == 0; /* tasks that a source still brings do not start */
+    return !gpi_classes_queue(c); /* tasks that a source still brings do not start */
 }
 
 bool gpi_close_winds(struct gpi_sched *c)

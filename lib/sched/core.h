@@ -10,6 +10,7 @@
  *   device.c    whether a device may be used; drain, return, remove, canaries
  *   seat.c      keepers and the spawner
  *   spread.c    which worker gets the next task, and how many tasks a worker may have
+ *   class.c     classes: their settings, queues and shelves
  *   record.c    a task leaves its cell, or ends
  *   tasks.c     submit, send, end, retry, expiry, cancel
  *   behind.c    tasks that wait behind a long task
@@ -43,6 +44,7 @@
 #define GPI_SLOT_CELLS 64u
 #define GPI_SLOT_DEVICES 16u
 #define GPI_SLOTS_MOST 4096u
+#define GPI_CLASSES_MOST 256u
 #define GPI_SHELF_NONE UINT16_MAX
 
 /* After the host was stopped, waits have expired in which no process could reply.  The core extends
@@ -145,6 +147,7 @@ struct gpi_sched_slot {
     uint32_t next_touched; /* 1 + the next slot, 1 + itself if it is the last; 0 = not touched */
     /* sched.c */
     bool hopeless; /* counted as a slot that cannot have a worker */
+    struct gpi_sched_class *class;
     uint32_t n_devices;
     uint16_t device[GPI_SLOT_DEVICES];
 };
@@ -181,18 +184,19 @@ struct gpi_sched_record { /* tasks.c */
     unsigned spoilt : 1;  /* charged with a worker that broke the protocol: a second time ends it */
     unsigned wary : 1;    /* `wary` counts the task */
     unsigned alone : 1;   /* it was charged in a batch: its later attempts share none */
+    unsigned class : 8;
     unsigned expires : 1;
     unsigned lapsed : 1;  /* it had expired when the worker had claimed it */
 };
 
 /* A class of work: its queue, and the masks of its workers. */
-struct gpi_class {
-    struct gpi_class_settings set;
+struct gpi_sched_class {
+    struct gpi_class_settings set; /* class.c */
     struct gpi_queue queue; /* tasks.c */
     /* spread.c */
     uint64_t *shelf;       /* bit per slot: for each 64 slots a word per shelf */
     uint64_t in_use[4];    /* for each rank, bit per shelf that is not empty */
-    uint32_t words;        /* that a shelf has */
+    uint32_t words;        /* that a shelf has: for all slots */
     uint32_t moved;        /* 1 + the first slot that may be on a wrong shelf; 0 = none */
     uint32_t n_takes, n_stuck; /* slots that take tasks, and of these the stuck ones */
     uint64_t mean_run;     /* ns of a call, over all slots; 0 = unknown */
@@ -201,18 +205,22 @@ struct gpi_class {
     uint64_t stuck_at;     /* before it no further worker is stuck: tasks.c writes it, too */
     uint64_t recall_at;    /* before it there is nothing to recall: tasks.c writes it, too */
     bool unfreed;          /* a stuck worker may have unclaimed tasks: tasks.c writes it, too */
+    uint64_t successes;    /* tasks.c */
+    uint32_t deferred;     /* tasks.c: tasks that wait for their next attempt */
+    uint32_t n_slots, n_hopeless; /* sched.c: its slots; of these, those that can have no worker */
+    uint32_t renewing;     /* life.c: 1 + the slot whose worker the core replaces for max_tasks */
 };
 
 struct gpi_sched {
     struct gpi_pool_settings set;
-    struct gpi_class class;
+    struct gpi_sched_class *class; /* class.c */
+    uint32_t n_classes;
     /* sched.c */
     uint64_t now;
     const struct gpi_sched_event *heard; /* the event, for the rules */
     struct gpi_sched_slot *slot;
     struct gpi_sched_device *device;
     uint32_t n_slots, n_devices;
-    uint32_t n_hopeless;
     bool undecided;        /* a gate may have opened: each file that opens a gate writes it */
     uint64_t late;         /* messages of, and replies about, workers that are gone */
     uint64_t impossible;   /* inputs that the slot's state excludes: slot.c writes it */
@@ -223,7 +231,6 @@ struct gpi_sched {
     uint32_t touched, last_touched; /* 1 + the first slot, the last slot; touched 0 = none */
     /* life.c */
     uint32_t waiting;      /* slots in WAIT */
-    uint32_t renewing;     /* 1 + the slot whose worker the core replaces for max_tasks */
     /* seat.c */
     uint32_t makes;        /* requests to the spawner without a reply */
     bool spawner_gone, spawner_dropped;
@@ -232,7 +239,7 @@ struct gpi_sched {
     uint32_t *ended_next;
     uint32_t ended_head, ended_tail; /* 1 + the record; 0 = none */
     struct gpi_heap retries, expiries;
-    uint64_t submitted, successes;
+    uint64_t submitted;
     uint32_t unended;
     /* record.c */
     uint32_t wary;         /* tasks, one of which may make workers overwrite their pages */
@@ -256,6 +263,12 @@ static inline void gpi_set_time(struct gpi_sched *c, uint64_t now)
 static inline uint32_t gpi_slot_number(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
     return (uint32_t)(s - c->slot);
+}
+
+/* Returns true if no slot of the class can have a worker. */
+static inline bool gpi_none_can_run(const struct gpi_sched_class *k)
+{
+    return k->n_hopeless == k->n_slots;
 }
 
 /* Returns true if tasks that have not started end as cancelled. */
@@ -334,15 +347,19 @@ void gpi_spawner_gone(struct gpi_sched *c);
 
 /* ---- spread.c, and spread.h for the hot path ---- */
 
-int gpi_spread_make(struct gpi_sched *c);
-void gpi_spread_free(struct gpi_sched *c);
+int gpi_spread_make(const struct gpi_sched *c, struct gpi_sched_class *k);
+void gpi_spread_free(struct gpi_sched_class *k);
 void gpi_spread_add(struct gpi_sched *c, struct gpi_sched_slot *s);
 /* Records whether the slot takes tasks, after its state has changed. */
 void gpi_spread_refresh(struct gpi_sched *c, struct gpi_sched_slot *s);
-void gpi_spread_refresh_all(struct gpi_sched *c); /* after a condition of all slots has changed */
+/* After a condition has changed for all slots, or for those of a class. */
+void gpi_spread_refresh_all(struct gpi_sched *c);
+void gpi_spread_refresh_class(struct gpi_sched *c, const struct gpi_sched_class *k);
 void gpi_spread_put(struct gpi_sched *c, struct gpi_sched_slot *s); /* on the shelf for it */
-void gpi_spread_move(struct gpi_sched *c); /* the same for each moved slot */
-uint32_t gpi_spread_idle(struct gpi_sched *c); /* returns the number of idle workers */
+/* The same for each moved slot of the class. */
+void gpi_spread_move(struct gpi_sched *c, struct gpi_sched_class *k);
+/* Returns the number of idle workers of the class. */
+uint32_t gpi_spread_idle(struct gpi_sched *c, struct gpi_sched_class *k);
 void gpi_spread_stuck(struct gpi_sched *c, struct gpi_sched_slot *s, bool stuck);
 void gpi_spread_room(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t room);
 
@@ -354,6 +371,12 @@ static inline bool gpi_slot_has_number(const struct gpi_sched_slot *s, uint64_t 
     return s->cells >> cell & 1 && s->cell_number[cell] == n;
 }
 
+/* ---- class.c ---- */
+
+int gpi_classes_make(struct gpi_sched *c);
+void gpi_classes_free(struct gpi_sched *c);
+bool gpi_classes_queue(const struct gpi_sched *c); /* a task waits in the queue of a class */
+
 /* ---- tasks.c ---- */
 
 int gpi_tasks_make(struct gpi_sched *c);
@@ -362,7 +385,6 @@ void gpi_tasks_free(struct gpi_sched *c);
 void gpi_tasks_refuse(struct gpi_sched *c, uint32_t task);
 /* Returns true if another attempt follows an attempt that ended so. */
 bool gpi_tasks_retry(struct gpi_sched *c, uint32_t task, uint32_t outcome);
-bool gpi_tasks_wait(const struct gpi_sched *c);
 void gpi_tasks_came_back(struct gpi_sched *c, uint32_t task, bool spoilt);
 void gpi_tasks_claimed(struct gpi_sched *c, uint32_t task);
 void gpi_tasks_held(struct gpi_sched_slot *s); /* HOLD has left claimed tasks only */
@@ -374,8 +396,8 @@ void gpi_tasks_time(struct gpi_sched *c);
 uint64_t gpi_tasks_due(const struct gpi_sched *c);
 /* The slot's worker is gone: charges each task left in its cells.  Returns their number. */
 uint32_t gpi_tasks_charge(struct gpi_sched *c, struct gpi_sched_slot *s, bool survived);
-/* Ends every queued and every deferred task. */
-void gpi_tasks_end_waiting(struct gpi_sched *c, uint32_t outcome);
+/* Ends every queued and every deferred task of the class. */
+void gpi_tasks_end_waiting(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t outcome);
 void gpi_tasks_new_worker(struct gpi_sched_slot *s);
 
 /* ---- behind.c ---- */

@@ -40,16 +40,16 @@ static void start(struct gpi_sched *c)
     }
 }
 
-/* Replaces the idle worker with the most attempts, if it has ended max_tasks of them.  Of several
- * with equally many, it is the first by number. */
-static void renew(struct gpi_sched *c)
+/* Replaces the idle worker of the class with the most attempts, if it has ended max_tasks of them.
+ * Of several with equally many, it is the first by number. */
+static void renew(struct gpi_sched *c, const struct gpi_sched_class *k)
 {
     struct gpi_sched_slot *next = NULL;
 
     for (uint32_t i = 0; i < c->n_slots; i++) {
         struct gpi_sched_slot *s = &c->slot[i];
-        if (s->life == GPI_LIFE_UP && s->sent == 0 && !s->still &&
-            s->served >= c->class.set.max_tasks && (!next || s->served > next->served))
+        if (s->class == k && s->life == GPI_LIFE_UP && s->sent == 0 && !s->still &&
+            s->served >= k->set.max_tasks && (!next || s->served > next->served))
             next = s;
     }
     if (next)
@@ -60,6 +60,7 @@ void gpi_gates_open(struct gpi_sched *c)
 {
     if (c->waiting)
         start(c);
-    if (c->class.set.max_tasks && !c->renewing)
-        renew(c);
+    for (uint32_t i = 0; i < c->n_classes; i++)
+        if (c->class[i].set.max_tasks && !c->class[i].renewing)
+            renew(c, &c->class[i]);
 }

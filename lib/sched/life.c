@@ -36,10 +36,10 @@ static void end_turn(struct gpi_sched *c, const struct gpi_sched_slot *s)
     const bool over = s->life == GPI_LIFE_UP || s->life == GPI_LIFE_PARKED ||
                       gpi_life_is_settled(c, s);
 
-    if (c->renewing != gpi_slot_number(c, s) + 1 || !over)
+    if (s->class->renewing != gpi_slot_number(c, s) + 1 || !over)
         return;
-    c->renewing = 0;
-    gpi_spread_refresh_all(c);
+    s->class->renewing = 0;
+    gpi_spread_refresh_class(c, s->class);
 }
 
 void gpi_life_wait_until(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t at)
@@ -79,9 +79,9 @@ bool gpi_life_late(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 static void limit_start(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    s->start_limit = c->class.set.setup_limit;
+    s->start_limit = s->class->set.setup_limit;
     if (s->life == GPI_LIFE_BOOT)
-        s->start_limit = gpi_time_min(s->start_limit, c->class.set.boot_limit);
+        s->start_limit = gpi_time_min(s->start_limit, s->class->set.boot_limit);
     if (s->canary == GPI_START_ONLY)
         s->start_limit = gpi_time_min(s->start_limit, c->set.canary_limit);
     gpi_life_wait_until(c, s, gpi_time_add(s->began, s->start_limit));
@@ -103,7 +103,7 @@ void gpi_life_start(struct gpi_sched *c, struct gpi_sched_slot *s)
     s->leaving = s->still = false;
     s->up_at = 0;
     gpi_tasks_new_worker(s);
-    gpi_life_enter(c, s, c->class.set.executed ? GPI_LIFE_BOOT : GPI_LIFE_SETUP);
+    gpi_life_enter(c, s, s->class->set.executed ? GPI_LIFE_BOOT : GPI_LIFE_SETUP);
     gpi_ring_add_for(c, s,
                      (struct gpi_sched_action){
                          .kind = GPI_ACT_START, .incarnation = s->incarnation, .how = s->canary });
@@ -176,8 +176,8 @@ void gpi_life_end(struct gpi_sched *c, struct gpi_sched_slot *s)
 void gpi_life_renew(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     gpi_ring_note(c, s, GPI_NOTE_RENEWED);
-    c->renewing = gpi_slot_number(c, s) + 1;
-    gpi_spread_refresh_all(c);
+    s->class->renewing = gpi_slot_number(c, s) + 1;
+    gpi_spread_refresh_class(c, s->class);
     gpi_life_end(c, s);
 }
 
@@ -246,7 +246,7 @@ void gpi_life_begun(struct gpi_sched *c, struct gpi_sched_slot *s)
         limit_start(c, s);
         break;
     case GPI_LIFE_END:
-        gpi_life_wait_until(c, s, gpi_time_add(c->now, c->class.set.cleanup_limit));
+        gpi_life_wait_until(c, s, gpi_time_add(c->now, s->class->set.cleanup_limit));
         break;
     case GPI_LIFE_DOOMED:
         gpi_life_wait_until(

@@ -70,8 +70,7 @@ static uint64_t cancel_time(const struct gpi_sched_slot *s, uint32_t cell)
     return s->cancelled >> cell & 1 ? s->cancel_at[cell] : GPI_NEVER;
 }
 
-static uint64_t kill_time(const struct gpi_sched *c, const struct gpi_sched_slot *s,
-                          enum gpi_why *ret_why)
+static uint64_t kill_time(const struct gpi_sched_slot *s, enum gpi_why *ret_why)
 {
     uint64_t at = GPI_NEVER;
 
@@ -80,7 +79,7 @@ static uint64_t kill_time(const struct gpi_sched *c, const struct gpi_sched_slot
         const uint32_t cell = gpi_lowest_bit(left);
         const uint64_t cancelled = cancel_time(s, cell);
         const uint64_t kill =
-            gpi_time_add(gpi_time_min(s->soft[cell], cancelled), c->class.set.grace);
+            gpi_time_add(gpi_time_min(s->soft[cell], cancelled), s->class->set.grace);
         if (kill >= at)
             continue;
         at = kill;
@@ -91,29 +90,29 @@ static uint64_t kill_time(const struct gpi_sched *c, const struct gpi_sched_slot
 
 /* While the worker is stopped, the clock of its tasks does not run.  Only the grace of a cancel can
  * expire. */
-static uint64_t next_cancel(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+static uint64_t next_cancel(const struct gpi_sched_slot *s)
 {
     uint64_t at = GPI_NEVER;
 
     for (uint64_t left = s->running; left; left &= left - 1)
         at = gpi_time_min(at,
-                          gpi_time_add(cancel_time(s, gpi_lowest_bit(left)), c->class.set.grace));
+                          gpi_time_add(cancel_time(s, gpi_lowest_bit(left)), s->class->set.grace));
     return at;
 }
 
-static uint64_t lead(const struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_why why)
+static uint64_t lead(const struct gpi_sched_slot *s, enum gpi_why why)
 {
-    return why == GPI_WHY_LIMIT && !s->still ? c->class.set.lead : 0;
+    return why == GPI_WHY_LIMIT && !s->still ? s->class->set.lead : 0;
 }
 
 void gpi_limits_looked(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t again)
 {
     enum gpi_why why;
-    const uint64_t at = kill_time(c, s, &why), early = lead(c, s, why);
+    const uint64_t at = kill_time(s, &why), early = lead(s, why);
 
     s->check_at = gpi_time_min(s->check_at, again);
     if (at > c->now && at - c->now > early) {
-        s->check_at = gpi_time_min(s->check_at, s->still ? next_cancel(c, s)
+        s->check_at = gpi_time_min(s->check_at, s->still ? next_cancel(s)
                                                 : at == GPI_NEVER ? at
                                                                   : at - early);
     } else {
@@ -160,7 +159,7 @@ static uint32_t first_sent(const struct gpi_sched_slot *s)
 uint32_t gpi_limits_doom(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t *ret_at,
                          enum gpi_why *ret_why)
 {
-    const uint64_t at = kill_time(c, s, ret_why);
+    const uint64_t at = kill_time(s, ret_why);
 
     *ret_at = at > c->now ? at : c->now;
     s->doomed = late_ones(s, *ret_at);

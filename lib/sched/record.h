@@ -5,9 +5,11 @@
 
 #include "sched/spread.h"
 
-static inline bool gpi_none_can_run(const struct gpi_sched *c)
+
+static inline struct gpi_sched_class *gpi_record_class(const struct gpi_sched *c,
+                                                      const struct gpi_sched_record *t)
 {
-    return c->n_hopeless == c->n_slots;
+    return &c->class[t->class];
 }
 
 /* A sent task is cancelled: the core has ordered its ALARM, or awaits the reply to its RECALL. */
@@ -48,8 +50,8 @@ static inline void gpi_record_leave(struct gpi_sched *c, struct gpi_sched_slot *
         gpi_record_forget_wish(c, t);
     if (--s->sent == 0)
         gpi_record_left(c, s);
-    gpi_spread_less(c, s, t->slot);
-    c->undecided |= c->class.queue.count > 0;
+    gpi_spread_less(s, t->slot);
+    c->undecided |= s->class->queue.count > 0;
 }
 
 /* The task is in no queue any more, and ends. */

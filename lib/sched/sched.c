@@ -18,17 +18,14 @@ struct gpi_sched *gpi_sched_create(const struct gpi_sched_settings *set)
 {
     struct gpi_sched *c = calloc(1, sizeof *c);
 
-    assert(set->class.lead <= set->class.grace && set->class.ahead <= GPI_SLOT_CELLS);
-    assert(set->class.least_ahead >= 1 && set->class.least_ahead <= GPI_SLOT_CELLS);
     if (!c)
         return NULL;
     c->set = set->pool;
-    c->class.set = set->class;
     c->close_at = GPI_NEVER;
     c->slot = calloc(set->pool.slots, sizeof *c->slot);
     c->device = calloc(set->pool.devices, sizeof *c->device);
-    if (c->slot && c->device && gpi_ring_make(c) == 0 && gpi_spread_make(c) == 0 &&
-        gpi_tasks_make(c) == 0)
+    if (c->slot && c->device && gpi_ring_make(c) == 0 && gpi_tasks_make(c) == 0 &&
+        gpi_classes_make(c) == 0 && gpi_sched_class_add(c, &set->class) == 0)
         return c;
     gpi_sched_destroy(c);
     return NULL;
@@ -38,8 +35,8 @@ void gpi_sched_destroy(struct gpi_sched *c)
 {
     if (!c)
         return;
+    gpi_classes_free(c);
     gpi_tasks_free(c);
-    gpi_spread_free(c);
     gpi_ring_free(c);
     free(c->device);
     free(c->slot);
@@ -54,17 +51,21 @@ void gpi_sched_device_add(struct gpi_sched *c, uint32_t device, bool watched, ui
     c->n_devices += device == c->n_devices;
 }
 
-void gpi_sched_slot_add(struct gpi_sched *c, uint32_t slot, const uint16_t *device, uint32_t n)
+void gpi_sched_slot_add(struct gpi_sched *c, uint32_t slot, uint32_t class, const uint16_t *device,
+                        uint32_t n)
 {
     struct gpi_sched_slot *s = &c->slot[slot];
 
     assert(slot == c->n_slots && slot < c->set.slots && n >= 1 && n <= GPI_SLOT_DEVICES);
+    assert(class < c->n_classes);
+    s->class = &c->class[class];
     s->deadline = s->check_at = s->armed = s->seat.by = GPI_NEVER;
     for (s->n_devices = 0; s->n_devices < n; s->n_devices++)
         s->device[s->n_devices] = device[s->n_devices];
     gpi_spread_add(c, s);
     s->hopeless = true; /* OFF */
-    c->n_hopeless++;
+    s->class->n_slots++;
+    s->class->n_hopeless++;
     c->n_slots++;
 }
 
@@ -74,7 +75,7 @@ static void count(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const bool hopeless = gpi_life_is_hopeless(c, s);
 
-    c->n_hopeless = c->n_hopeless + hopeless - s->hopeless;
+    s->class->n_hopeless = s->class->n_hopeless + hopeless - s->hopeless;
     s->hopeless = hopeless;
 }
 
@@ -100,6 +101,16 @@ static void touch_all(struct gpi_sched *c)
         gpi_ring_touch(c, &c->slot[i]);
 }
 
+/* No task of a class starts any more if each of its slots is hopeless. */
+static void end_hopeless(struct gpi_sched *c)
+{
+    for (uint32_t i = 0; i < c->n_classes; i++) {
+        struct gpi_sched_class *k = &c->class[i];
+        if (gpi_none_can_run(k) && (k->queue.count || k->deferred))
+            gpi_tasks_end_waiting(c, k, GPUD_OUTCOME_NO_WORKER);
+    }
+}
+
 /* Draws consequences until none is left. */
 void gpi_sched_follow(struct gpi_sched *c)
 {
@@ -108,8 +119,7 @@ void gpi_sched_follow(struct gpi_sched *c)
     do {
         while ((s = gpi_ring_touched(c)) != NULL)
             follow_slot(c, s);
-        if (c->n_hopeless == c->n_slots && gpi_tasks_wait(c))
-            gpi_tasks_end_waiting(c, GPUD_OUTCOME_NO_WORKER);
+        end_hopeless(c);
         if (gpi_close_winds(c))
             touch_all(c);
     } while (c->touched);
@@ -465,7 +475,11 @@ uint32_t gpi_sched_served(const struct gpi_sched *c, uint32_t slot)
 
 uint32_t gpi_sched_hopeless(const struct gpi_sched *c)
 {
-    return c->n_hopeless;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->n_classes; i++)
+        n += c->class[i].n_hopeless;
+    return n;
 }
 
 bool gpi_sched_drains(const struct gpi_sched *c, uint32_t device)
@@ -480,7 +494,11 @@ bool gpi_sched_is_removed(const struct gpi_sched *c, uint32_t device)
 
 uint32_t gpi_sched_queued(const struct gpi_sched *c)
 {
-    return c->class.queue.count;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->n_classes; i++)
+        n += c->class[i].queue.count;
+    return n;
 }
 
 uint32_t gpi_sched_deferred(const struct gpi_sched *c)
@@ -500,8 +518,10 @@ uint32_t gpi_sched_unended(const struct gpi_sched *c)
 
 uint64_t gpi_sched_stuck_at(const struct gpi_sched *c, uint32_t slot)
 {
-    return gpi_place_stuck_at(gpi_time_add(c->slot[slot].heard, c->class.set.batch_wait),
-                              c->class.mean_run);
+    const struct gpi_sched_slot *s = &c->slot[slot];
+
+    return gpi_place_stuck_at(gpi_time_add(s->heard, s->class->set.batch_wait),
+                              s->class->mean_run);
 }
 
 uint32_t gpi_sched_attempts(const struct gpi_sched *c, uint32_t task)

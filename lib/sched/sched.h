@@ -6,9 +6,9 @@
  * decides when and why a worker is killed, and the effects of its death on tasks, slot and devices.
  * It decides when a close is complete.
  *
- * The core has no clock, descriptor, thread or text, and allocates no memory after create.  It
- * knows the world only from events: an order that the caller has sent has no effect until a fact
- * reports the effect.
+ * The core has no clock, descriptor, thread or text, and allocates memory only in create and
+ * class_add.  It knows the world only from events: an order that the caller has sent has no effect
+ * until a fact reports the effect.
  *
  * A turn of the caller:
  *
@@ -37,13 +37,14 @@
 /* What holds for every class of work. */
 struct gpi_pool_settings {
     uint32_t slots, devices, tasks; /* room for this many of each */
+    uint32_t classes;               /* the same, at most 256 */
     uint32_t setup_concurrency;     /* workers in BOOT and SETUP at a time */
     uint32_t makes;                 /* requests to the spawner at a time */
     uint64_t canary_limit, memory_wait;
     uint64_t reply_limit;           /* for the spawner's reply to MAKE */
 };
 
-/* The workers of a class, and their tasks.  There is one class. */
+/* The workers of a class, and their tasks. */
 struct gpi_class_settings {
     uint32_t ahead;       /* tasks at one worker, 1 to 64; 0 = by the time that its tasks take */
     uint32_t least_ahead; /* at least as many, 1 to 64: a batch */
@@ -56,6 +57,7 @@ struct gpi_class_settings {
     struct gpi_retry_policy retry;
 };
 
+/* `class` is class 0, which create adds. */
 struct gpi_sched_settings {
     struct gpi_pool_settings pool;
     struct gpi_class_settings class;
@@ -66,6 +68,7 @@ struct gpi_sched_task {
     uint32_t max_attempts, causes; /* causes: bits of enum gpud_retry */
     uint64_t limit;                /* ns from the task's start to its soft limit; or GPI_NEVER */
     uint64_t expires;              /* the time by which the task must have started; or GPI_NEVER */
+    uint32_t class;
 };
 
 struct gpi_sched;
@@ -74,12 +77,15 @@ struct gpi_sched;
 struct gpi_sched *gpi_sched_create(const struct gpi_sched_settings *set);
 void gpi_sched_destroy(struct gpi_sched *s);
 
+/* Adds a class, with the next number.  Returns 0, or -1 if there is no memory. */
+int gpi_sched_class_add(struct gpi_sched *s, const struct gpi_class_settings *set);
 /* Adds a device.  `device` is the next number, or that of a device whose last slot is REMOVED: then
  * the device begins anew.  The device of a CPU slot is not `watched`: it has no readings, and it is
  * never out of use. */
 void gpi_sched_device_add(struct gpi_sched *s, uint32_t device, bool watched, uint64_t kill_limit);
-/* Adds a slot.  `slot` is the next number.  WANT makes the slot live. */
-void gpi_sched_slot_add(struct gpi_sched *s, uint32_t slot, const uint16_t *device, uint32_t n);
+/* Adds a slot of the class.  `slot` is the next number.  WANT makes the slot live. */
+void gpi_sched_slot_add(struct gpi_sched *s, uint32_t slot, uint32_t class, const uint16_t *device,
+                        uint32_t n);
 
 void gpi_sched_event(struct gpi_sched *s, const struct gpi_sched_event *e);
 void gpi_sched_decide(struct gpi_sched *s, uint64_t now);

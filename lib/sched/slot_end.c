@@ -33,7 +33,7 @@ static uint64_t slot_failure(struct gpi_sched *c, struct gpi_sched_slot *s,
                              enum gpi_sched_note note)
 {
     gpi_ring_note(c, s, note);
-    return gpi_restart_slot_failure(&s->restart, &c->class.set.restart);
+    return gpi_restart_slot_failure(&s->restart, &s->class->set.restart);
 }
 
 /* Returns the wait after a death before the end of setup. */
@@ -56,7 +56,8 @@ static uint64_t after_setup(struct gpi_sched *c, struct gpi_sched_slot *s, enum 
 /* C9: if enough workers die in a row here while other slots do well, the device may be at fault. */
 static uint64_t task_death(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const uint64_t wait = gpi_restart_task_death(&s->restart, &c->class.set.restart, c->successes);
+    const struct gpi_sched_class *k = s->class;
+    const uint64_t wait = gpi_restart_task_death(&s->restart, &k->set.restart, k->successes);
 
     if (wait)
         gpi_life_judge(c, s, GPI_JUDGE_DEATHS);
@@ -79,7 +80,7 @@ static void forgive(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const uint64_t lived = s->up_at ? c->now - s->up_at : 0;
 
-    if (lived >= c->class.set.restart.cap && lived >= WELL_NS)
+    if (lived >= s->class->set.restart.cap && lived >= WELL_NS)
         gpi_restart_lived_long(&s->restart);
 }
 

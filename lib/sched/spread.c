@@ -14,27 +14,28 @@
 #include "sched/place.h"
 #include "sched/spread.h"
 
-int gpi_spread_make(struct gpi_sched *c)
+int gpi_spread_make(const struct gpi_sched *c, struct gpi_sched_class *k)
 {
     assert(c->set.slots <= GPI_SLOTS_MOST);
-    c->class.shelf =
-        calloc((size_t)GPI_SHELVES * ((c->set.slots + 63) / 64), sizeof *c->class.shelf);
-    return c->class.shelf ? 0 : -1;
+    k->words = (c->n_slots + 63) / 64;
+    k->shelf = calloc((size_t)GPI_SHELVES * ((c->set.slots + 63) / 64), sizeof *k->shelf);
+    return k->shelf ? 0 : -1;
 }
 
-void gpi_spread_free(struct gpi_sched *c)
+void gpi_spread_free(struct gpi_sched_class *k)
 {
-    free(c->class.shelf);
+    free(k->shelf);
 }
 
 /* ---- how many tasks a worker may have ---- */
 
-static void set_depth(struct gpi_sched *c, struct gpi_sched_slot *s)
+static void set_depth(const struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    uint32_t n = c->class.set.ahead ? c->class.set.ahead : s->ahead;
+    const struct gpi_class_settings *set = &s->class->set;
+    uint32_t n = set->ahead ? set->ahead : s->ahead;
 
-    if (n < c->class.set.least_ahead)
-        n = c->class.set.least_ahead;
+    if (n < set->least_ahead)
+        n = set->least_ahead;
     if (c->wary)
         n = 1; /* a worker that overwrites its page can destroy the ends of other tasks there */
     s->depth = (uint8_t)(n < s->room ? n : s->room);
@@ -42,7 +43,8 @@ static void set_depth(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 void gpi_spread_add(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    c->class.words = gpi_slot_number(c, s) / 64 + 1;
+    for (uint32_t i = 0; i < c->n_classes; i++)
+        c->class[i].words = gpi_slot_number(c, s) / 64 + 1;
     s->shelf = GPI_SHELF_NONE;
     s->room = GPI_SLOT_CELLS;
     s->ahead = (uint8_t)gpi_place_depth(0);
@@ -54,13 +56,13 @@ void gpi_spread_room(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t roo
     s->room = (uint8_t)(room < GPI_SLOT_CELLS ? room : GPI_SLOT_CELLS);
     set_depth(c, s);
     gpi_spread_put(c, s);
-    c->undecided |= s->takes && c->class.queue.count;
+    c->undecided |= s->takes && s->class->queue.count;
 }
 
 /* The depth by the time that the tasks take.  Costs no division as long as it stays. */
 static void adapt(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    if (c->class.set.ahead || s->mean_run == 0 || gpi_place_fits(s->ahead, s->mean_run))
+    if (s->class->set.ahead || s->mean_run == 0 || gpi_place_fits(s->ahead, s->mean_run))
         return;
     s->ahead = (uint8_t)gpi_place_depth(s->mean_run);
     set_depth(c, s);
@@ -78,35 +80,37 @@ static bool has_number(struct gpi_sched_slot *s)
 
 /* ---- shelves ---- */
 
-static uint32_t shelf_of(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+static uint32_t shelf_of(const struct gpi_sched_slot *s)
 {
-    const bool due = c->class.set.max_tasks && s->served >= c->class.set.max_tasks;
+    const uint32_t most = s->class->set.max_tasks;
+    const bool due = most && s->served >= most;
 
     return ((due ? GPI_RANK_DUE : 0) + (s->stuck ? GPI_RANK_STUCK : 0)) * GPI_LEVELS + s->sent;
 }
 
 void gpi_spread_put(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
+    struct gpi_sched_class *k = s->class;
     const bool gets =
-        s->takes && s->sent < s->depth && gpi_spread_has_life(c, s) && has_number(s);
-    const uint32_t shelf = gets ? shelf_of(c, s) : GPI_SHELF_NONE, i = gpi_slot_number(c, s);
+        s->takes && s->sent < s->depth && gpi_spread_has_life(k, s) && has_number(s);
+    const uint32_t shelf = gets ? shelf_of(s) : GPI_SHELF_NONE, i = gpi_slot_number(c, s);
 
     if (shelf == s->shelf)
         return;
     if (s->shelf != GPI_SHELF_NONE)
-        gpi_spread_take_off(c, gpi_spread_word(c, i, s->shelf), i, s->shelf);
+        gpi_spread_take_off(k, gpi_spread_word(k, i, s->shelf), i, s->shelf);
     if (gets)
-        gpi_spread_put_on(c, gpi_spread_word(c, i, shelf), i, shelf);
+        gpi_spread_put_on(k, gpi_spread_word(k, i, shelf), i, shelf);
     s->shelf = (uint16_t)shelf;
 }
 
-void gpi_spread_move(struct gpi_sched *c)
+void gpi_spread_move(struct gpi_sched *c, struct gpi_sched_class *k)
 {
     uint32_t i;
 
-    while ((i = c->class.moved) != 0) {
+    while ((i = k->moved) != 0) {
         struct gpi_sched_slot *s = &c->slot[i - 1];
-        c->class.moved = s->next_moved == i ? 0 : s->next_moved;
+        k->moved = s->next_moved == i ? 0 : s->next_moved;
         s->next_moved = 0;
         adapt(c, s);
         gpi_spread_put(c, s);
@@ -116,15 +120,16 @@ void gpi_spread_move(struct gpi_sched *c)
 void gpi_spread_refresh(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const bool takes = s->life == GPI_LIFE_UP && !s->still;
+    struct gpi_sched_class *k = s->class;
 
-    c->class.n_takes = c->class.n_takes + takes - s->takes;
-    c->class.n_stuck = c->class.n_stuck + (takes && s->stuck) - (s->takes && s->stuck);
+    k->n_takes = k->n_takes + takes - s->takes;
+    k->n_stuck = k->n_stuck + (takes && s->stuck) - (s->takes && s->stuck);
     if (takes && !s->takes)
-        c->class.stuck_at = c->class.recall_at = 0;
+        k->stuck_at = k->recall_at = 0;
     s->takes = takes;
     set_depth(c, s);
     gpi_spread_put(c, s);
-    c->undecided |= takes && c->class.queue.count;
+    c->undecided |= takes && k->queue.count;
 }
 
 void gpi_spread_refresh_all(struct gpi_sched *c)
@@ -133,14 +138,21 @@ void gpi_spread_refresh_all(struct gpi_sched *c)
         gpi_spread_refresh(c, &c->slot[i]);
 }
 
-uint32_t gpi_spread_idle(struct gpi_sched *c)
+void gpi_spread_refresh_class(struct gpi_sched *c, const struct gpi_sched_class *k)
+{
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        if (c->slot[i].class == k)
+            gpi_spread_refresh(c, &c->slot[i]);
+}
+
+uint32_t gpi_spread_idle(struct gpi_sched *c, struct gpi_sched_class *k)
 {
     uint32_t n = 0;
 
-    gpi_spread_move(c);
+    gpi_spread_move(c, k);
     for (uint32_t i = 0; i < c->n_slots; i += 64)
         for (uint32_t rank = 0; rank <= GPI_RANK_DUE; rank++)
-            for (uint64_t left = *gpi_spread_word(c, i, rank * GPI_LEVELS); left; left &= left - 1)
+            for (uint64_t left = *gpi_spread_word(k, i, rank * GPI_LEVELS); left; left &= left - 1)
                 n++;
     return n;
 }
@@ -149,7 +161,7 @@ uint32_t gpi_spread_idle(struct gpi_sched *c)
 
 void gpi_spread_stuck(struct gpi_sched *c, struct gpi_sched_slot *s, bool stuck)
 {
-    c->class.n_stuck = c->class.n_stuck + (s->takes && stuck) - (s->takes && s->stuck);
+    s->class->n_stuck = s->class->n_stuck + (s->takes && stuck) - (s->takes && s->stuck);
     s->stuck = stuck;
     gpi_spread_put(c, s);
 }

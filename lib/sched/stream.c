@@ -15,7 +15,7 @@ GPI_RARE static bool submit_rarely(struct gpi_sched *c, uint32_t i,
                                    const struct gpi_sched_task *what)
 {
     struct gpi_sched_record *t = &c->task[i];
-    const bool starts = !gpi_close_cancels(c) && !gpi_none_can_run(c);
+    const bool starts = !gpi_close_cancels(c) && !gpi_none_can_run(gpi_record_class(c, t));
 
     if (!starts) {
         gpi_tasks_refuse(c, i);
@@ -23,7 +23,7 @@ GPI_RARE static bool submit_rarely(struct gpi_sched *c, uint32_t i,
         t->expires = what->expires != GPI_NEVER;
         if (t->expires)
             gpi_heap_set(&c->expiries, i, what->expires);
-        gpi_queue_push(&c->class.queue, i, what->priority);
+        gpi_queue_push(&gpi_record_class(c, t)->queue, i, what->priority);
     }
     if (c->closing)
         gpi_sched_follow(c);
@@ -33,8 +33,9 @@ GPI_RARE static bool submit_rarely(struct gpi_sched *c, uint32_t i,
 bool gpi_sched_submit(struct gpi_sched *c, uint32_t i, const struct gpi_sched_task *what)
 {
     struct gpi_sched_record *t = &c->task[i];
+    struct gpi_sched_class *k = &c->class[what->class];
 
-    assert(i < c->set.tasks && t->state == GPI_RECORD_FREE);
+    assert(i < c->set.tasks && t->state == GPI_RECORD_FREE && what->class < c->n_classes);
     *t = (struct gpi_sched_record){
         .number = c->submitted++,
         .limit = what->limit,
@@ -42,38 +43,39 @@ bool gpi_sched_submit(struct gpi_sched *c, uint32_t i, const struct gpi_sched_ta
         .max_attempts = (uint8_t)what->max_attempts,
         .causes = (uint8_t)what->causes,
         .state = GPI_RECORD_QUEUED,
+        .class = what->class & 255,
     };
     c->unended++;
     c->undecided = true;
-    if (c->closing || gpi_none_can_run(c) || what->expires != GPI_NEVER ||
-        !gpi_queue_extends(&c->class.queue, what->priority))
+    if (c->closing || gpi_none_can_run(k) || what->expires != GPI_NEVER ||
+        !gpi_queue_extends(&k->queue, what->priority))
         return submit_rarely(c, i, what);
-    gpi_queue_extend(&c->class.queue, i);
+    gpi_queue_extend(&k->queue, i);
     return true;
 }
 
 /* ---- send ---- */
 
 /* The worker has got its first task, or one that waits behind another. */
-static inline void expect(struct gpi_sched *c, struct gpi_sched_slot *s)
+static inline void expect(const struct gpi_sched *c, struct gpi_sched_class *k,
+                          struct gpi_sched_slot *s)
 {
     if (s->sent == 1) {
         s->oldest = s->number;
         s->heard = c->now;
-        c->class.stuck_at =
-            gpi_time_min(c->class.stuck_at, gpi_time_add(c->now, c->class.patience));
+        k->stuck_at = gpi_time_min(k->stuck_at, gpi_time_add(c->now, k->patience));
     } else {
-        c->class.recall_at = gpi_time_min(c->class.recall_at, s->heard + GPI_PLACE_QUIET_NS);
-        c->class.unfreed |= s->stuck;
+        k->recall_at = gpi_time_min(k->recall_at, s->heard + GPI_PLACE_QUIET_NS);
+        k->unfreed |= s->stuck;
     }
 }
 
 /* The time of a check moves back with each first task of a worker.  `times` learns that later. */
-static inline void expect_check(struct gpi_sched *c, struct gpi_sched_slot *s,
-                                const struct gpi_sched_record *t)
+static inline void expect_check(struct gpi_sched *c, const struct gpi_sched_class *k,
+                                struct gpi_sched_slot *s, const struct gpi_sched_record *t)
 {
     /* the earliest that the limit can matter */
-    const uint64_t notice = c->class.set.grace - c->class.set.lead;
+    const uint64_t notice = k->set.grace - k->set.lead;
     const uint64_t at = t->limit == GPI_NEVER
                             ? GPI_NEVER
                             : gpi_time_add(gpi_time_add(c->now, t->limit), notice);
@@ -84,11 +86,11 @@ static inline void expect_check(struct gpi_sched *c, struct gpi_sched_slot *s,
         gpi_ring_arm(c, s);
 }
 
-/* Sends the next task to this worker. */
-static inline void send_one(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t slot,
-                            struct gpi_sched_order *ret)
+/* Sends the next task of the class to this worker. */
+static inline void send_one(struct gpi_sched *c, struct gpi_sched_class *k,
+                            struct gpi_sched_slot *s, uint32_t slot, struct gpi_sched_order *ret)
 {
-    const uint32_t task = gpi_queue_pop(&c->class.queue), cell = gpi_lowest_bit(~s->cells);
+    const uint32_t task = gpi_queue_pop(&k->queue), cell = gpi_lowest_bit(~s->cells);
     const uint64_t number = ++s->number;
     struct gpi_sched_record *t = &c->task[task];
 
@@ -100,45 +102,45 @@ static inline void send_one(struct gpi_sched *c, struct gpi_sched_slot *s, uint3
     s->order[number % GPI_SLOT_CELLS] = (uint8_t)cell;
     s->task[cell] = task;
     s->sent++;
-    expect(c, s);
-    expect_check(c, s, t);
+    expect(c, k, s);
+    expect_check(c, k, s, t);
     *ret = (struct gpi_sched_order){
         .slot = slot,
         .task = task,
         .cell = cell,
         .alone = t->alone || c->wary,
-        .last = !gpi_spread_has_life(c, s),
+        .last = !gpi_spread_has_life(k, s),
     };
 }
 
 /* Sends tasks to the only worker that takes any, as many as it may have. */
-static inline uint32_t send_alone(struct gpi_sched *c, uint32_t shelf, struct gpi_sched_order *ret,
-                                  uint32_t most)
+static inline uint32_t send_alone(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t shelf,
+                                  struct gpi_sched_order *ret, uint32_t most)
 {
-    const uint32_t slot = gpi_spread_first(c, shelf);
+    const uint32_t slot = gpi_spread_first(k, shelf);
     struct gpi_sched_slot *s = &c->slot[slot];
     uint32_t n = 0;
 
     do
-        send_one(c, s, slot, &ret[n++]);
-    while (n < most && c->class.queue.count && gpi_spread_gets(c, s));
+        send_one(c, k, s, slot, &ret[n++]);
+    while (n < most && k->queue.count && gpi_spread_gets(k, s));
     gpi_spread_put(c, s);
     return n;
 }
 
 /* Sends a task to each worker of a shelf, or of its first ones, which move to the next shelf. */
-static inline uint32_t send_shelf(struct gpi_sched *c, uint32_t shelf, struct gpi_sched_order *ret,
-                                  uint32_t most)
+static inline uint32_t send_shelf(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t shelf,
+                                  struct gpi_sched_order *ret, uint32_t most)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < c->class.words; i++) {
-        uint64_t *word = c->class.shelf + (i * GPI_SHELVES + shelf), left = *word, up = 0;
-        for (; left && n < most && c->class.queue.count; left &= left - 1) {
+    for (uint32_t i = 0; i < k->words; i++) {
+        uint64_t *word = k->shelf + (i * GPI_SHELVES + shelf), left = *word, up = 0;
+        for (; left && n < most && k->queue.count; left &= left - 1) {
             const uint32_t slot = i * 64 + gpi_lowest_bit(left);
             struct gpi_sched_slot *s = &c->slot[slot];
-            send_one(c, s, slot, &ret[n]);
-            if (gpi_spread_gets(c, s)) {
+            send_one(c, k, s, slot, &ret[n]);
+            if (gpi_spread_gets(k, s)) {
                 up |= left & -left;
                 s->shelf++;
             } else {
@@ -147,17 +149,34 @@ static inline uint32_t send_shelf(struct gpi_sched *c, uint32_t shelf, struct gp
             }
             n++;
         }
-        gpi_spread_shift(c, word, shelf, left, up);
+        gpi_spread_shift(k, word, shelf, left, up);
     }
     return n;
 }
 
 /* No task is queued.  If a worker is still idle, another decision may find a task for it. */
-static void none_queued(struct gpi_sched *c)
+static void none_queued(struct gpi_sched *c, const struct gpi_sched_class *k)
 {
-    const bool idle = (c->class.in_use[0] | c->class.in_use[GPI_RANK_DUE]) & 1;
+    const bool idle = (k->in_use[0] | k->in_use[GPI_RANK_DUE]) & 1;
 
-    c->undecided |= idle && c->class.recall_at <= c->now && c->n_slots > 1;
+    c->undecided |= idle && k->recall_at <= c->now && c->n_slots > 1;
+}
+
+static inline uint32_t send_class(struct gpi_sched *c, struct gpi_sched_class *k,
+                                  struct gpi_sched_order *ret, uint32_t most)
+{
+    uint32_t n = 0;
+
+    while (n < most && k->queue.count) {
+        const uint32_t shelf = gpi_spread_lowest_shelf(c, k);
+        if (shelf == GPI_SHELF_NONE)
+            break;
+        n += k->n_takes == 1 ? send_alone(c, k, shelf, &ret[n], most - n)
+                             : send_shelf(c, k, shelf, &ret[n], most - n);
+    }
+    if (k->queue.count == 0)
+        none_queued(c, k);
+    return n;
 }
 
 uint32_t gpi_sched_send(struct gpi_sched *c, uint64_t now, struct gpi_sched_order *ret,
@@ -166,28 +185,20 @@ uint32_t gpi_sched_send(struct gpi_sched *c, uint64_t now, struct gpi_sched_orde
     uint32_t n = 0;
 
     gpi_set_time(c, now);
-    while (n < most && c->class.queue.count) {
-        const uint32_t shelf = gpi_spread_lowest_shelf(c);
-        if (shelf == GPI_SHELF_NONE)
-            break;
-        n += c->class.n_takes == 1 ? send_alone(c, shelf, &ret[n], most - n)
-                             : send_shelf(c, shelf, &ret[n], most - n);
-    }
-    if (c->class.queue.count == 0)
-        none_queued(c);
+    for (uint32_t i = 0; i < c->n_classes && n < most; i++)
+        n += send_class(c, &c->class[i], &ret[n], most - n);
     return n;
 }
 
 /* ---- end ---- */
 
 /* The worker is well, and its device: it has ended an attempt. */
-static inline void count_attempt(struct gpi_sched *c, struct gpi_sched_slot *s,
-                                 struct gpi_sched_record *t, bool good)
+static inline void count_attempt(struct gpi_sched_slot *s, struct gpi_sched_record *t, bool good)
 {
     t->attempts++;
     s->served++;
     gpi_restart_good(&s->restart);
-    c->successes += good;
+    s->class->successes += good;
 }
 
 static inline void leave(struct gpi_sched *c, struct gpi_sched_slot *s, struct gpi_sched_record *t)
@@ -217,8 +228,8 @@ bool gpi_sched_end(struct gpi_sched *c, uint64_t now, const struct gpi_sched_att
         return true;
     }
     if (a->phase != GPUD_PHASE_QUEUED) {
-        count_attempt(c, s, t, good);
-        gpi_spread_learn(c, s, a->run, a->share);
+        count_attempt(s, t, good);
+        gpi_spread_learn(s, a->run, a->share);
         again = !good && !a->final && !gpi_record_is_cancelled(c, t);
     }
     leave(c, s, t);
@@ -244,15 +255,15 @@ void gpi_sched_success(struct gpi_sched *c, uint64_t now, uint32_t task, uint64_
 
     gpi_set_time(c, now);
     assert(t->state == GPI_RECORD_SENT);
-    count_attempt(c, s, t, true);
-    gpi_spread_learn(c, s, run, run);
+    count_attempt(s, t, true);
+    gpi_spread_learn(s, run, run);
     if (gpi_record_is_plain(t) && s->sent > 1 && !s->stuck && !(s->claimed | s->told) &&
         !c->touched && !c->closing) {
         s->heard = c->now;
         s->cells ^= 1ull << t->cell;
         s->sent--;
-        gpi_spread_less(c, s, t->slot);
-        c->undecided |= c->class.queue.count > 0;
+        gpi_spread_less(s, t->slot);
+        c->undecided |= s->class->queue.count > 0;
         t->state = GPI_RECORD_FREE;
         c->unended--;
         return;

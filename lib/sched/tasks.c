@@ -14,8 +14,8 @@ int gpi_tasks_make(struct gpi_sched *c)
 
     c->task = calloc(n, sizeof *c->task);
     c->ended_next = malloc(sizeof *c->ended_next * n);
-    return c->task && c->ended_next && gpi_queue_init(&c->class.queue, n) == 0 &&
-                   gpi_heap_init(&c->retries, n) == 0 && gpi_heap_init(&c->expiries, n) == 0
+    return c->task && c->ended_next && gpi_heap_init(&c->retries, n) == 0 &&
+                   gpi_heap_init(&c->expiries, n) == 0
                ? 0
                : -1;
 }
@@ -24,7 +24,6 @@ void gpi_tasks_free(struct gpi_sched *c)
 {
     gpi_heap_fini(&c->retries);
     gpi_heap_fini(&c->expiries);
-    gpi_queue_fini(&c->class.queue);
     free(c->ended_next);
     free(c->task);
 }
@@ -103,39 +102,51 @@ static void requeue(struct gpi_sched *c, uint32_t i)
 
     if (gpi_close_cancels(c)) {
         finish(c, i, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPI_WHY_NO);
-    } else if (gpi_none_can_run(c)) {
+    } else if (gpi_none_can_run(gpi_record_class(c, t))) {
         finish(c, i, GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     } else {
         t->state = GPI_RECORD_QUEUED;
-        gpi_queue_put_back(&c->class.queue, i, t->priority, came_before, c);
+        gpi_queue_put_back(&gpi_record_class(c, t)->queue, i, t->priority, came_before, c);
         c->undecided = true;
     }
 }
 
-bool gpi_tasks_wait(const struct gpi_sched *c)
+/* The task waits for its next attempt no more. */
+static void undefer(struct gpi_sched *c, uint32_t i)
 {
-    return c->class.queue.count || c->retries.count;
+    gpi_heap_remove(&c->retries, i);
+    gpi_record_class(c, &c->task[i])->deferred--;
 }
 
 /* Takes a waiting task out of its list. */
 static void withdraw(struct gpi_sched *c, uint32_t i)
 {
-    if (c->task[i].state == GPI_RECORD_LATER)
-        gpi_heap_remove(&c->retries, i);
+    const struct gpi_sched_record *t = &c->task[i];
+
+    if (t->state == GPI_RECORD_LATER)
+        undefer(c, i);
     else
-        gpi_queue_remove(&c->class.queue, i, c->task[i].priority);
+        gpi_queue_remove(&gpi_record_class(c, t)->queue, i, t->priority);
 }
 
-void gpi_tasks_end_waiting(struct gpi_sched *c, uint32_t outcome)
+/* Rare: it walks over all records. */
+static void end_deferred(struct gpi_sched *c, const struct gpi_sched_class *k, uint32_t outcome)
+{
+    for (uint32_t i = 0; k->deferred && i < c->set.tasks; i++) {
+        if (c->task[i].state != GPI_RECORD_LATER || gpi_record_class(c, &c->task[i]) != k)
+            continue;
+        undefer(c, i);
+        finish(c, i, outcome, GPUD_PHASE_QUEUED, GPI_WHY_NO);
+    }
+}
+
+void gpi_tasks_end_waiting(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t outcome)
 {
     uint32_t i;
 
-    while ((i = gpi_queue_pop(&c->class.queue)) != GPI_QUEUE_NONE)
+    while ((i = gpi_queue_pop(&k->queue)) != GPI_QUEUE_NONE)
         finish(c, i, outcome, GPUD_PHASE_QUEUED, GPI_WHY_NO);
-    while ((i = gpi_heap_top_item(&c->retries)) != GPI_HEAP_NONE) {
-        gpi_heap_remove(&c->retries, i);
-        finish(c, i, outcome, GPUD_PHASE_QUEUED, GPI_WHY_NO);
-    }
+    end_deferred(c, k, outcome);
 }
 
 /* ---- acceptance and retries ---- */
@@ -159,16 +170,17 @@ static bool may_try_again(const struct gpi_sched *c, const struct gpi_sched_reco
 static void try_again(struct gpi_sched *c, uint32_t i)
 {
     struct gpi_sched_record *t = &c->task[i];
-    const uint64_t wait = gpi_retry_wait(&c->class.set.retry, t->attempts);
+    const uint64_t wait = gpi_retry_wait(&gpi_record_class(c, t)->set.retry, t->attempts);
 
     if (t->expires) /* the task has started in time */
         gpi_heap_remove(&c->expiries, i);
     t->expires = t->lapsed = false;
-    if (wait == 0 || gpi_none_can_run(c)) {
+    if (wait == 0 || gpi_none_can_run(gpi_record_class(c, t))) {
         requeue(c, i);
         return;
     }
     t->state = GPI_RECORD_LATER;
+    gpi_record_class(c, t)->deferred++;
     gpi_heap_set(&c->retries, i, gpi_time_add(c->now, wait));
 }
 
@@ -218,7 +230,7 @@ static void tell(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell, b
         return;
     s->cancelled |= bit;
     s->cancel_at[cell] = c->now;
-    s->check_at = gpi_time_min(s->check_at, gpi_time_add(c->now, c->class.set.grace));
+    s->check_at = gpi_time_min(s->check_at, gpi_time_add(c->now, s->class->set.grace));
     gpi_ring_arm(c, s);
 }
 
@@ -324,7 +336,7 @@ void gpi_tasks_time(struct gpi_sched *c)
     }
     for (uint32_t n = 0; n < AT_A_TIME && gpi_heap_top_key(&c->retries) <= c->now; n++) {
         const uint32_t i = gpi_heap_top_item(&c->retries);
-        gpi_heap_remove(&c->retries, i);
+        undefer(c, i);
         requeue(c, i);
     }
 }

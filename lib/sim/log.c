@@ -115,10 +115,16 @@ void gpi_log_set(struct gpi_sched_settings *set, const struct gpi_log_line *l)
     gpi_log_put(set, &gpi_log_settings[l->set.which], l->set.value);
 }
 
-bool gpi_log_setting(struct gpi_log_line *ret, const struct gpi_sched_settings *set, uint32_t *at)
+bool gpi_log_sets_class(const struct gpi_log_line *l)
 {
-    while (*at < gpi_log_n_settings &&
-           gpi_log_value(set, &gpi_log_settings[*at]) == gpi_log_settings[*at].otherwise)
+    return gpi_log_settings[l->set.which].at >= offsetof(struct gpi_sched_settings, class);
+}
+
+bool gpi_log_setting(struct gpi_log_line *ret, const struct gpi_sched_settings *before,
+                     const struct gpi_sched_settings *set, uint32_t *at)
+{
+    while (*at < gpi_log_n_settings && gpi_log_value(set, &gpi_log_settings[*at]) ==
+                                           gpi_log_value(before, &gpi_log_settings[*at]))
         ++*at;
     if (*at == gpi_log_n_settings)
         return false;

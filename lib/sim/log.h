@@ -6,6 +6,8 @@
  *     set grace=500ms                       a setting that differs from its default; first of all
  *     device 0 kill_limit=60s
  *     slot 0 devices=0
+ *     set grace=1s                          settings of a further class
+ *     class 1                               it has all settings as they are now
  *
  *     @1075ms time                          a step: an input of the core, and its time
  *     ----
@@ -55,7 +57,8 @@ enum gpi_log_kind {
     GPI_LOG_RULE,    /* ---- */
     GPI_LOG_CUT,     /* the writer has left out everything from here on */
     GPI_LOG_SET,
-    /* steps; DEVICE and SLOT have no time */
+    /* steps; CLASS, DEVICE and SLOT have no time */
+    GPI_LOG_CLASS,
     GPI_LOG_DEVICE,
     GPI_LOG_SLOT,
     GPI_LOG_EVENT,
@@ -79,6 +82,9 @@ struct gpi_log_line {
             uint64_t value;
         } set;
         struct {
+            uint32_t class;
+        } class;
+        struct {
             uint32_t device;
             bool watched;
             uint64_t kill_limit;
@@ -86,6 +92,7 @@ struct gpi_log_line {
         struct {
             uint32_t slot, n;
             uint16_t device[GPI_LOG_DEVICES];
+            uint32_t class;
         } slot;
         struct gpi_sched_event event;
         struct {
@@ -111,8 +118,11 @@ const char *gpi_log_write(char to[GPI_LOG_LINE_SIZE], const struct gpi_log_line 
 void gpi_log_defaults(struct gpi_sched_settings *ret);
 /* Applies a line of kind SET to *set. */
 void gpi_log_set(struct gpi_sched_settings *set, const struct gpi_log_line *l);
-/* Returns the line of the next setting that differs from its default.  *at is 0 before the first
+/* Returns true if the line of kind SET has a setting of a class. */
+bool gpi_log_sets_class(const struct gpi_log_line *l);
+/* Returns the line of the next setting that *set has unlike *before.  *at is 0 before the first
  * call.  Returns false after the last such setting. */
-bool gpi_log_setting(struct gpi_log_line *ret, const struct gpi_sched_settings *set, uint32_t *at);
+bool gpi_log_setting(struct gpi_log_line *ret, const struct gpi_sched_settings *before,
+                     const struct gpi_sched_settings *set, uint32_t *at);
 
 #endif

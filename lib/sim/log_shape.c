@@ -17,6 +17,7 @@
 #define ANY .form = GPI_FORM_NUMBER, .most = UINT32_MAX
 #define DEFAULT(value) .optional = true, .otherwise = (value)
 #define CELL_MOST 63u
+#define CLASS_MOST 255u
 #define MARKED(text, member)                                \
     {                                                       \
         text, IN(member), .form = GPI_FORM_MARK, DEFAULT(0) \
@@ -24,6 +25,12 @@
 
 static const struct gpi_log_shape shapes[] = {
     { GPI_LOG_CUT, 0, 0, "", "cut", { { 0 } } },
+    { GPI_LOG_CLASS,
+      0,
+      1,
+      "",
+      "class",
+      { { "class", IN(class.class), .most = CLASS_MOST, .placed = true } } },
     { GPI_LOG_DEVICE,
       0,
       3,
@@ -34,17 +41,19 @@ static const struct gpi_log_shape shapes[] = {
         { "kill_limit", IN(device.kill_limit), .form = GPI_FORM_TIME, DEFAULT(10 * GPI_S) } } },
     { GPI_LOG_SLOT,
       0,
-      2,
+      3,
       "",
       "slot",
       { { "slot", IN(slot.slot), ANY, .placed = true },
+        { "class", IN(slot.class), DEFAULT(0), .most = CLASS_MOST },
         { "devices", IN(slot.device), .form = GPI_FORM_DEVICES } } },
     { GPI_LOG_SUBMIT,
       0,
-      6,
+      7,
       "",
       "submit",
       { { "t", IN(submit.task), ANY },
+        { "class", IN(submit.what.class), DEFAULT(0), .most = CLASS_MOST },
         { "priority", IN(submit.what.priority), .form = GPI_FORM_SIGNED, DEFAULT(0) },
         { "attempts", IN(submit.what.max_attempts), DEFAULT(1), .least = 1, .most = UINT8_MAX },
         { "causes", IN(submit.what.causes), DEFAULT(GPUD_RETRY_CRASH), .most = GPI_RETRY_ALL },
@@ -172,6 +181,7 @@ const struct gpi_log_field gpi_log_settings[] = {
     { SETTING("slots", pool.slots), FROM(1, 4096, 4) },
     { SETTING("devices", pool.devices), FROM(1, 1u << 14, 4) },
     { SETTING("tasks", pool.tasks), FROM(1, 1u << 21, 16) },
+    { SETTING("classes", pool.classes), FROM(1, CLASS_MOST + 1, 1) },
     { SETTING("ahead", class.ahead), FROM(0, CELL_MOST + 1, 1) },
     { SETTING("least_ahead", class.least_ahead), FROM(1, CELL_MOST + 1, 1) },
     { SETTING("batch_wait", class.batch_wait), LASTS(0) },

@@ -133,7 +133,7 @@ static void canary_done(struct gpi_oracle *o, uint32_t slot)
 static void enter(struct gpi_oracle *o, struct gpi_book_slot *s, uint32_t life)
 {
     const uint32_t number = (uint32_t)(s - o->slot) + 1;
-
+    const uint32_t class = o->truth->slot[number - 1].class;
     const bool was_only = s->only || (gpi_life_has_worker(s->life) && s->start == GPI_START_ONLY);
     const bool begins = s->life == GPI_LIFE_PARKED && canary_was_due(o, number - 1);
 
@@ -149,13 +149,8 @@ static void enter(struct gpi_oracle *o, struct gpi_book_slot *s, uint32_t life)
     s->just_parked |= life == GPI_LIFE_PARKED;
     if (life == GPI_LIFE_REMOVED)
         remove_devices(o, number - 1);
-    if (o->renewing == number && (life == GPI_LIFE_UP || life >= GPI_LIFE_PARKED))
-        o->renewing = 0;
-}
-
-static bool winds_down(const struct gpi_oracle *o)
-{
-    return o->closed && !o->source && o->unended == 0;
+    if (o->class[class].renewing == number && (life == GPI_LIFE_UP || life >= GPI_LIFE_PARKED))
+        o->class[class].renewing = 0;
 }
 
 static void for_order(struct gpi_oracle *o, const struct gpi_sched_action *a)
@@ -188,9 +183,9 @@ static void for_order(struct gpi_oracle *o, const struct gpi_sched_action *a)
     case GPI_ACT_END:
         s->pending = a->kind;
         if (s->noted & 1u << GPI_NOTE_RENEWED)
-            o->renewing = a->slot + 1;
-        else if (o->deciding && s->sent == 0 && !s->leave && !winds_down(o))
-            gpi_oracle_object(o, GPI_ORACLE_AFTER, "a worker is replaced, and nobody is told");
+            o->class[o->truth->slot[a->slot].class].renewing = a->slot + 1;
+        else
+            s->owes_reason = o->deciding && s->sent == 0 && !s->leave;
         break;
     case GPI_ACT_READ_MEMORY:
         s->owed = true;

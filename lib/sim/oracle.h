@@ -27,6 +27,7 @@
 #define GPI_TRUTH_SLOTS 6u
 #define GPI_TRUTH_DEVICES 4u
 #define GPI_TRUTH_TASKS 64u
+#define GPI_TRUTH_CLASSES 3u
 #define GPI_TRUTH_STOPS 16u
 
 enum gpi_oracle_kind { GPI_ORACLE_SAFETY = 1, GPI_ORACLE_LIMITS = 2, GPI_ORACLE_AFTER = 4 };
@@ -34,6 +35,7 @@ enum gpi_oracle_kind { GPI_ORACLE_SAFETY = 1, GPI_ORACLE_LIMITS = 2, GPI_ORACLE_
 /* ---- facts of the world ---- */
 
 struct gpi_truth_task {
+    uint32_t class;
     int32_t priority;
     uint32_t max_attempts, causes; /* bits of enum gpud_retry */
     uint64_t limit, expires;
@@ -44,6 +46,7 @@ struct gpi_truth_task {
 };
 
 struct gpi_truth_slot {
+    uint32_t class;
     uint32_t n_devices;
     uint16_t device[GPI_TRUTH_DEVICES];
     bool watched, stopped; /* its worker is stopped */
@@ -51,7 +54,7 @@ struct gpi_truth_slot {
 };
 
 struct gpi_truth {
-    uint32_t slots, devices, tasks;
+    uint32_t slots, devices, tasks, classes;
     uint32_t ahead, least_ahead, setup_concurrency, makes, max_tasks;
     uint64_t batch_wait;
     bool executed;
@@ -112,7 +115,7 @@ struct gpi_book_slot {
     uint32_t judged;     /* the same bits, of the JUDGE orders so far */
     uint32_t owes_note, noted; /* bits, 1 << enum gpi_sched_note; noted: in this event */
     uint32_t failures;         /* since the last success */
-    bool owes_read, owes_stay, owes_life, owes_pardon;
+    bool owes_read, owes_stay, owes_life, owes_pardon, owes_reason;
 };
 
 struct gpi_book_device {
@@ -155,8 +158,10 @@ struct gpi_oracle {
     uint32_t close; /* enum gpi_close */
     uint64_t close_at;
     bool deciding;  /* during gpi_sched_decide: only then may the core begin things */
-    uint64_t mean_run; /* ns of a task; 0 = unknown */
-    uint32_t renewing; /* 1 + the slot whose worker has had max_tasks tasks; 0 = none */
+    struct {
+        uint64_t mean_run; /* ns of a task; 0 = unknown */
+        uint32_t renewing; /* 1 + the slot whose worker has had max_tasks tasks; 0 = none */
+    } class[GPI_TRUTH_CLASSES];
     /* the first fault, and the oracles that have objected */
     uint32_t objected, first;
     uint64_t fault_at;
@@ -216,7 +221,9 @@ bool gpi_book_can_try(const struct gpi_oracle *o, uint32_t slot);
 bool gpi_book_tries(const struct gpi_oracle *o, uint32_t device); /* a slot runs its canary */
 uint32_t gpi_book_setups(const struct gpi_oracle *o);
 uint32_t gpi_book_makes(const struct gpi_oracle *o);
-uint32_t gpi_book_tasks(const struct gpi_oracle *o, uint32_t state);
+/* Returns true if a task of the class waits in its queue. */
+bool gpi_book_queues(const struct gpi_oracle *o, uint32_t class);
+bool gpi_book_renews(const struct gpi_oracle *o, uint32_t slot); /* its class replaces a worker */
 
 void gpi_book_forget_worker(struct gpi_book_slot *s);
 void gpi_book_charge(struct gpi_oracle *o, uint32_t slot, bool survived, bool spoilt);

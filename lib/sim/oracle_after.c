@@ -120,6 +120,11 @@ static void without_worker(struct gpi_oracle *o, uint32_t slot)
            "a removed slot keeps its keeper");
 }
 
+static bool winds_down(const struct gpi_oracle *o)
+{
+    return o->closed && !o->source && o->unended == 0;
+}
+
 static void slot(struct gpi_oracle *o, uint32_t i)
 {
     struct gpi_book_slot *s = &o->slot[i];
@@ -137,9 +142,10 @@ static void slot(struct gpi_oracle *o, uint32_t i)
     object(o, s->owes_note & 1u << GPI_NOTE_UNMADE, "a failed start is not noted");
     object(o, s->owes_note & 1u << GPI_NOTE_DIED, "a death is not noted");
     object(o, s->owes_note & 1u << GPI_NOTE_DIED_IDLE, "a death between tasks is not noted");
+    object(o, s->owes_reason && !winds_down(o), "a worker is replaced, and nobody is told");
     object(o, s->owes_read, "nobody watches the memory of a dead worker");
     s->owes_judge = s->owes_note = s->noted = 0;
-    s->owes_read = s->owes_stay = s->owes_life = s->owes_pardon = false;
+    s->owes_read = s->owes_stay = s->owes_life = s->owes_pardon = s->owes_reason = false;
     s->owes_kill = 0;
 }
 

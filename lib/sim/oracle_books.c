@@ -112,7 +112,8 @@ bool gpi_book_has_life(const struct gpi_oracle *o, uint32_t slot)
 {
     const struct gpi_book_slot *s = &o->slot[slot];
 
-    return !o->truth->max_tasks || o->renewing || s->served + s->sent < o->truth->max_tasks;
+    return !o->truth->max_tasks || gpi_book_renews(o, slot) ||
+           s->served + s->sent < o->truth->max_tasks;
 }
 
 /* ---- how many tasks a worker may have ---- */
@@ -153,9 +154,9 @@ uint32_t gpi_book_least(const struct gpi_oracle *o, uint32_t slot)
 #define CHECK_NS (60 * GPI_MS) /* for the host, which may check late, and its steps */
 
 /* Returns the time in silence after which the core finds a worker stuck. */
-static uint64_t patience(const struct gpi_oracle *o)
+static uint64_t patience(const struct gpi_oracle *o, uint32_t slot)
 {
-    const uint64_t runs = 4 * o->mean_run;
+    const uint64_t runs = 4 * o->class[o->truth->slot[slot].class].mean_run;
 
     return runs > QUIET_NS ? runs : QUIET_NS;
 }
@@ -169,7 +170,7 @@ static uint64_t silence(const struct gpi_oracle *o, uint32_t slot)
 
 bool gpi_book_stuck(const struct gpi_oracle *o, uint32_t slot)
 {
-    return silence(o, slot) > 2 * patience(o) + CHECK_NS;
+    return silence(o, slot) > 2 * patience(o, slot) + CHECK_NS;
 }
 
 bool gpi_book_lively(const struct gpi_oracle *o, uint32_t slot)
@@ -223,11 +224,15 @@ uint32_t gpi_book_makes(const struct gpi_oracle *o)
     return n;
 }
 
-uint32_t gpi_book_tasks(const struct gpi_oracle *o, uint32_t state)
+bool gpi_book_queues(const struct gpi_oracle *o, uint32_t class)
 {
-    uint32_t n = 0;
-
     for (uint32_t i = 0; i < o->truth->tasks; i++)
-        n += o->task[i].state == state;
-    return n;
+        if (o->task[i].state == GPI_BOOK_QUEUED && o->truth->task[i].class == class)
+            return true;
+    return false;
+}
+
+bool gpi_book_renews(const struct gpi_oracle *o, uint32_t slot)
+{
+    return o->class[o->truth->slot[slot].class].renewing != 0;
 }

@@ -80,10 +80,11 @@ static void waiting(struct gpi_oracle *o, uint32_t task)
 
 static void idle(struct gpi_oracle *o)
 {
-    if (gpi_book_tasks(o, GPI_BOOK_QUEUED) == 0 || gpi_book_cancels(o))
+    if (gpi_book_cancels(o))
         return;
     for (uint32_t i = 0; i < o->truth->slots; i++)
-        object(o, gpi_book_takes(o, i) && o->slot[i].sent == 0 && o->slot[i].room,
+        object(o, gpi_book_takes(o, i) && o->slot[i].sent == 0 && o->slot[i].room &&
+                      gpi_book_queues(o, o->truth->slot[i].class),
                "a task waits beside an idle worker");
 }
 
@@ -97,17 +98,18 @@ static bool can_help(const struct gpi_oracle *o, uint32_t slot, bool queued)
     return o->slot[slot].sent == 0 && o->slot[slot].room && gpi_book_has_life(o, slot);
 }
 
-static void behind(struct gpi_oracle *o)
+static void behind(struct gpi_oracle *o, uint32_t class)
 {
-    const bool queued = gpi_book_tasks(o, GPI_BOOK_QUEUED) > 0;
+    const bool queued = gpi_book_queues(o, class);
     bool help = false;
 
     for (uint32_t i = 0; i < o->truth->slots; i++)
-        help |= can_help(o, i, queued);
+        help |= o->truth->slot[i].class == class && can_help(o, i, queued);
     for (uint32_t i = 0; help && i < o->truth->slots; i++) {
         const struct gpi_book_slot *s = &o->slot[i];
         const uint64_t quiet = o->truth->now - s->heard;
-        if (!gpi_book_takes(o, i) || s->sent < 2 || !gpi_book_unclaimed(o, i))
+        if (o->truth->slot[i].class != class || !gpi_book_takes(o, i) || s->sent < 2 ||
+            !gpi_book_unclaimed(o, i))
             continue;
         gpi_oracle_about(o, i, GPI_NOWHERE);
         object(o, !queued && quiet > o->truth->batch_wait + 3 * GPI_MS,
@@ -116,10 +118,10 @@ static void behind(struct gpi_oracle *o)
     }
 }
 
-static bool all_are_useless(const struct gpi_oracle *o)
+static bool all_are_useless(const struct gpi_oracle *o, uint32_t class)
 {
     for (uint32_t i = 0; i < o->truth->slots; i++)
-        if (!gpi_book_useless(o, i))
+        if (o->truth->slot[i].class == class && !gpi_book_useless(o, i))
             return false;
     return true;
 }
@@ -188,7 +190,8 @@ static void waits(struct gpi_oracle *o, uint32_t slot)
         break;
     case GPI_LIFE_UP:
         object(o, s->sent == 0 && o->truth->max_tasks && s->served >= o->truth->max_tasks &&
-                      !o->renewing && !s->still && !gpi_book_cancels(o) && !winds_down(o),
+                      !gpi_book_renews(o, slot) && !s->still && !gpi_book_cancels(o) &&
+                      !winds_down(o),
                "a worker stays beyond its number of tasks");
         break;
     default:
@@ -238,11 +241,13 @@ void gpi_limits_turned(struct gpi_oracle *o)
     }
     gpi_oracle_about(o, GPI_NOWHERE, GPI_NOWHERE);
     idle(o);
-    behind(o);
+    for (uint32_t k = 0; k < o->truth->classes; k++)
+        behind(o, k);
     gpi_oracle_about(o, GPI_NOWHERE, GPI_NOWHERE);
     devices(o);
-    object(o, all_are_useless(o) && gpi_book_tasks(o, GPI_BOOK_QUEUED) > 0 && !o->spawner_gone,
-           "a task waits, and no slot can have a worker");
+    for (uint32_t k = 0; k < o->truth->classes; k++)
+        object(o, all_are_useless(o, k) && gpi_book_queues(o, k) && !o->spawner_gone,
+               "a task waits, and no slot can have a worker");
     if (o->closed && o->close_at <= o->truth->now) {
         const uint64_t limit = 2 * o->truth->slot[0].kill_limit + SLACK_NS; /* kill; SURVIVED */
         object(o, is_over(o, o->close_at, limit), "a close without an end");

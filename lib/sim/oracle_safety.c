@@ -295,7 +295,8 @@ static void sent_in_order(struct gpi_oracle *o, uint32_t task)
 
     for (uint32_t i = 0; i < o->truth->tasks; i++) {
         const struct gpi_book_task *u = &o->task[i];
-        if (i == task || u->state != GPI_BOOK_QUEUED)
+        if (i == task || u->state != GPI_BOOK_QUEUED ||
+            o->truth->task[i].class != o->truth->task[task].class)
             continue;
         object(o, o->truth->task[i].priority > priority, "sent before one of a higher priority");
         object(o, u->order < t->order && o->truth->task[i].priority == priority,
@@ -314,13 +315,19 @@ static uint64_t numbers(const struct gpi_oracle *o, uint32_t slot)
     return o->slot[slot].number + 1 - oldest;
 }
 
+static bool is_same_class(const struct gpi_oracle *o, uint32_t a, uint32_t b)
+{
+    return o->truth->slot[a].class == o->truth->slot[b].class;
+}
+
 /* Whether worker `i` should have got a task instead of the worker of `slot`. */
 static bool is_passed_over(const struct gpi_oracle *o, uint32_t i, uint32_t slot)
 {
     const struct gpi_book_slot *s = &o->slot[i];
     const bool due = o->truth->max_tasks && s->served >= o->truth->max_tasks;
 
-    if (!gpi_book_takes(o, i) || !gpi_book_has_life(o, i) || s->sent >= gpi_book_least(o, i) ||
+    if (!is_same_class(o, i, slot) || !gpi_book_takes(o, i) || !gpi_book_has_life(o, i) ||
+        s->sent >= gpi_book_least(o, i) ||
         numbers(o, i) >= 64 || (s->sent && !gpi_book_lively(o, i)))
         return false;
     return s->sent < o->slot[slot].sent ||
@@ -343,7 +350,8 @@ static void sent_to_worker(struct gpi_oracle *o, uint32_t slot)
     object(o, numbers(o, slot) >= 64, "a send number that is still in use");
     for (uint32_t i = 0; i < o->truth->slots; i++) {
         object(o, is_passed_over(o, i, slot), "a send to a worker with more tasks than another");
-        object(o, gpi_book_takes(o, i) && gpi_book_lively(o, i) && gpi_book_stuck(o, slot),
+        object(o, is_same_class(o, i, slot) && gpi_book_takes(o, i) && gpi_book_lively(o, i) &&
+                      gpi_book_stuck(o, slot),
                "a send to a stuck worker");
     }
 }
@@ -351,7 +359,7 @@ static void sent_to_worker(struct gpi_oracle *o, uint32_t slot)
 static void sent_with(struct gpi_oracle *o, const struct gpi_sched_order *s)
 {
     const struct gpi_book_slot *b = &o->slot[s->slot];
-    const uint32_t most = o->renewing ? 0 : o->truth->max_tasks;
+    const uint32_t most = gpi_book_renews(o, s->slot) ? 0 : o->truth->max_tasks;
 
     object(o, s->alone != (o->task[s->task].alone || gpi_book_wary(o)),
            "a task may share a batch, or may not, against its history");
@@ -369,6 +377,8 @@ void gpi_safety_sent(struct gpi_oracle *o, const struct gpi_sched_order *s)
         return;
     }
     t = &o->task[task];
+    object(o, o->truth->task[task].class != o->truth->slot[slot].class,
+           "a send to a worker of another class");
     object(o, t->slot != GPI_NOWHERE, "a task is sent to two workers");
     object(o, t->state == GPI_BOOK_FREE, "a send of a task that has ended");
     object(o, t->state == GPI_BOOK_LATER && t->until > o->truth->now,
@@ -394,10 +404,12 @@ static bool can_time_out(const struct gpi_oracle *o, const struct gpi_book_task 
     return t->told == 0 && truth->expires <= o->truth->now && truth->starts == 0;
 }
 
-static bool all_are_useless(const struct gpi_oracle *o)
+/* Of the class. */
+static bool all_are_useless(const struct gpi_oracle *o, uint32_t class)
 {
     for (uint32_t i = 0; i < o->truth->slots; i++)
-        if (!gpi_book_useless(o, i) && o->slot[i].life != GPI_LIFE_STOPPED)
+        if (o->truth->slot[i].class == class && !gpi_book_useless(o, i) &&
+            o->slot[i].life != GPI_LIFE_STOPPED)
             return false;
     return true;
 }
@@ -439,7 +451,7 @@ static void plausible(struct gpi_oracle *o, const struct gpi_sched_end *e)
         object(o, t->told != e->outcome && !cancelled, "CANCELLED, and nobody cancelled it");
         break;
     case GPUD_OUTCOME_NO_WORKER:
-        object(o, !all_are_useless(o), "NO_WORKER, and a slot can have one");
+        object(o, !all_are_useless(o, truth->class), "NO_WORKER, and a slot can have one");
         break;
     default:
         object(o, true, "an outcome that is none");

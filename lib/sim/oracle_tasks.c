@@ -33,10 +33,12 @@ void gpi_oracle_submitted(struct gpi_oracle *o, uint32_t task)
     o->unended++;
 }
 
-/* The mean of all tasks, as the core learns it. */
-static void learn(struct gpi_oracle *o, uint64_t run)
+/* The mean of all tasks of the class, as the core learns it. */
+static void learn(struct gpi_oracle *o, uint32_t class, uint64_t run)
 {
-    o->mean_run = o->mean_run ? o->mean_run - o->mean_run / 32 + run / 32 : run;
+    uint64_t *mean = &o->class[class].mean_run;
+
+    *mean = *mean ? *mean - *mean / 32 + run / 32 : run;
 }
 
 void gpi_oracle_attempt_ended(struct gpi_oracle *o, const struct gpi_sched_attempt *a)
@@ -51,7 +53,7 @@ void gpi_oracle_attempt_ended(struct gpi_oracle *o, const struct gpi_sched_attem
     o->slot[t->slot].served += started;
     if (started) {
         o->slot[t->slot].failures = 0;
-        learn(o, a->run);
+        learn(o, o->truth->task[a->task].class, a->run);
     }
     o->slot[t->slot].heard = o->truth->now;
     leave_slot(o, t);

@@ -62,7 +62,7 @@ static void write_line(const struct gpi_play *p, const char *before, const char 
     (void)fputc('\n', p->out);
 }
 
-/* The settings, devices and slots at the beginning form one group without blank lines. */
+/* The settings, classes, devices and slots at the beginning form one group without blank lines. */
 static void write_step(struct gpi_play *p, const struct gpi_log_line *l)
 {
     char text[GPI_LOG_LINE_SIZE];
@@ -89,8 +89,9 @@ static void write_settings(struct gpi_play *p, const struct gpi_sched_settings *
     struct gpi_log_line l;
     uint32_t at = 0;
 
-    while (p->out && gpi_log_setting(&l, set, &at))
+    while (p->out && gpi_log_setting(&l, &p->set, set, &at))
         write_step(p, &l);
+    p->set = *set;
 }
 
 /* ---- the core ---- */
@@ -169,11 +170,14 @@ static bool feed(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_lo
     if (l->kind >= GPI_LOG_EVENT && l->kind != GPI_LOG_SUBMIT)
         p->now = l->now;
     switch (l->kind) {
+    case GPI_LOG_CLASS:
+        p->result = gpi_sched_class_add(p->core, &p->set.class) == 0;
+        break;
     case GPI_LOG_DEVICE:
         gpi_sched_device_add(p->core, l->device.device, l->device.watched, l->device.kill_limit);
         break;
     case GPI_LOG_SLOT:
-        gpi_sched_slot_add(p->core, l->slot.slot, l->slot.device, l->slot.n);
+        gpi_sched_slot_add(p->core, l->slot.slot, l->slot.class, l->slot.device, l->slot.n);
         break;
     case GPI_LOG_EVENT:
         gpi_sched_event(p->core, &l->event);
@@ -198,9 +202,11 @@ bool gpi_play_line(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_
     bool sent;
 
     write_step(p, l);
-    step_begins();
+    if (l->kind != GPI_LOG_CLASS)
+        step_begins();
     sent = feed(p, l, ret_sent);
-    step_ends();
+    if (l->kind != GPI_LOG_CLASS)
+        step_ends();
     gather(p, l->kind == GPI_LOG_END ? &l->end : NULL);
     return sent;
 }
@@ -212,6 +218,17 @@ static struct gpi_log_line at_time(enum gpi_log_kind kind, uint64_t now)
     return (struct gpi_log_line){ .kind = kind, .stamped = true, .now = now };
 }
 
+int gpi_play_class(struct gpi_play *p, const struct gpi_class_settings *set)
+{
+    const struct gpi_log_line l = { .kind = GPI_LOG_CLASS, .class = { p->n_classes++ } };
+    struct gpi_sched_settings all = p->set;
+
+    all.class = *set;
+    write_settings(p, &all);
+    (void)gpi_play_line(p, &l, NULL);
+    return p->result ? 0 : -1;
+}
+
 void gpi_play_device(struct gpi_play *p, uint32_t device, bool watched, uint64_t kill_limit)
 {
     const struct gpi_log_line l = { .kind = GPI_LOG_DEVICE,
@@ -220,9 +237,11 @@ void gpi_play_device(struct gpi_play *p, uint32_t device, bool watched, uint64_t
     (void)gpi_play_line(p, &l, NULL);
 }
 
-void gpi_play_slot(struct gpi_play *p, uint32_t slot, const uint16_t *device, uint32_t n)
+void gpi_play_slot(struct gpi_play *p, uint32_t slot, uint32_t class, const uint16_t *device,
+                   uint32_t n)
 {
-    struct gpi_log_line l = { .kind = GPI_LOG_SLOT, .slot = { .slot = slot, .n = n } };
+    struct gpi_log_line l = { .kind = GPI_LOG_SLOT,
+                              .slot = { .slot = slot, .class = class, .n = n } };
 
     assert(n <= GPI_LOG_DEVICES);
     memcpy(l.slot.device, device, n * sizeof *device);
@@ -309,9 +328,10 @@ bool gpi_play_ended(struct gpi_play *p, struct gpi_sched_end *ret)
 
 bool gpi_play_init(struct gpi_play *p, const struct gpi_sched_settings *set, FILE *out)
 {
-    *p = (struct gpi_play){ .core = gpi_sched_create(set), .out = out };
+    *p = (struct gpi_play){ .core = gpi_sched_create(set), .out = out, .n_classes = 1 };
     if (!p->core)
         return false;
+    gpi_log_defaults(&p->set);
     write_settings(p, set);
     return true;
 }

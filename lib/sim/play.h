@@ -40,13 +40,15 @@ struct gpi_play {
     bool lists;  /* set by the caller: gpi_play_ended returns the result of an `end` step, too, as
                   * the first of this step */
     uint64_t now; /* the core's time */
+    struct gpi_sched_settings set; /* as the log has them by now */
+    uint32_t n_classes;
     struct gpi_play_queue actions, ends;
 };
 
 #ifdef GPI_SCHED_PROBE
 /* Set by a program that counts its calls of malloc, calloc, realloc and free; NULL: not counted.
- * The second sums up those of steps: the core allocates memory in its create alone, so it stays
- * 0. */
+ * The second sums up those of steps: the core allocates memory only in create and for a class, so
+ * it stays 0. */
 extern const uint64_t *gpi_play_allocations;
 extern uint64_t gpi_play_allocations_of_steps;
 #endif
@@ -57,8 +59,10 @@ bool gpi_play_init(struct gpi_play *p, const struct gpi_sched_settings *set, FIL
 void gpi_play_fini(struct gpi_play *p);
 
 /* Wrappers of the core's functions: see sched/sched.h.  gpi_play_send sends one task. */
+int gpi_play_class(struct gpi_play *p, const struct gpi_class_settings *set);
 void gpi_play_device(struct gpi_play *p, uint32_t device, bool watched, uint64_t kill_limit);
-void gpi_play_slot(struct gpi_play *p, uint32_t slot, const uint16_t *device, uint32_t n);
+void gpi_play_slot(struct gpi_play *p, uint32_t slot, uint32_t class, const uint16_t *device,
+                   uint32_t n);
 void gpi_play_event(struct gpi_play *p, const struct gpi_sched_event *e);
 void gpi_play_decide(struct gpi_play *p, uint64_t now);
 bool gpi_play_submit(struct gpi_play *p, uint32_t task, const struct gpi_sched_task *what);
@@ -68,7 +72,7 @@ void gpi_play_success(struct gpi_play *p, uint64_t now, uint32_t task, uint64_t 
 bool gpi_play_next(struct gpi_play *p, struct gpi_sched_action *ret);
 bool gpi_play_ended(struct gpi_play *p, struct gpi_sched_end *ret);
 
-/* Feeds one step, a line of a kind from DEVICE to DECIDE, at the line's time.  Lines of events and
+/* Feeds one step, a line of a kind from CLASS to DECIDE, at the line's time.  Lines of events and
  * calls are stamped.  For a SEND it sets *ret_sent to the line of the sent task, or returns false
  * if the core has no task to send. */
 bool gpi_play_line(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_log_line *ret_sent);

@@ -14,7 +14,7 @@ struct run {
     struct gpi_sched_settings set;
     struct gpi_play play; /* the first step creates its core */
     uint64_t now;
-    uint32_t devices, slots; /* added so far */
+    uint32_t classes, devices, slots; /* added so far */
     bool *busy;              /* per task: submitted, and without an end */
     const char *text;        /* the current line */
     size_t size;
@@ -67,6 +67,8 @@ static bool check_slot(struct run *run, const struct gpi_log_line *l)
 {
     if (l->slot.slot != run->slots)
         return bad(run, "the next slot is %u, not %u", run->slots, l->slot.slot);
+    if (!check_number(run, "class", l->slot.class, run->classes))
+        return false;
     if (run->slots == run->set.pool.slots)
         return bad(run, "expected at most %u slots (set slots=)", run->set.pool.slots);
     for (uint32_t i = 0; i < l->slot.n; i++) {
@@ -80,6 +82,16 @@ static bool check_slot(struct run *run, const struct gpi_log_line *l)
     return true;
 }
 
+static bool check_class(struct run *run, uint32_t class)
+{
+    if (class != run->classes)
+        return bad(run, "the next class is %u, not %u", run->classes, class);
+    if (class == run->set.pool.classes)
+        return bad(run, "expected at most %u classes (set classes=)", run->set.pool.classes);
+    run->classes++;
+    return true;
+}
+
 static bool check_device(struct run *run, uint32_t device)
 {
     if (device > run->devices)
@@ -90,9 +102,10 @@ static bool check_device(struct run *run, uint32_t device)
     return true;
 }
 
-static bool check_submit(struct run *run, uint32_t task)
+static bool check_submit(struct run *run, uint32_t task, uint32_t class)
 {
-    if (!check_number(run, "task", task, run->set.pool.tasks))
+    if (!check_number(run, "task", task, run->set.pool.tasks) ||
+        !check_number(run, "class", class, run->classes))
         return false;
     if (run->busy[task])
         return bad(run, "task %u is submitted already, and has not ended", task);
@@ -114,6 +127,8 @@ static bool check_end(struct run *run, const struct gpi_log_line *l)
 static bool check_step(struct run *run, const struct gpi_log_line *l)
 {
     switch (l->kind) {
+    case GPI_LOG_CLASS:
+        return check_class(run, l->class.class);
     case GPI_LOG_DEVICE:
         return check_device(run, l->device.device);
     case GPI_LOG_SLOT:
@@ -121,7 +136,7 @@ static bool check_step(struct run *run, const struct gpi_log_line *l)
     case GPI_LOG_EVENT:
         return check_event(run, &l->event);
     case GPI_LOG_SUBMIT:
-        return check_submit(run, l->submit.task);
+        return check_submit(run, l->submit.task, l->submit.what.class);
     case GPI_LOG_END:
         return check_end(run, l);
     default:
@@ -167,14 +182,15 @@ static bool feed(struct run *run, const struct gpi_log_line *l)
 
 static bool make_core(struct run *run)
 {
-    if (run->play.core)
-        return true;
     if (run->set.class.lead > run->set.class.grace)
         return bad(run, "lead exceeds grace: expected at most that");
+    if (run->play.core)
+        return true;
     run->busy = calloc(run->set.pool.tasks, sizeof *run->busy);
     if (!run->busy || !gpi_play_init(&run->play, &run->set, NULL))
         return bad(run, "no memory");
     run->play.lists = true;
+    run->classes = 1;
     if (run->r->begin)
         run->r->begin(run->play.core, run->r->user);
     return true;
@@ -274,9 +290,10 @@ static bool take_end(struct run *run, bool last)
 
 static bool take_set(struct run *run, const struct gpi_log_line *l)
 {
-    if (run->play.core)
-        return bad(run, "expected settings before devices, slots and steps");
+    if (run->play.core && !gpi_log_sets_class(l))
+        return bad(run, "expected settings before classes, devices, slots and steps");
     gpi_log_set(&run->set, l);
+    gpi_log_set(&run->play.set, l);
     return true;
 }
 

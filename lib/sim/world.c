@@ -68,6 +68,7 @@ static void draw_settings(struct gpi_world *w)
     p->devices = least((uint32_t)gpi_random_from(r, 1, GPI_TRUTH_DEVICES), w->options->devices);
     p->devices = least(p->devices, p->slots);
     p->tasks = (uint32_t)gpi_random_from(r, 4, GPI_TRUTH_TASKS);
+    p->classes = w->seed % 5 < 3 ? 1 : (uint32_t)(w->seed % 5 - 1);
     c->ahead = gpi_random_chance(r, 500000) ? 2 : (uint32_t)gpi_random_from(r, 0, 8);
     c->least_ahead = gpi_random_chance(r, 800000) ? 1 : (uint32_t)gpi_random_from(r, 2, 4);
     c->batch_wait = gpi_random_chance(r, 800000) ? 0 : gpi_world_time(w, GPI_US, 20 * GPI_MS);
@@ -102,7 +103,7 @@ static void tell_truth(struct gpi_world *w)
     const struct gpi_class_settings *c = &w->set.class;
 
     w->truth = (struct gpi_truth){
-        .slots = p->slots, .devices = p->devices, .tasks = p->tasks,
+        .slots = p->slots, .devices = p->devices, .tasks = p->tasks, .classes = p->classes,
         .ahead = c->ahead, .least_ahead = c->least_ahead, .batch_wait = c->batch_wait,
         .setup_concurrency = p->setup_concurrency,
         .makes = p->makes, .max_tasks = c->max_tasks, .executed = c->executed,
@@ -153,13 +154,14 @@ static void add_slot(struct gpi_world *w, uint32_t slot)
                                : (uint32_t)gpi_random_below(&w->random, w->truth.devices);
 
     t->device[t->n_devices++] = (uint16_t)first;
+    t->class = slot % w->truth.classes;
     t->watched = w->device[first].watched;
     t->kill_limit = w->kill_limit;
     for (uint16_t d = 0; d < w->truth.devices; d++)
         if (d != first && t->watched && w->device[d].watched &&
             gpi_world_happens(w, GPI_TROUBLE_DEVICE_SETS))
             t->device[t->n_devices++] = d;
-    gpi_play_slot(&w->play, slot, t->device, t->n_devices);
+    gpi_play_slot(&w->play, slot, t->class, t->device, t->n_devices);
 }
 
 static bool begin(struct gpi_world *w)
@@ -175,6 +177,9 @@ static bool begin(struct gpi_world *w)
     w->play.lists = true;
     if (w->options->begin)
         w->options->begin(w->play.core, w->options->user);
+    for (uint32_t i = 1; i < w->truth.classes; i++)
+        if (gpi_play_class(&w->play, &w->set.class))
+            return false;
     add_devices(w);
     for (uint32_t i = 0; i < w->truth.slots; i++)
         add_slot(w, i);

@@ -31,6 +31,13 @@ static uint64_t draw_limit(struct gpi_world *w)
     return gpi_random_chance(&w->random, 600000) ? gpi_world_time(w, GPI_MS, GPI_S) : GPI_NEVER;
 }
 
+static uint32_t draw_class(struct gpi_world *w)
+{
+    const uint32_t n = w->truth.classes;
+
+    return n > 1 ? (uint32_t)gpi_random_below(&w->random, n) : 0;
+}
+
 static void submit(struct gpi_world *w)
 {
     const uint32_t task = free_record(w);
@@ -41,6 +48,7 @@ static void submit(struct gpi_world *w)
         return;
     t = &w->truth.task[task];
     *t = (struct gpi_truth_task){
+        .class = draw_class(w),
         .priority = (int32_t)gpi_random_below(&w->random, 4) - 1,
         .max_attempts = (uint32_t)gpi_random_from(&w->random, 1, 3),
         .causes = (uint32_t)gpi_random_below(&w->random, GPI_RETRY_ALL + 1),
@@ -49,7 +57,8 @@ static void submit(struct gpi_world *w)
         .soft_at = GPI_NEVER,
     };
     w->submitted[task] = true;
-    gpi_host_submit(w, task, &(struct gpi_sched_task){ .priority = t->priority,
+    gpi_host_submit(w, task, &(struct gpi_sched_task){ .class = t->class,
+                                                       .priority = t->priority,
                                                        .max_attempts = t->max_attempts,
                                                        .causes = t->causes,
                                                        .limit = t->limit,

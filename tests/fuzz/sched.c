@@ -56,7 +56,7 @@ static void make(struct state *s, const uint8_t *from)
 {
     const struct gpi_sched_settings set = {
         .pool = {
-            .slots = SLOTS, .devices = DEVICES, .tasks = TASKS,
+            .slots = SLOTS, .devices = DEVICES, .tasks = TASKS, .classes = 1,
             .setup_concurrency = 1 + from[1] % 4u,
             .makes = 1 + from[2] % 4u,
             .canary_limit = GPI_S, .memory_wait = GPI_S, .reply_limit = GPI_S,
@@ -81,7 +81,7 @@ static void make(struct state *s, const uint8_t *from)
     for (uint32_t i = 0; i < DEVICES; i++)
         gpi_sched_device_add(s->core, i, from[7] >> i & 1, GPI_S);
     for (uint32_t i = 0; i < SLOTS; i++)
-        gpi_sched_slot_add(s->core, i, devices[i], 1 + (from[7] >> 4 & 1));
+        gpi_sched_slot_add(s->core, i, 0, devices[i], 1 + (from[7] >> 4 & 1));
 }
 
 static void submit(struct state *s, uint32_t task, const uint8_t *b)

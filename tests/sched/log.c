@@ -303,11 +303,13 @@ static size_t count_different(const struct gpi_sched_settings *a,
 
 static uint32_t each_setting(struct gpi_sched_settings *to, const struct gpi_sched_settings *from)
 {
+    struct gpi_sched_settings defaults;
     struct gpi_log_line l;
     uint32_t at = 0, n = 0;
 
     gpi_log_defaults(to);
-    for (; gpi_log_setting(&l, from, &at); n++) {
+    gpi_log_defaults(&defaults);
+    for (; gpi_log_setting(&l, &defaults, from, &at); n++) {
         l = there_and_back(&l, NULL);
         gpi_log_set(to, &l);
     }
@@ -325,6 +327,7 @@ T_CASE(every_setting)
     memset(&set, 1, sizeof set);
     set.pool.slots = set.pool.devices = 4000; /* their maximum is below 0x01010101 */
     set.pool.tasks = 100000;
+    set.pool.classes = 200;
     set.class.ahead = set.class.least_ahead = 64;
     makes_end = offsetof(struct gpi_sched_settings, pool.makes) + sizeof set.pool.makes;
     memset((char *)&set + makes_end, 0,
@@ -340,18 +343,19 @@ T_CASE(every_setting)
 
 T_CASE(no_settings_but_the_changed)
 {
-    struct gpi_sched_settings set, back;
+    struct gpi_sched_settings defaults, set, back;
     struct gpi_log_line l;
     char text[GPI_LOG_LINE_SIZE];
     uint32_t at = 0;
 
+    gpi_log_defaults(&defaults);
     gpi_log_defaults(&set);
-    T_CHECK(!gpi_log_setting(&l, &set, &at));
+    T_CHECK(!gpi_log_setting(&l, &defaults, &set, &at));
     set.class.restart.backoff = 250 * GPI_MS;
     at = 0;
-    T_CHECK(gpi_log_setting(&l, &set, &at));
+    T_CHECK(gpi_log_setting(&l, &defaults, &set, &at));
     T_TEXT(gpi_log_write(text, &l), "set restart_backoff=250ms");
-    T_CHECK(!gpi_log_setting(&l, &set, &at));
+    T_CHECK(!gpi_log_setting(&l, &defaults, &set, &at));
     gpi_log_defaults(&back);
     l = read_line("set restart_backoff=250ms");
     gpi_log_set(&back, &l);
@@ -511,7 +515,14 @@ T_CASE(bad_scripts)
         { BEGIN "@1s decide\n----\n@2s decide\n", 6,
           "a step among effects: expected a blank line before it" },
         { BEGIN "@2s decide\n@1s decide\n", 5, "its time is before that of the step before" },
-        { BEGIN "set grace=1s\n", 4, "expected settings before devices, slots and steps" },
+        { BEGIN "set slots=1\n", 4,
+          "expected settings before classes, devices, slots and steps" },
+        { "set classes=2\n" BEGIN "class 2\n", 5, "the next class is 1, not 2" },
+        { BEGIN "class 1\n", 4, "expected at most 1 classes (set classes=)" },
+        { BEGIN "submit t=0 class=1\n", 4, "class 1 is not there: there are 1" },
+        { BEGIN "slot 1 class=1 devices=0\n", 4, "class 1 is not there: there are 1" },
+        { "set classes=2\n" BEGIN "set grace=19ms\nclass 1\n", 6,
+          "lead exceeds grace: expected at most that" },
         { BEGIN "want s=1\n", 4, "slot 1 is not there: there are 1" },
         { BEGIN "drain d=1\n", 4, "device 1 is not there: there are 1" },
         { BEGIN "submit t=16\n", 4, "task 16 is not there: there are 16" },
@@ -599,7 +610,7 @@ static void live(struct gpi_play *p)
     struct gpi_sched_order sent;
 
     gpi_play_device(p, 0, false, GPI_S);
-    gpi_play_slot(p, 0, &(uint16_t){ 0 }, 1);
+    gpi_play_slot(p, 0, 0, &(uint16_t){ 0 }, 1);
     gpi_play_event(p, &want);
     T_CHECK(gpi_play_submit(p, 5, &task));
     while (gpi_play_next(p, &a)) /* of two steps: the log has each below its step */

@@ -81,8 +81,8 @@ SABOTAGES = [
         "unit/retry.waits_double_up_to_the_cap"),
     Sabotage(
         "a retry does not wait", "lib/sched/tasks.c",
-        "if (wait == 0 || gpi_none_can_run(c)) {",
-        "if (wait != 0 || gpi_none_can_run(c)) {",
+        "if (wait == 0 || gpi_none_can_run(gpi_record_class(c, t))) {",
+        "if (wait != 0 || gpi_none_can_run(gpi_record_class(c, t))) {",
         "sched/scripts.retry"),
     Sabotage(
         "a cancelled task is tried again", "lib/sched/stream.c",
@@ -94,13 +94,13 @@ SABOTAGES = [
         "sched/worlds.oracles"),
     Sabotage(
         "close does not end what waits for its retry", "lib/sched/tasks.c",
-        "    while ((i = gpi_heap_top_item(&c->retries)) != GPI_HEAP_NONE) {\n",
-        "    while (c->now == 0 && (i = gpi_heap_top_item(&c->retries)) != GPI_HEAP_NONE) {\n",
+        "    end_deferred(c, k, outcome);",
+        "    if (outcome != GPUD_OUTCOME_CANCELLED)\n        end_deferred(c, k, outcome);",
         "sched/scripts.deferred_close"),
     Sabotage(
         "a task that waits for its retry outlives the last slot", "lib/sched/tasks.c",
-        "return c->class.queue.count || c->retries.count;",
-        "return c->class.queue.count;",
+        "    end_deferred(c, k, outcome);",
+        "    if (outcome != GPUD_OUTCOME_NO_WORKER)\n        end_deferred(c, k, outcome);",
         "sched/scripts.deferred"),
     Sabotage(
         "a cancel does not find a task that waits for its retry", "lib/sched/tasks.c",
@@ -119,8 +119,8 @@ SABOTAGES = [
         "sched/scripts.deferred_close"),
     Sabotage(
         "a task that waits for its retry stops all others", "lib/sched/stream.c",
-        "    while (n < most && c->class.queue.count) {\n        const uint32_t shelf",
-        "    while (n < most && c->class.queue.count && !c->retries.count) {\n"
+        "    while (n < most && k->queue.count) {\n        const uint32_t shelf",
+        "    while (n < most && k->queue.count && !c->retries.count) {\n"
         "        const uint32_t shelf",
         "sched/scripts.retry"),
     # ---- replacement after max_tasks ----
@@ -165,19 +165,30 @@ SABOTAGES = [
         "sched/scripts.batch_kill"),
     Sabotage(
         "a worker that gathers counts as stuck", "lib/sched/behind.c",
-        "gpi_time_add(gpi_time_add(s->heard, c->class.set.batch_wait), GPI_PLACE_QUIET_NS)",
+        "gpi_time_add(gpi_time_add(s->heard, s->class->set.batch_wait), GPI_PLACE_QUIET_NS)",
         "gpi_time_add(s->heard, GPI_PLACE_QUIET_NS)",
         "sched/scripts.gathering"),
     Sabotage(
         "too few are sent ahead for a batch", "lib/sched/spread.c",
-        "if (n < c->class.set.least_ahead)",
-        "if (n < c->class.set.least_ahead && n == 0)",
+        "if (n < set->least_ahead)",
+        "if (n < set->least_ahead && n == 0)",
         "proc/batch.own_outcomes"),
+    # ---- classes ----
+    Sabotage(
+        "a task is queued for the first class, whatever its own is", "lib/sched/stream.c",
+        "        .class = what->class & 255,\n",
+        "        .class = what->class & 0,\n",
+        "sched/scripts.two_classes"),
+    Sabotage(
+        "the tasks of a class wait while another class has a slot", "lib/sched/core.h",
+        "    return k->n_hopeless == k->n_slots;",
+        "    return k->n_hopeless == k->n_slots && k->set.grace == 0;",
+        "sched/scripts.two_classes"),
     # ---- queue, places, bounds ----
     Sabotage(
         "everything goes to the first worker", "lib/sched/stream.c",
-        "n += c->class.n_takes == 1 ? send_alone(",
-        "n += c->class.n_takes ? send_alone(",
+        "n += k->n_takes == 1 ? send_alone(",
+        "n += k->n_takes ? send_alone(",
         "proc/order.fair_start"),
     Sabotage(
         "nothing is taken back for an idle worker", "lib/sched/behind.c",
@@ -203,8 +214,8 @@ SABOTAGES = [
     # ---- workers that are programs ----
     Sabotage(
         "a program that never answers has all of the setup limit's default", "lib/sched/life.c",
-        "gpi_time_min(s->start_limit, c->class.set.boot_limit)",
-        "gpi_time_add(s->start_limit, c->class.set.boot_limit)",
+        "gpi_time_min(s->start_limit, s->class->set.boot_limit)",
+        "gpi_time_add(s->start_limit, s->class->set.boot_limit)",
         "proc/exec_faults.no_workers"),
     # ---- failures in the field, and those of the ancestor ----
     Sabotage(
@@ -220,17 +231,17 @@ SABOTAGES = [
         "unit/verdict.table"),
     Sabotage(
         "nobody is told that no slot is left", "lib/sched/sched.c",
-        "if (c->n_hopeless == c->n_slots && gpi_tasks_wait(c))",
-        "if (c->n_hopeless > c->n_slots && gpi_tasks_wait(c))",
+        "if (gpi_none_can_run(k) && (k->queue.count || k->deferred))",
+        "if (!gpi_none_can_run(k) && k->n_slots == 0)",
         "sched/scripts.no_worker"),
     Sabotage(
         "the kill comes 15 ms late", "lib/sched/limits.c",
-        "gpi_time_add(gpi_time_min(s->soft[cell], cancelled), c->class.set.grace);",
-        "gpi_time_add(gpi_time_min(s->soft[cell], cancelled), c->class.set.grace + 15 * GPI_MS);",
+        "gpi_time_add(gpi_time_min(s->soft[cell], cancelled), s->class->set.grace);",
+        "gpi_time_add(gpi_time_min(s->soft[cell], cancelled), s->class->set.grace + 15 * GPI_MS);",
         "proc/field.killed_in_time"),
     Sabotage(
         "setup has no limit", "lib/sched/life.c",
-        "    s->start_limit = c->class.set.setup_limit;\n",
+        "    s->start_limit = s->class->set.setup_limit;\n",
         "    s->start_limit = GPI_NEVER / 2;\n",
         "sched/scripts.setup_limit"),
     # ---- devices in a dispatcher ----
@@ -354,10 +365,10 @@ SABOTAGES = [
         "a close RUNNING ends no queued task", "lib/sched/close.c",
         "    if (how == GPI_CLOSE_ALL)\n"
         "        return;\n"
-        "    gpi_tasks_end",
+        "    for (uint32_t i = 0; i < c->n_classes; i++)\n        gpi_tasks_end",
         "    if (how <= GPI_CLOSE_RUNNING)\n"
         "        return;\n"
-        "    gpi_tasks_end",
+        "    for (uint32_t i = 0; i < c->n_classes; i++)\n        gpi_tasks_end",
         "sched/scripts.close_starts_nothing"),
     Sabotage(
         "a close NOW cancels no running task", "lib/sched/sched.c",

@@ -81,8 +81,8 @@ SABOTAGES = [
         "proc/words.returned_values"),
     Sabotage(
         "edges A7: with sent_ahead = 1 a task is sent ahead all the same", "lib/sched/spread.c",
-        "n = c->class.set.ahead ? c->class.set.ahead : s->ahead;",
-        "n = c->class.set.ahead > 1 ? c->class.set.ahead : s->ahead;",
+        "n = set->ahead ? set->ahead : s->ahead;",
+        "n = set->ahead > 1 ? set->ahead : s->ahead;",
         "sched/scripts.birth"),
     Sabotage(
         "edges A8: a thread that waits for ready workers is not called", "lib/host/state.c",
@@ -123,18 +123,18 @@ SABOTAGES = [
         "proc/cancel.soft"),
     Sabotage(
         "edges A10: workers are replaced all at once", "lib/sched/gates.c",
-        "if (c->class.set.max_tasks && !c->renewing)",
-        "if (c->class.set.max_tasks)",
+        "if (c->class[i].set.max_tasks && !c->class[i].renewing)",
+        "if (c->class[i].set.max_tasks)",
         "sched/scripts.renew"),
     Sabotage(
         "edges A10: tasks wait for the replacement beside an idle worker", "lib/sched/spread.h",
-        "return c->class.set.max_tasks == 0 || c->renewing ||\n",
-        "return c->class.set.max_tasks == 0 ||\n",
+        "return k->set.max_tasks == 0 || k->renewing ||\n",
+        "return k->set.max_tasks == 0 ||\n",
         "sched/scripts.renew"),
     Sabotage(
         "edges A10: a worker gets more than its number", "lib/sched/spread.h",
-        "(uint64_t)s->served + s->sent < c->class.set.max_tasks;",
-        "s->served < c->class.set.max_tasks;",
+        "(uint64_t)s->served + s->sent < k->set.max_tasks;",
+        "s->served < k->set.max_tasks;",
         "proc/renew.exact_with_one_slot"),
     Sabotage(
         "edges A10: nobody wakes a worker when room has come back", "lib/host/results.c",

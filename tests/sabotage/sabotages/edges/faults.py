@@ -32,8 +32,8 @@ SABOTAGES = [
     Sabotage(
         "edges B4: the host looks at a stopped worker's limits again and again",
         "lib/sched/limits.c",
-        "s->still ? next_cancel(c, s)",
-        "s->leaving ? next_cancel(c, s)",
+        "s->still ? next_cancel(s)",
+        "s->leaving ? next_cancel(s)",
         "proc/stopped.nobody_wakes_for_a_stopped_worker"),
     Sabotage(
         "edges B4: a limit is forgotten while its worker is stopped", "lib/sched/life.c",
@@ -315,8 +315,8 @@ SABOTAGES = [
     # ---- found by an adversary in the mends ----
     Sabotage(
         "edges: a worker is made anew after close while a source blocks", "lib/sched/close.c",
-        "    return c->class.queue.count == 0; /*",
-        "    return c->class.queue.count == 0 && !c->feeding; /*",
+        "    return !gpi_classes_queue(c); /*",
+        "    return !gpi_classes_queue(c) && !c->feeding; /*",
         "sched/worlds.oracles"),
     Sabotage(
         "edges: a cancel of one that has ended interrupts the next", "lib/host/slot.c",
@@ -330,8 +330,8 @@ SABOTAGES = [
         "proc/setup.cleanup_at_the_close_limit"),
     Sabotage(
         "edges: a short backoff_cap switches failures_in_a_row off", "lib/sched/slot_end.c",
-        "lived >= c->class.set.restart.cap && lived >= WELL_NS",
-        "lived >= c->class.set.restart.cap",
+        "lived >= s->class->set.restart.cap && lived >= WELL_NS",
+        "lived >= s->class->set.restart.cap",
         "sched/worlds.oracles"),
     Sabotage(
         "edges: no slots at all have all failed", "lib/host/reasons.c",

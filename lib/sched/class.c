@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* class.c - the classes of work: each has settings, a queue, and shelves for its workers. */
+#include <stdlib.h>
+
+#include "sched/core.h"
+
+int gpi_classes_make(struct gpi_sched *c)
+{
+    assert(c->set.classes >= 1 && c->set.classes <= GPI_CLASSES_MOST);
+    c->class = calloc(c->set.classes, sizeof *c->class);
+    return c->class ? 0 : -1;
+}
+
+void gpi_classes_free(struct gpi_sched *c)
+{
+    for (uint32_t i = 0; i < c->n_classes; i++) {
+        gpi_spread_free(&c->class[i]);
+        gpi_queue_fini(&c->class[i].queue);
+    }
+    free(c->class);
+}
+
+int gpi_sched_class_add(struct gpi_sched *c, const struct gpi_class_settings *set)
+{
+    struct gpi_sched_class *k = &c->class[c->n_classes];
+
+    assert(c->n_classes < c->set.classes);
+    assert(set->lead <= set->grace && set->ahead <= GPI_SLOT_CELLS);
+    assert(set->least_ahead >= 1 && set->least_ahead <= GPI_SLOT_CELLS);
+    *k = (struct gpi_sched_class){ .set = *set };
+    if (gpi_queue_init(&k->queue, c->set.tasks))
+        return -1;
+    if (gpi_spread_make(c, k)) {
+        gpi_queue_fini(&k->queue);
+        return -1;
+    }
+    c->n_classes++;
+    return 0;
+}
+
+bool gpi_classes_queue(const struct gpi_sched *c)
+{
+    uint32_t i = 0;
+
+    while (i < c->n_classes && c->class[i].queue.count == 0)
+        i++;
+    return i < c->n_classes;
+}
