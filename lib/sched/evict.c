@@ -94,7 +94,7 @@ void gpi_evict_worker(struct gpi_plan *p, uint32_t run)
     gpi_actions_put(p, drains ? GPI_PLAN_DRAIN : GPI_PLAN_UNLOAD, run, 0, p->now);
     sort_devices(p, r);
     gpi_shape_class(p, r->class);
-    gpi_evict_again(p);
+    gpi_shape_evict_again(p);
 }
 
 /* ---- workers that are to go ---- */
@@ -636,15 +636,6 @@ void gpi_evict_for(struct gpi_plan *p, uint32_t shape)
         at = gpi_time_min(at, gpi_shape_late_at(p, shape));
     if (at > p->now && at != GPI_NEVER)
         gpi_heap_set(&p->times, shape, at);
-}
-
-void gpi_evict_again(struct gpi_plan *p)
-{
-    const struct gpi_tree_wanted w = { GPI_BIT_SHORT, UINT64_MAX, UINT32_MAX };
-
-    for (uint32_t i = p->n_firm ? gpi_tree_first(&p->order, &w) : GPI_NONE; i != GPI_NONE;
-         i = gpi_tree_next(&p->order, i, &w))
-        gpi_shape_examine(p, i);
 }
 
 void gpi_evict_time(struct gpi_plan *p)

@@ -108,7 +108,7 @@ static void start(struct gpi_plan *p, uint32_t shape, uint32_t run, uint64_t kin
     if (p->n_lacking || p->has_workers)
         p->passable |= bits & GPI_BITS_KINDS; /* it may have been the second there */
     if (stops)
-        gpi_evict_again(p);
+        gpi_shape_evict_again(p);
     offer_spare(p, p->run[run].class);
     p->stats.starts++;
     p->stats.passed += !is_head;
@@ -172,7 +172,7 @@ static void list_idle(struct gpi_plan *p, uint32_t run)
         gpi_heap_set(&p->keeps, run, gpi_time_add(r->used, r->keep));
     p->n_spare += c->set.residence == GPI_TRANSIENT;
     if (c->queued == 0 || c->paused)
-        gpi_evict_again(p);
+        gpi_shape_evict_again(p);
 }
 
 /* Returns true if the idle worker does for the shape, and its devices are open with a share. */
@@ -202,7 +202,7 @@ static void open_heads(struct gpi_plan *p, uint32_t class)
 static void calm(struct gpi_plan *p, uint32_t class)
 {
     gpi_evict_keep(p, class);
-    gpi_evict_again(p);
+    gpi_shape_evict_again(p);
 }
 
 static bool try_idle(struct gpi_plan *p, uint32_t shape, bool *ret_lacks_host)
@@ -272,7 +272,7 @@ static void boot(struct gpi_plan *p, uint32_t shape, uint32_t run)
     gpi_shape_examine(p, shape);
     gpi_grant_load(p, r->class);
     gpi_evict_keep(p, r->class);
-    gpi_evict_again(p); /* above min_workers another one of its class may go */
+    gpi_shape_evict_again(p); /* above min_workers another one of its class may go */
 }
 
 /* Picks devices of which the shape is the head, and such where the head keeps its memory.  [R5] */
@@ -533,7 +533,7 @@ void gpi_grant_up(struct gpi_plan *p, uint32_t worker)
     if (c->set.residence == GPI_TRANSIENT)
         p->changed |= kinds_of(p, r); /* it may go for the head there */
     gpi_evict_keep(p, r->class);
-    gpi_evict_again(p);
+    gpi_shape_evict_again(p);
 }
 
 void gpi_grant_gone(struct gpi_plan *p, uint32_t worker, uint64_t again)
@@ -567,5 +567,5 @@ void gpi_grant_gone(struct gpi_plan *p, uint32_t worker, uint64_t again)
     gpi_shape_class(p, class);
     examine_class(p, class);
     gpi_grant_load(p, class);
-    gpi_evict_again(p);
+    gpi_shape_evict_again(p);
 }

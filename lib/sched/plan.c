@@ -166,7 +166,7 @@ static void device_changed(struct gpi_plan *p, uint32_t device, uint32_t old_kin
 {
     gpi_shape_sort(p, device);
     p->changed |= GPI_BIT_KIND(old_kind); /* its head has a device less */
-    gpi_evict_again(p);
+    gpi_shape_evict_again(p);
     p->unsure |= 1u << GPI_PROMISE_DEVICE;
 }
 
@@ -215,7 +215,7 @@ static void pause(struct gpi_plan *p, uint32_t class, bool paused)
     gpi_grant_load(p, class);
     gpi_evict_boots(p, class);
     gpi_evict_keep(p, class); /* its idle workers are calm, or no more */
-    gpi_evict_again(p);
+    gpi_shape_evict_again(p);
 }
 
 void gpi_plan_class_set(struct gpi_plan *p, uint64_t now, uint32_t class,
@@ -230,7 +230,7 @@ void gpi_plan_class_set(struct gpi_plan *p, uint64_t now, uint32_t class,
             gpi_shape_sort(p, 0);     /* devices may be out of reach now, or in reach */
         p->changed |= GPI_BITS_KINDS; /* idle workers may go for the heads of their devices */
         gpi_evict_keep(p, class);
-        gpi_evict_again(p);
+        gpi_shape_evict_again(p);
         return;
     }
     if (what == GPI_CLASS_LOAD)

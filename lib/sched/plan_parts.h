@@ -83,7 +83,7 @@ struct gpi_shape {
     /* reserve.c */
     uint64_t promise;    /* of its first task; GPI_NEVER: none */
     bool lacks_host;     /* it lacks nothing but CPU slots or host memory */
-    bool stops;          /* evict.c: it comes first where another shape would evict */
+    bool stops;          /* evict.c: it comes first where another shape would evict; shape.c */
     bool is_short;       /* shape.c: a variant needs more devices than its kinds have */
     bool needs_host;     /* shape.c: a variant needs some of these */
     bool fresh;          /* shape.c: its first task has not been examined yet */
@@ -323,6 +323,8 @@ bool gpi_shape_wants(const struct gpi_plan *p, const struct gpi_learned *c, uint
 bool gpi_shape_in_reach(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r);
 void gpi_shape_examine(struct gpi_plan *p, uint32_t shape); /* in the next decision */
 void gpi_shape_examined(struct gpi_plan *p, uint32_t shape);
+/* A worker may go for a shape now that could not before. */
+void gpi_shape_evict_again(struct gpi_plan *p);
 void gpi_shape_lacks_host(struct gpi_plan *p, uint32_t shape, bool lacks);
 /* The device is of another kind now, or in or out: its kinds may have other heads. */
 void gpi_shape_sort(struct gpi_plan *p, uint32_t device);
@@ -435,8 +437,6 @@ void gpi_evict_boots(struct gpi_plan *p, uint32_t class);
 /* Sets the times at which idle workers of the class go.                                 [R6] */
 void gpi_evict_keep(struct gpi_plan *p, uint32_t class);
 void gpi_evict_kept(struct gpi_plan *p); /* unloads those whose time has come */
-/* A worker may go now that could not before. */
-void gpi_evict_again(struct gpi_plan *p);
 void gpi_evict_time(struct gpi_plan *p); /* marks the shapes that are due */
 /* Returns an idle worker of the shape's transient class that does not do for it, or GPI_NONE. It
  * goes for the shape, once that is late, if the class has no seat left. */

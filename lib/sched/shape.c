@@ -332,6 +332,34 @@ static void set_node(struct gpi_plan *p, uint32_t shape, uint64_t order, uint64_
     n->weight = p->class[s->class].set.residence == GPI_EXTERNAL ? least_share(s) : 0;
 }
 
+void gpi_shape_examine(struct gpi_plan *p, uint32_t shape)
+{
+    set_fresh(p, shape, true);
+}
+
+void gpi_shape_examined(struct gpi_plan *p, uint32_t shape)
+{
+    set_fresh(p, shape, false);
+}
+
+void gpi_shape_evict_again(struct gpi_plan *p)
+{
+    const struct gpi_tree_wanted w = with(GPI_BIT_SHORT);
+
+    for (uint32_t i = p->n_firm ? gpi_tree_first(&p->order, &w) : GPI_NONE; i != GPI_NONE;
+         i = gpi_tree_next(&p->order, i, &w))
+        gpi_shape_examine(p, i);
+}
+
+/* It may begin no more, and would take no place: workers may go for shapes behind it. */
+static void note_begins(struct gpi_plan *p, struct gpi_shape *s, bool began)
+{
+    if (!s->stops || !began || s->begins)
+        return;
+    s->stops = false;
+    gpi_shape_evict_again(p);
+}
+
 static void add_to_order(struct gpi_plan *p, uint32_t shape)
 {
     struct gpi_shape *s = &p->shape[shape];
@@ -341,7 +369,9 @@ static void add_to_order(struct gpi_plan *p, uint32_t shape)
     s->told = false;
     if (s->late != (late_at(p, s) <= p->now)) {
         const uint64_t before = s->kinds;
+        const bool began = s->begins;
         find_kinds(p, s);
+        note_begins(p, s, began);
         p->changed |= before ^ s->kinds;
         p->headless |= before ^ s->kinds;
         p->unsure |= 1u << GPI_PROMISE_WORKERS;
@@ -361,16 +391,6 @@ static void take_from_order(struct gpi_plan *p, uint32_t shape)
     p->shape[shape].fresh = false;
     gpi_tree_remove(&p->order, shape);
     is_no_head(p, shape, p->order.node[shape].mask);
-}
-
-void gpi_shape_examine(struct gpi_plan *p, uint32_t shape)
-{
-    set_fresh(p, shape, true);
-}
-
-void gpi_shape_examined(struct gpi_plan *p, uint32_t shape)
-{
-    set_fresh(p, shape, false);
 }
 
 void gpi_shape_lacks_host(struct gpi_plan *p, uint32_t shape, bool lacks)
@@ -401,14 +421,17 @@ void gpi_shape_sort(struct gpi_plan *p, uint32_t device)
 
 void gpi_shape_refresh(struct gpi_plan *p, uint32_t shape)
 {
-    const uint64_t before = p->shape[shape].kinds;
+    struct gpi_shape *s = &p->shape[shape];
+    const uint64_t before = s->kinds;
+    const bool began = s->begins;
 
-    find_kinds(p, &p->shape[shape]);
+    find_kinds(p, s);
     set_mask(p, shape);
     set_fresh(p, shape, true);
-    p->changed |= before ^ p->shape[shape].kinds;
-    p->headless |= before ^ p->shape[shape].kinds;
+    p->changed |= before ^ s->kinds;
+    p->headless |= before ^ s->kinds;
     p->unsure |= 1u << GPI_PROMISE_WORKERS;
+    note_begins(p, s, began);
 }
 
 void gpi_shape_on_time(struct gpi_plan *p, uint32_t shape)
