@@ -117,7 +117,7 @@ static int count_beside(const struct b_sched_set *set, uint64_t *ret)
         starts += decide(p, now);
         now += GPI_MS;
         before = examined(p);
-        gpi_plan_end(p, now, i, true, 0);
+        gpi_plan_end(p, now, i, true, 0, 0);
         (void)decide(p, now);
         *ret += examined(p) - before;
     }

@@ -128,7 +128,7 @@ uint64_t b_crowd_step(struct b_crowd *c)
     c->now = gpi_heap_top_key(&c->ends);
     gpi_heap_remove(&c->ends, task);
     begun = b_now();
-    gpi_plan_end(c->p, c->now, task, true, 0);
+    gpi_plan_end(c->p, c->now, task, true, 0, 0);
     gpi_plan_decide(c->p, c->now);
     collect(c);
     took = b_now() - begun;

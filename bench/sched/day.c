@@ -225,7 +225,7 @@ static void end_job(struct world *x, uint32_t i)
     b_ledger_end(&x->ledger, i, f->device, f->n_devices);
     if (f->worker != GPI_NOWHERE)
         b_ledger_idle(&x->ledger, x->hand[f->worker].model, f->device[0], true);
-    gpi_plan_end(x->p, x->now, i, true, 0);
+    gpi_plan_end(x->p, x->now, i, true, 0, 0);
     act(x);
 }
 

@@ -104,7 +104,7 @@ static void go_on(struct scene *s)
 
     s->now = gpi_heap_top_key(&s->ends);
     gpi_heap_remove(&s->ends, task);
-    gpi_plan_end(s->p, s->now, task, true, 0);
+    gpi_plan_end(s->p, s->now, task, true, 0, 0);
     (void)decide(s);
 }
 

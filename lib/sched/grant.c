@@ -461,16 +461,18 @@ static void end_in_worker(struct gpi_plan *p, uint32_t run)
     gpi_actions_put(p, GPI_PLAN_UNLOAD, run, 0, p->now);
 }
 
-void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t keep_alive)
+void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t took,
+                   uint64_t keep_alive)
 {
     const uint32_t run = p->task[task].holder;
     struct gpi_run *r = &p->run[run];
     struct gpi_learned *c = &p->class[r->class];
 
+    took = took ? took : p->now - r->begun;
     if (good) {
-        gpi_learn_run(c, p->now - r->begun, r->limit);
+        gpi_learn_run(c, took, r->limit);
         if (c->set.residence != GPI_EXTERNAL)
-            gpi_learn_spell(&c->run, p->now - r->begun);
+            gpi_learn_spell(&c->run, took);
         gpi_shape_class(p, r->class);
     }
     if (r->work != GPI_WORK_TASK) {

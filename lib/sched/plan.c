@@ -139,10 +139,11 @@ void gpi_plan_withdraw(struct gpi_plan *p, uint64_t now, uint32_t task)
     gpi_evict_boots(p, class);
 }
 
-void gpi_plan_end(struct gpi_plan *p, uint64_t now, uint32_t task, bool good, uint64_t keep_alive)
+void gpi_plan_end(struct gpi_plan *p, uint64_t now, uint32_t task, bool good, uint64_t run,
+                  uint64_t keep_alive)
 {
     set_time(p, now);
-    gpi_grant_end(p, task, good, keep_alive);
+    gpi_grant_end(p, task, good, run, keep_alive);
 }
 
 void gpi_plan_up(struct gpi_plan *p, uint64_t now, uint32_t worker)

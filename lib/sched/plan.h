@@ -54,9 +54,10 @@ bool gpi_plan_could(const struct gpi_plan *p, const struct gpi_request *request)
 bool gpi_plan_submit(struct gpi_plan *p, uint64_t now, uint32_t task,
                      const struct gpi_plan_task *what);
 void gpi_plan_withdraw(struct gpi_plan *p, uint64_t now, uint32_t task); /* it waits no more */
-/* A run has ended.  `good`: the task succeeded.  Its worker stays for `keep_alive` from now without
- * another task (0: as its class has it).                                                  [R6] */
-void gpi_plan_end(struct gpi_plan *p, uint64_t now, uint32_t task, bool good, uint64_t keep_alive);
+/* A run has ended.  `good`: the task succeeded, in `run` ns (0: the time since its RUN).  Its worker
+ * stays for `keep_alive` from now without another task (0: as its class has it).          [R6] */
+void gpi_plan_end(struct gpi_plan *p, uint64_t now, uint32_t task, bool good, uint64_t run,
+                  uint64_t keep_alive);
 /* The worker has booted. */
 void gpi_plan_up(struct gpi_plan *p, uint64_t now, uint32_t worker);
 /* The worker is gone, with its memory.  A task in it has been ended before.  Another worker of its

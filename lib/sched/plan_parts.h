@@ -457,7 +457,8 @@ int gpi_grant_make(struct gpi_plan *p);
 void gpi_grant_free(struct gpi_plan *p);
 /* Starts the first task of the shape if it fits.  Returns true if it did. */
 bool gpi_grant_try(struct gpi_plan *p, uint32_t shape);
-void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t keep_alive);
+void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t took,
+                   uint64_t keep_alive);
 /* Puts the load task of the class into the queue, or takes it out. */
 void gpi_grant_load(struct gpi_plan *p, uint32_t class);
 /* The task waits no more. */

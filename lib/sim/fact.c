@@ -48,7 +48,7 @@ uint32_t gpi_fact_feed_plan(const struct gpi_fact *f, struct gpi_plan *p)
     case GPI_FACT_WITHDRAW:
         return gpi_plan_withdraw(p, f->now, f->task), 1u;
     case GPI_FACT_END:
-        return gpi_plan_end(p, f->now, f->task, f->good, f->keep_alive), 1u;
+        return gpi_plan_end(p, f->now, f->task, f->good, f->run, f->keep_alive), 1u;
     case GPI_FACT_UP:
         return gpi_plan_up(p, f->now, f->worker), 1u;
     case GPI_FACT_GONE:
@@ -94,7 +94,7 @@ void gpi_fact_feed_slow(const struct gpi_fact *f, struct gpi_slow *m)
         gpi_slow_withdraw(m, f->now, f->task);
         return;
     case GPI_FACT_END:
-        gpi_slow_end(m, f->now, f->task, f->good, f->keep_alive);
+        gpi_slow_end(m, f->now, f->task, f->good, f->run, f->keep_alive);
         return;
     case GPI_FACT_UP:
         gpi_slow_up(m, f->now, f->worker);

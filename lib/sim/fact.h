@@ -47,7 +47,7 @@ struct gpi_fact {
     uint32_t task, class, device, worker, set;
     uint32_t what; /* enum gpi_plan_may, enum gpi_plan_class_what */
     uint32_t load;
-    uint64_t bytes, keep_alive, again;
+    uint64_t bytes, run, keep_alive, again;
     bool good;
     uint32_t n_requests, n_devices;
     struct gpi_request request[GPI_VARIANTS]; /* of a task, or of the workers of a class */

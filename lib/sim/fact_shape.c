@@ -68,6 +68,7 @@ const struct gpi_fact_shape gpi_fact_shapes[GPI_FACTS] = {
     [GPI_FACT_END] = { "end",
         { TASK,
           { "good", F(FLAG), AT(good), OR(1), NULL },
+          { "run", F(TIME), AT(run), OR(0), NULL },
           { "keep_alive", F(TIME), AT(keep_alive), OR(0), NULL } } },
     [GPI_FACT_UP] = { "up", { WORKER } },
     [GPI_FACT_GONE] = { "gone", { WORKER, { "again", F(TIME), AT(again), OR(0), NULL } } },

@@ -97,6 +97,8 @@ static bool end_task(struct gpi_plan_world *w, struct gpi_fact *f, uint32_t task
     f->kind = GPI_FACT_END;
     f->task = task;
     f->good = good;
+    if (gpi_plan_in_part(w, GPI_PLAN_PART_RUNS, 50))
+        f->run = 1 + gpi_plan_units(w, 20000);
     if (gpi_plan_in_part(w, GPI_PLAN_PART_KEEP_TASK, 30))
         f->keep_alive = 1 + gpi_plan_units(w, 50000);
     return true;

@@ -245,13 +245,14 @@ void gpi_slow_withdraw(struct gpi_slow *m, uint64_t now, uint32_t task)
     m->job[task].state = GONE;
 }
 
-void gpi_slow_end(struct gpi_slow *m, uint64_t now, uint32_t task, bool good, uint64_t keep_alive)
+void gpi_slow_end(struct gpi_slow *m, uint64_t now, uint32_t task, bool good, uint64_t run,
+                  uint64_t keep_alive)
 {
     struct job *j = &m->job[task];
     struct class *c = &m->class[j->what.class];
-    const uint64_t run = now - j->begun;
 
     m->now = now;
+    run = run ? run : now - j->begun;
     j->state = GONE;
     if (j->hand != NONE) {
         m->hand[j->hand].job = NONE;

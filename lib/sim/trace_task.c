@@ -122,7 +122,7 @@ static void end(struct gpi_trace_run *r, uint32_t task, enum gpi_trace_outcome o
         gpi_spot_run(r, j->device[i], false);
     if (outcome != GPI_TRACE_END_waiting)
         finish(r, task, outcome);
-    gpi_plan_end(r->plan, r->now, task, outcome == GPI_TRACE_END_success, keep_alive);
+    gpi_plan_end(r->plan, r->now, task, outcome == GPI_TRACE_END_success, 0, keep_alive);
     gpi_trace_act(r);
     if (outcome != GPI_TRACE_END_waiting)
         return;

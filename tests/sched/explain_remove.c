@@ -28,7 +28,7 @@ static void drop_actions(struct gpi_plan *p)
 static void end_task(struct gpi_plan *p, uint32_t run)
 {
     if (p->run[run].task != GPI_NONE)
-        gpi_plan_end(p, p->now, p->run[run].task, false, 0);
+        gpi_plan_end(p, p->now, p->run[run].task, false, 0, 0);
     drop_actions(p);
 }
 
@@ -227,7 +227,7 @@ static void remove_now(struct gpi_plan *p, const struct gpi_plan_reason *r)
                                .to = GPI_WORK_UNLOAD });
         break;
     case GPI_REASON_BUSY:
-        gpi_plan_end(p, p->now, r->other, false, 0);
+        gpi_plan_end(p, p->now, r->other, false, 0, 0);
         break;
     case GPI_REASON_OCCUPIED:
         if (r->device == GPI_NOWHERE)

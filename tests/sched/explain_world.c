@@ -151,7 +151,7 @@ void t_fact_feed(struct gpi_plan *p, const struct t_fact *f)
         gpi_plan_withdraw(p, f->now, f->who);
         break;
     case T_END:
-        gpi_plan_end(p, f->now, f->who, f->how, f->at);
+        gpi_plan_end(p, f->now, f->who, f->how, 0, f->at);
         break;
     case T_UP:
         gpi_plan_up(p, f->now, f->who);

@@ -180,7 +180,7 @@ static bool run(struct world *w)
         for (uint32_t i = 0; i < TASKS; i++)
             if (w->task[i].runs && w->task[i].begun + w->task[i].run == now) {
                 w->task[i].runs = false;
-                gpi_plan_end(p, now, i, true, 0);
+                gpi_plan_end(p, now, i, true, 0, 0);
             }
         for (; arrived < TASKS && w->task[arrived].at == now; arrived++)
             arrive(w, p, arrived, now);

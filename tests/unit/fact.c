@@ -33,7 +33,7 @@ static const char *const lines[] = {
     "need=devices:0,cpus:1,memory:0",
     "@1ns withdraw t=3",
     "@1us end t=3",
-    "@1s end t=3 good=0 keep_alive=never",
+    "@1s end t=3 good=0 run=10us keep_alive=never",
     "@18446744073709551614ns up w=1",
     "@2s gone w=1",
     "@2s gone w=1 again=3s",
