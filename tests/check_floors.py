@@ -21,7 +21,7 @@ FLOORS = {
     "sched": ["ring", "queue", "restart", "retry", "place", "device", "seat", "spread", "class",
               "record", "tasks", "behind", "limits", "close", "life", "slot_end", "slot", "gates",
               "sched", "stream", "tree", "soon", "learn", "actions", "memory", "shape", "reserve",
-              "evict", "grant", "plan", "explain_rows", "explain_device", "explain"],
+              "revoke", "evict", "grant", "plan", "explain_rows", "explain_device", "explain"],
     "host": ["attempt", "core", "desc", "files", "life", "monitor", "patience", "reasons",
              "wakeup", "sleepers", "timers", "notes", "numbers", "facts", "output", "payload",
              "devices", "channel", "running", "texts", "vacancy", "exec", "slots", "starts",

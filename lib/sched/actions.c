@@ -4,13 +4,14 @@
 
 #include "sched/plan_parts.h"
 
-/* Between two facts each run begins, boots, drains and unloads once at most, and each first task is
- * hopeless once.  First tasks are those of all shapes and the started ones. */
+/* Between two facts each run begins, is revoked, boots, drains and unloads once at most: a run that
+ * begins twice has ended between.  And each first task is hopeless once.  First tasks are those of
+ * all shapes and the started ones. */
 int gpi_actions_make(struct gpi_plan *p)
 {
     const uint32_t firsts = p->most_shapes + p->set.runs;
 
-    p->ring_size = 4 * p->set.runs + firsts + p->most_shapes;
+    p->ring_size = 5 * p->set.runs + firsts + p->most_shapes;
     p->ring = malloc(sizeof *p->ring * p->ring_size);
     return p->ring ? 0 : -1;
 }
@@ -34,6 +35,12 @@ void gpi_actions_put(struct gpi_plan *p, enum gpi_plan_action_kind kind, uint32_
     };
 }
 
+static bool has_task(uint8_t kind)
+{
+    return kind == GPI_PLAN_RUN || kind == GPI_PLAN_REVOKE || kind == GPI_PLAN_PROMISE ||
+           kind == GPI_PLAN_HOPELESS;
+}
+
 bool gpi_plan_next(struct gpi_plan *p, struct gpi_plan_action *ret)
 {
     const struct gpi_plan_word *w = &p->ring[p->ring_head];
@@ -43,10 +50,10 @@ bool gpi_plan_next(struct gpi_plan *p, struct gpi_plan_action *ret)
         return false;
     *ret = (struct gpi_plan_action){ .kind = w->kind, .how = w->how, .at = w->at };
     ret->task = ret->worker = GPI_NOWHERE;
-    if (w->kind == GPI_PLAN_RUN || w->kind == GPI_PLAN_PROMISE || w->kind == GPI_PLAN_HOPELESS)
+    if (has_task(w->kind))
         ret->task = w->task;
     if (w->kind != GPI_PLAN_PROMISE && w->kind != GPI_PLAN_HOPELESS) {
-        const uint32_t run = w->kind == GPI_PLAN_RUN ? p->task[w->task].holder : w->task;
+        const uint32_t run = has_task(w->kind) ? p->task[w->task].holder : w->task;
         r = &p->run[run];
         if (r->work != GPI_WORK_TASK)
             ret->worker = run;

@@ -369,6 +369,8 @@ struct gpi_plan_task {
     uint64_t limit;                /* ns that it may run; GPI_NEVER */
     const struct gpi_request *request; /* the variants, preferred first */
     uint32_t n_requests;
+    bool stream;                   /* it is the first of a queue that the caller keeps: its worker
+                                    * may be granted.  Not of an EXTERNAL class */
 };
 
 /* RESIDENT: its workers stay.  TRANSIENT: they go when another class wants their place.  EXTERNAL:
@@ -399,17 +401,24 @@ enum gpi_plan_class_what {
 
 /*
  * RUN      the task starts on the devices of the action, as its variant `what`; in the worker, or
- *          without one (GPI_NOWHERE)
+ *          without one (GPI_NOWHERE).  `how`: enum gpi_plan_run
+ * REVOKE   of a granted run, once: the caller starts no further task in it, and feeds gpi_plan_end
+ *          when those that it has started have ended
  * PROMISE  the blocked task starts by `at`; `how` is the reason
  * BOOT     a worker of the class starts on the devices
- * DRAIN    the worker takes nothing new, and is unloaded after its task
+ * DRAIN    the worker takes nothing new, and is unloaded after its task.  A granted run is revoked
+ *          by it
  * UNLOAD   the worker, which has no task, ends; a booting one, too
  * HOPELESS no device that is left could ever hold the task: the caller withdraws it     [R8]
  */
 enum gpi_plan_action_kind {
     GPI_PLAN_RUN, GPI_PLAN_PROMISE, GPI_PLAN_BOOT, GPI_PLAN_DRAIN, GPI_PLAN_UNLOAD,
-    GPI_PLAN_HOPELESS
+    GPI_PLAN_HOPELESS, GPI_PLAN_REVOKE
 };
+
+/* ONE: the run is this task alone.  GRANT: the caller may start further tasks of the class in the
+ * worker, without a decision.                                                           [R1] */
+enum gpi_plan_run { GPI_RUN_ONE, GPI_RUN_GRANT };
 
 /* The first promise of a task, or why it is renewed.                                    [R3] */
 enum gpi_promise { GPI_PROMISE_FIRST, GPI_PROMISE_ORDER, GPI_PROMISE_DEVICE, GPI_PROMISE_CLASS,

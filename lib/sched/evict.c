@@ -83,6 +83,7 @@ void gpi_evict_worker(struct gpi_plan *p, uint32_t run)
     if (before == GPI_WORK_IDLE || before == GPI_WORK_BOOT)
         gpi_evict_unlist(p, run);
     p->n_spare -= c->set.residence == GPI_TRANSIENT && before == GPI_WORK_IDLE;
+    gpi_revoke_forget(p, run);
     r->work = drains ? GPI_WORK_DRAIN : GPI_WORK_UNLOAD;
     r->since = p->now;
     if (c->set.residence == GPI_RESIDENT) {

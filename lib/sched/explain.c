@@ -63,7 +63,7 @@ static void add_busy(struct gpi_answer *a, const struct gpi_run *r, uint32_t var
 
     row.other = boots ? r->class : r->task;
     row.until = boots ? gpi_explain_up_at(a->p, r) : gpi_time_add(r->begun, c->run.p50);
-    if (!boots && row.until < a->p->now)
+    if (!boots && (row.until < a->p->now || r->grant != GPI_GRANT_NONE))
         row.until = r->end_by;
     gpi_explain_add(a, &row);
 }

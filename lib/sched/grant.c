@@ -8,6 +8,7 @@
 int gpi_grant_make(struct gpi_plan *p)
 {
     p->run = malloc(sizeof *p->run * p->set.runs);
+    p->granted = GPI_NONE;
     if (!p->run)
         return -1;
     for (uint32_t i = 0; i < p->set.runs; i++) {
@@ -41,6 +42,7 @@ static uint32_t make_run(struct gpi_plan *p, uint32_t shape, uint32_t variant)
         r->beyond[i] = 0;
     r->since = r->used = p->now;
     r->work = GPI_WORK_TASK;
+    r->grant = GPI_GRANT_NONE;
     return run;
 }
 
@@ -55,6 +57,8 @@ static void give_task(struct gpi_plan *p, uint32_t run, uint32_t shape)
     r->limit = p->task[s->head].limit;
     r->end_by = gpi_time_add(p->now, gpi_shape_takes(p, shape));
     r->plausible = gpi_learn_plausible(&p->class[s->class], p -> now, r -> limit);
+    if (gpi_shape_is_stream(p, r->task) && gpi_revoke_may_grant(p, r, shape))
+        gpi_revoke_grant(p, run);
 }
 
 static void free_run(struct gpi_plan *p, uint32_t run)
@@ -62,15 +66,6 @@ static void free_run(struct gpi_plan *p, uint32_t run)
     p->run[run].work = GPI_WORK_NONE;
     p->run[run].task = p->free_run;
     p->free_run = run;
-}
-
-static uint64_t kinds_of(const struct gpi_plan *p, const struct gpi_run *r)
-{
-    uint64_t kinds = 0;
-
-    for (uint32_t i = 0; i < r->n_devices; i++)
-        kinds |= GPI_BIT_KIND(p->device[r->device[i]].kind);
-    return kinds;
 }
 
 /* The devices that were kept for the shape are for other shapes now. */
@@ -87,7 +82,7 @@ static void offer_spare(struct gpi_plan *p, uint32_t class)
     if (c->set.residence != GPI_TRANSIENT)
         return;
     for (uint32_t i = c->idle; i != GPI_NONE; i = p->run[i].list_next)
-        p->changed |= kinds_of(p, &p->run[i]);
+        p->changed |= gpi_memory_kinds_of(p, &p->run[i]);
 }
 
 static void start(struct gpi_plan *p, uint32_t shape, uint32_t run, uint64_t kinds)
@@ -95,6 +90,7 @@ static void start(struct gpi_plan *p, uint32_t shape, uint32_t run, uint64_t kin
     const uint32_t task = p->run[run].task;
     const uint64_t bits = p->shape[shape].kinds;
     const bool stops = p->shape[shape].stops;
+    const bool granted = p->run[run].grant == GPI_GRANT_LASTS;
     bool is_head = false;
 
     for (uint64_t left = bits; left && !is_head; left &= left - 1)
@@ -112,7 +108,7 @@ static void start(struct gpi_plan *p, uint32_t shape, uint32_t run, uint64_t kin
     offer_spare(p, p->run[run].class);
     p->stats.starts++;
     p->stats.passed += !is_head;
-    gpi_actions_put(p, GPI_PLAN_RUN, task, 0, p->now);
+    gpi_actions_put(p, GPI_PLAN_RUN, task, granted ? GPI_RUN_GRANT : GPI_RUN_ONE, p->now);
 }
 
 /* Picks devices of open kinds, else also the rest that heads leave of theirs. */
@@ -145,7 +141,7 @@ static bool try_variant(struct gpi_plan *p, uint32_t shape, uint32_t variant, bo
         return false;
     }
     number = make_run(p, shape, variant);
-    kinds = kinds_of(p, run);
+    kinds = gpi_memory_kinds_of(p, run);
     rest = p->n_lacking ? gpi_reserve_rest(p, shape, kinds) : 0;
     give_task(p, number, shape);
     gpi_memory_take(p, number, GPI_HOLD | GPI_SHARE);
@@ -228,7 +224,7 @@ static bool try_idle(struct gpi_plan *p, uint32_t shape, bool *ret_lacks_host)
         r->work = GPI_WORK_BUSY;
         give_task(p, run, shape);
         gpi_memory_take(p, run, GPI_SHARE);
-        start(p, shape, run, kinds_of(p, r));
+        start(p, shape, run, gpi_memory_kinds_of(p, r));
         gpi_evict_boots(p, r->class);
         if (c->queued && c->idle == GPI_NONE)
             open_heads(p, r->class);
@@ -470,11 +466,14 @@ void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t took,
 
     took = took ? took : p->now - r->begun;
     if (good) {
-        gpi_learn_run(c, took, r->limit);
+        if (r->grant == GPI_GRANT_NONE) /* else the limit was that of the first task */
+            gpi_learn_run(c, took, r->limit);
         if (c->set.residence != GPI_EXTERNAL)
             gpi_learn_spell(&c->run, took);
         gpi_shape_class(p, r->class);
     }
+    gpi_revoke_forget(p, run);
+    r->grant = GPI_GRANT_NONE;
     if (r->work != GPI_WORK_TASK) {
         r->keep = keep_alive ? keep_alive : c->set.keep_alive;
         end_in_worker(p, run);
@@ -482,6 +481,18 @@ void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t took,
     }
     p->changed |= gpi_memory_release(p, run, GPI_HOLD | GPI_SHARE);
     end_run(p, run);
+}
+
+void gpi_grant_ends_by(struct gpi_plan *p, uint32_t task, uint64_t at)
+{
+    const uint32_t run = p->task[task].holder;
+    const struct gpi_run *r = &p->run[run];
+
+    if (r->grant != GPI_GRANT_REVOKED || at >= r->end_by)
+        return;
+    gpi_memory_ends_by(p, run, at);
+    /* Heads may have a promise now.  CPU slots are part of that of any head. */
+    p->headless |= r->need.cpus ? GPI_BITS_HEADED : gpi_memory_kinds_of(p, r);
 }
 
 uint32_t gpi_grant_warm(struct gpi_plan *p, uint32_t class, const uint16_t *device, uint32_t n)
@@ -533,7 +544,7 @@ void gpi_grant_up(struct gpi_plan *p, uint32_t worker)
     gpi_shape_class(p, r->class);
     examine_class(p, r->class);
     if (c->set.residence == GPI_TRANSIENT)
-        p->changed |= kinds_of(p, r); /* it may go for the head there */
+        p->changed |= gpi_memory_kinds_of(p, r); /* it may go for the head there */
     gpi_evict_keep(p, r->class);
     gpi_shape_evict_again(p);
 }

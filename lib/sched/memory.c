@@ -632,6 +632,22 @@ uint64_t gpi_memory_release(struct gpi_plan *p, uint32_t run, uint32_t parts)
     return kinds;
 }
 
+uint64_t gpi_memory_kinds_of(const struct gpi_plan *p, const struct gpi_run *r)
+{
+    uint64_t kinds = 0;
+
+    for (uint32_t i = 0; i < r->n_devices; i++)
+        kinds |= GPI_BIT_KIND(p->device[r->device[i]].kind);
+    return kinds;
+}
+
+void gpi_memory_ends_by(struct gpi_plan *p, uint32_t run, uint64_t at)
+{
+    (void)gpi_memory_release(p, run, GPI_SHARE);
+    p->run[run].end_by = at;
+    gpi_memory_take(p, run, GPI_SHARE);
+}
+
 /* ---- workers that stay ---- */
 
 bool gpi_memory_stays(const struct gpi_plan *p, const struct gpi_run *r)

@@ -146,6 +146,12 @@ void gpi_plan_end(struct gpi_plan *p, uint64_t now, uint32_t task, bool good, ui
     gpi_grant_end(p, task, good, run, keep_alive);
 }
 
+void gpi_plan_ends_by(struct gpi_plan *p, uint64_t now, uint32_t task, uint64_t at)
+{
+    set_time(p, now);
+    gpi_grant_ends_by(p, task, at);
+}
+
 void gpi_plan_up(struct gpi_plan *p, uint64_t now, uint32_t worker)
 {
     set_time(p, now);
@@ -343,6 +349,7 @@ void gpi_plan_decide(struct gpi_plan *p, uint64_t now)
         gpi_reserve_renew(p);
         gpi_evict_kept(p); /* after the starts: a task goes before the end of a keep_alive   [R6] */
     } while (p->changed || p->passable || p->n_fresh);
+    gpi_revoke_doubted(p);
 }
 
 const struct gpi_plan_stats *gpi_plan_stats(const struct gpi_plan *p)

@@ -11,6 +11,11 @@
  *                                           or behind one
  *     gpi_plan_next                         the actions, first in, first out
  *
+ * Tasks may be too short to be decided one by one.  Then the caller keeps the tasks of a class in a
+ * queue of its own, and submits one stream task at a time, which stands for the first of them.  If
+ * its run is granted, the caller starts the next ones of the queue in the same worker, until the
+ * plan revokes the grant, or the queue is empty.
+ *
  * The caller takes all actions after each call that feeds a fact: some facts have actions, too.
  *
  * It has no clock, descriptor, thread or text, and only integers.  Create takes all memory.  One
@@ -54,10 +59,14 @@ bool gpi_plan_could(const struct gpi_plan *p, const struct gpi_request *request)
 bool gpi_plan_submit(struct gpi_plan *p, uint64_t now, uint32_t task,
                      const struct gpi_plan_task *what);
 void gpi_plan_withdraw(struct gpi_plan *p, uint64_t now, uint32_t task); /* it waits no more */
-/* A run has ended.  `good`: the task succeeded, in `run` ns (0: the time since its RUN).  Its worker
- * stays for `keep_alive` from now without another task (0: as its class has it).          [R6] */
+/* A run has ended.  `good`: its task succeeded, and took `run` ns; of a granted run with several
+ * tasks the mean (0: the time since its RUN).  The worker stays for `keep_alive` from now without
+ * another task (0: as its class has it).                                                  [R6] */
 void gpi_plan_end(struct gpi_plan *p, uint64_t now, uint32_t task, bool good, uint64_t run,
                   uint64_t keep_alive);
+/* The granted run of the task, which is revoked, ends by `at`, kills included.  A later time than
+ * that of a call before changes nothing.                                                  [R3] */
+void gpi_plan_ends_by(struct gpi_plan *p, uint64_t now, uint32_t task, uint64_t at);
 /* The worker has booted. */
 void gpi_plan_up(struct gpi_plan *p, uint64_t now, uint32_t worker);
 /* The worker is gone, with its memory.  A task in it has been ended before.  Another worker of its

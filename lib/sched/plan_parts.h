@@ -2,8 +2,8 @@
 /*
  * plan_parts.h - the records of a plan.  Private to its files; each field is written by one file.
  *
- * Floors: tree, soon, learn, actions, memory, shape, reserve, evict, grant, plan, explain_rows,
- * explain_device, explain.  No file calls a file behind it.
+ * Floors: tree, soon, learn, actions, memory, shape, reserve, revoke, evict, grant, plan,
+ * explain_rows, explain_device, explain.  No file calls a file behind it.
  */
 #ifndef GPI_SCHED_PLAN_PARTS_H
 #define GPI_SCHED_PLAN_PARTS_H
@@ -113,11 +113,15 @@ enum gpi_work {
     GPI_WORK_NONE /* the record is unused */
 };
 
+/* revoke.c */
+enum gpi_grant { GPI_GRANT_NONE, GPI_GRANT_LASTS, GPI_GRANT_REVOKED /* it is revoked */ };
+
 /* grant.c */
 struct gpi_run {
     uint32_t task, class;          /* of an unused run `task` is the next one */
     uint8_t work;                  /* enum gpi_work; evict.c, too */
-    uint32_t list_next, list_prev; /* idle workers of the class, or booting ones */
+    uint8_t grant;                 /* enum gpi_grant */
+    uint32_t list_next, list_prev; /* idle workers of the class, or booting ones; granted runs */
     uint64_t since, used;          /* when it booted, was up, or unloads; when it ended a task */
     uint64_t keep;                 /* it stays idle this long */
     uint32_t n_devices, variant;
@@ -186,6 +190,7 @@ struct gpi_plan {
     struct gpi_run *run;      /* also grant.c */
     /* shape.c */
     struct gpi_plan_record *task;
+    uint64_t *streams; /* a bit per task */
     struct gpi_shape *shape;
     uint32_t *table, table_mask;   /* shapes by class, priority, requests; GPI_NONE */
     uint32_t most_shapes;          /* plan.c: with the load task of each class */
@@ -205,6 +210,11 @@ struct gpi_plan {
     uint64_t supposed_takes; /* explain.c: a task that is not submitted may pass; GPI_NEVER */
     uint64_t passable;       /* bits whose head shapes may pass now, but not before */
     uint32_t n_lacking;      /* shapes that lack nothing but CPU slots or host memory */
+    /* revoke.c */
+    uint32_t granted;       /* the first granted run */
+    uint64_t granted_kinds; /* of all granted runs, and the host bit if one has CPU slots */
+    uint64_t doubted;       /* shape.c: bits to which a shape has come since the last check;
+                             * GPI_BIT_ANY: a device or a class has changed, too */
     /* evict.c */
     struct gpi_heap times;   /* shapes that are to be examined at a time */
     struct gpi_heap keeps;   /* idle workers, by the end of their keep_alive */
@@ -280,6 +290,10 @@ uint32_t gpi_memory_offer(struct gpi_plan *p);
  * runs. */
 enum gpi_part { GPI_HOLD = 1, GPI_SHARE = 2 };
 void gpi_memory_take(struct gpi_plan *p, uint32_t run, uint32_t parts);
+/* Returns the kinds of the run's devices. */
+uint64_t gpi_memory_kinds_of(const struct gpi_plan *p, const struct gpi_run *r);
+/* The run has a task, and ends by another time. */
+void gpi_memory_ends_by(struct gpi_plan *p, uint32_t run, uint64_t at);
 /* Returns the kinds that got something free. */
 uint64_t gpi_memory_release(struct gpi_plan *p, uint32_t run, uint32_t parts);
 /* Returns true if the device could hold the request without the workers that may ever go. */
@@ -370,6 +384,11 @@ static inline uint32_t gpi_shape_least_workers(const struct gpi_learned *c)
     return c->set.min_workers > c->to_load ? c->set.min_workers : c->to_load;
 }
 
+static inline bool gpi_shape_is_stream(const struct gpi_plan *p, uint32_t task)
+{
+    return p->streams[task / 64] >> task % 64 & 1;
+}
+
 /* Returns the time that the first task of the shape may take, until it is killed. */
 static inline uint64_t gpi_shape_takes(const struct gpi_plan *p, uint32_t shape)
 {
@@ -420,6 +439,17 @@ void gpi_reserve_renew(struct gpi_plan *p);
 uint32_t gpi_reserve_next(struct gpi_plan *p, uint32_t head, uint32_t kind, uint32_t shape,
                           struct gpi_tree_wanted *w);
 
+/* ---- revoke.c: granted runs ---- */
+
+/* Returns true if a run for the first task of the shape may be granted: no task waits that could
+ * use a part of it, but for younger ones of its class.                                     [R1] */
+bool gpi_revoke_may_grant(const struct gpi_plan *p, const struct gpi_run *r, uint32_t shape);
+void gpi_revoke_grant(struct gpi_plan *p, uint32_t run);
+/* The run is granted no more, if it was. */
+void gpi_revoke_forget(struct gpi_plan *p, uint32_t run);
+/* Revokes the runs of which another class may use a part now, or whose class or device is off. */
+void gpi_revoke_doubted(struct gpi_plan *p);
+
 /* ---- evict.c: workers that go ---- */
 
 int gpi_evict_make(struct gpi_plan *p);
@@ -459,6 +489,7 @@ void gpi_grant_free(struct gpi_plan *p);
 bool gpi_grant_try(struct gpi_plan *p, uint32_t shape);
 void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t took,
                    uint64_t keep_alive);
+void gpi_grant_ends_by(struct gpi_plan *p, uint32_t task, uint64_t at);
 /* Puts the load task of the class into the queue, or takes it out. */
 void gpi_grant_load(struct gpi_plan *p, uint32_t class);
 /* The task waits no more. */

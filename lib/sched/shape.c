@@ -4,7 +4,8 @@
  *
  * A shape is its tasks in order of age.  The shapes are in order of priority, then of the age of
  * their first task.  The limit of a task is no part of its shape: the order has that of the first
- * task as a value, so a search for a task that is short enough skips the rest.
+ * task as a value, so a search for a task that is short enough skips the rest.  Nor is it part of
+ * the shape that a task stands for a stream.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,11 @@ int gpi_shape_make(struct gpi_plan *p)
     while (size < 2 * most)
         size *= 2;
     p->task = calloc(p->set.tasks + p->set.classes, sizeof *p->task);
+    p->streams = calloc((p->set.tasks + p->set.classes) / 64 + 1, sizeof *p->streams);
     p->shape = malloc(sizeof *p->shape * (most + 1)); /* the last one is supposed */
     p->table = malloc(sizeof *p->table * size);
-    if (!p->task || !p->shape || !p->table || gpi_tree_pool_init(&p->shapes, most + 1, 1) != 0 ||
+    if (!p->task || !p->streams || !p->shape || !p->table ||
+        gpi_tree_pool_init(&p->shapes, most + 1, 1) != 0 ||
         gpi_tree_init(&p->order, &p->shapes, true) != 0)
         return -1;
     for (uint32_t i = 0; i <= GPI_KINDS; i++)
@@ -38,6 +41,7 @@ int gpi_shape_make(struct gpi_plan *p)
 void gpi_shape_free(struct gpi_plan *p)
 {
     free(p->task);
+    free(p->streams);
     free(p->shape);
     free(p->table);
     gpi_tree_fini(&p->order);
@@ -262,6 +266,7 @@ uint32_t gpi_shape_find_head(struct gpi_plan *p, uint32_t bit)
 
 static void may_be_head(struct gpi_plan *p, uint32_t shape, uint64_t bits)
 {
+    p->doubted |= bits & GPI_BITS_HEADED;
     for (uint64_t left = bits & GPI_BITS_HEADED; left; left &= left - 1) {
         uint32_t *const head = &p->head[gpi_lowest_bit(left)];
         if (*head == GPI_NONE || (*head != GPI_UNKNOWN && gpi_shape_precedes(p, shape, *head)))
@@ -380,6 +385,7 @@ static void add_to_order(struct gpi_plan *p, uint32_t shape)
     p->n_fresh++;
     p->last_fresh = shape;
     p->gap_of = GPI_NONE;
+    p->doubted |= s->needs_host ? GPI_BIT_HOST : 0;
     set_node(p, shape, t->order, t->limit);
     gpi_tree_add(&p->order, shape);
     may_be_head(p, shape, n->mask);
@@ -417,6 +423,7 @@ void gpi_shape_sort(struct gpi_plan *p, uint32_t device)
     p->changed |= moved;
     p->headless |= moved;
     p->unsure |= 1u << GPI_PROMISE_WORKERS;
+    p->doubted = GPI_BIT_ANY; /* a granted run may be on the device */
 }
 
 void gpi_shape_refresh(struct gpi_plan *p, uint32_t shape)
@@ -468,9 +475,17 @@ void gpi_shape_pause(struct gpi_plan *p, uint32_t class)
 {
     gpi_shape_class(p, class);
     sort_class(p, class);
+    p->doubted = GPI_BIT_ANY;
 }
 
 /* ---- tasks ---- */
+
+static void note_stream(struct gpi_plan *p, uint32_t task, bool is_stream)
+{
+    const uint64_t bit = 1ull << task % 64;
+
+    p->streams[task / 64] = (p->streams[task / 64] & ~bit) | (is_stream ? bit : 0);
+}
 
 /* Links the task behind the older ones: mostly it is the youngest, or one that returned. */
 static void link_task(struct gpi_plan *p, struct gpi_shape *s, uint32_t task)
@@ -559,6 +574,7 @@ bool gpi_shape_put(struct gpi_plan *p, uint32_t place, uint32_t task,
         .holder = shape,
         .since = (uint32_t)(p->now / GPI_MS),
     };
+    note_stream(p, task, what->stream);
     p->class[what->class].queued += !loads;
     if (s->count && what->order < p->task[s->head].order)
         take_from_order(p, shape);

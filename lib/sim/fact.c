@@ -49,6 +49,8 @@ uint32_t gpi_fact_feed_plan(const struct gpi_fact *f, struct gpi_plan *p)
         return gpi_plan_withdraw(p, f->now, f->task), 1u;
     case GPI_FACT_END:
         return gpi_plan_end(p, f->now, f->task, f->good, f->run, f->keep_alive), 1u;
+    case GPI_FACT_ENDS_BY:
+        return gpi_plan_ends_by(p, f->now, f->task, f->at), 1u;
     case GPI_FACT_UP:
         return gpi_plan_up(p, f->now, f->worker), 1u;
     case GPI_FACT_GONE:
@@ -95,6 +97,9 @@ void gpi_fact_feed_slow(const struct gpi_fact *f, struct gpi_slow *m)
         return;
     case GPI_FACT_END:
         gpi_slow_end(m, f->now, f->task, f->good, f->run, f->keep_alive);
+        return;
+    case GPI_FACT_ENDS_BY:
+        gpi_slow_ends_by(m, f->now, f->task, f->at);
         return;
     case GPI_FACT_UP:
         gpi_slow_up(m, f->now, f->worker);

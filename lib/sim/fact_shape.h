@@ -44,6 +44,7 @@ extern const struct gpi_fact_field gpi_fact_request_fields[GPI_FACT_REQUEST_FIEL
 
 extern const struct gpi_line_unit gpi_fact_byte_units[GPI_FACT_BYTE_UNITS]; /* the largest first */
 
+#define GPI_FACT_RUN_WORDS "one grant"                                /* of enum gpi_plan_run */
 #define GPI_FACT_PROMISE_WORDS "first order device class workers" /* of enum gpi_promise */
 
 bool gpi_fact_is_field(const struct gpi_fact_shape *s, uint32_t i);

@@ -97,7 +97,8 @@ static void add_key(struct gpi_line *t, const char *key, uint64_t value)
 
 const char *gpi_fact_write_action(char to[GPI_FACT_LINE_SIZE], const struct gpi_plan_action *a)
 {
-    static const char *const names[] = { "RUN", "PROMISE", "BOOT", "DRAIN", "UNLOAD", "HOPELESS" };
+    static const char *const names[] = { "RUN",    "PROMISE",  "BOOT",  "DRAIN",
+                                         "UNLOAD", "HOPELESS", "REVOKE" };
     struct gpi_line t = { to, 0, GPI_FACT_LINE_SIZE };
 
     gpi_line_add(&t, a->kind < sizeof names / sizeof *names ? names[a->kind] : "?");
@@ -112,6 +113,10 @@ const char *gpi_fact_write_action(char to[GPI_FACT_LINE_SIZE], const struct gpi_
             add_list(&t, "d", a->device, a->n_devices);
         if (a->what)
             add_key(&t, " variant=", a->what);
+    }
+    if (a->kind == GPI_PLAN_RUN && a->how != GPI_RUN_ONE) {
+        gpi_line_add(&t, " how=");
+        gpi_line_add_word(&t, GPI_FACT_RUN_WORDS, a->how);
     }
     if (a->kind == GPI_PLAN_PROMISE) {
         gpi_line_add(&t, " at=");

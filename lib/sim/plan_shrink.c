@@ -204,7 +204,7 @@ static void simplify_request(struct gpi_request *r, uint32_t how)
     }
 }
 
-#define SIMPLER 12u
+#define SIMPLER 14u
 
 static void simplify(struct gpi_fact *f, uint32_t how)
 {
@@ -222,6 +222,10 @@ static void simplify(struct gpi_fact *f, uint32_t how)
         f->is.min_workers = 0, f->is.pinned = false, f->is.min_residence = 0;
     if (how == 11 && f->kind == GPI_FACT_CLASS)
         f->is.max_workers = UINT32_MAX, f->is.keep_alive = GPI_NEVER;
+    if (how == 12 && f->kind == GPI_FACT_SUBMIT)
+        f->job.stream = false;
+    if (how == 13 && f->kind == GPI_FACT_END)
+        f->run = f->keep_alive = 0;
 }
 
 static bool make_simpler(struct search *s)

@@ -80,6 +80,8 @@ static bool submit(struct gpi_plan_world *w, struct gpi_fact *f)
     f->job.order = ++w->order * 8;
     if (gpi_plan_in_part(w, GPI_PLAN_PART_OLD, 15))
         f->job.order -= gpi_plan_below(w, w->order * 7);
+    f->job.stream = w->trial->class[f->class].is.residence != GPI_EXTERNAL &&
+                    gpi_plan_in_part(w, GPI_PLAN_PART_STREAMS, 60);
     f->job.limit = gpi_plan_chance(w, 15) ? GPI_NEVER : (100 + scale(w, 50000)) * w->unit;
     if (gpi_trial_refuses(w->trial, f))
         return false;
@@ -112,6 +114,23 @@ static bool end(struct gpi_plan_world *w, struct gpi_fact *f)
         return false;
     go_to(w, w->task[task].ends);
     return end_task(w, f, task, gpi_plan_chance(w, 80));
+}
+
+/* A revoked run ends soon, or only some time; the caller may also know no time. */
+static bool limit_run(struct gpi_plan_world *w, struct gpi_fact *f)
+{
+    const struct gpi_trial_task *t = w->trial->task;
+    uint64_t ends;
+
+    f->kind = GPI_FACT_ENDS_BY;
+    f->task = (uint32_t)gpi_plan_below(w, w->set.tasks);
+    while (f->task < w->set.tasks && !(t[f->task].state == GPI_TRIAL_RUNS && t[f->task].revoked))
+        f->task++;
+    if (f->task == w->set.tasks)
+        return false;
+    ends = w->task[f->task].ends;
+    f->at = (ends > w->now ? ends : w->now) + gpi_plan_units(w, 5000);
+    return true;
 }
 
 static bool withdraw(struct gpi_plan_world *w, struct gpi_fact *f)
@@ -277,9 +296,9 @@ static const struct {
     uint32_t weight;
     bool (*make)(struct gpi_plan_world *w, struct gpi_fact *f);
 } events[] = {
-    { 90, submit },     { 80, end },      { 25, worker_event }, { 15, wake },
-    { 8, withdraw },    { 4, leave },     { 5, change_device }, { 4, read_foreign },
-    { 4, read_worker }, { 4, set_class }, { 4, pass_time },
+    { 90, submit },      { 80, end },        { 25, worker_event }, { 15, wake },
+    { 80, limit_run },   { 8, withdraw },    { 4, leave },         { 5, change_device },
+    { 4, read_foreign }, { 4, read_worker }, { 4, set_class },     { 4, pass_time },
 };
 #define EVENTS (sizeof events / sizeof *events)
 
@@ -351,8 +370,13 @@ bool gpi_plan_world_next(struct gpi_plan_world *w, struct gpi_fact *f)
 
 void gpi_plan_world_note(struct gpi_plan_world *w, const struct gpi_plan_action *a)
 {
-    if (a->kind == GPI_PLAN_RUN) {
+    if (a->kind == GPI_PLAN_RUN && a->how == GPI_RUN_GRANT) {
+        w->task[a->task].ends = w->now + gpi_plan_units(w, 100000);
+    } else if (a->kind == GPI_PLAN_RUN) {
         w->task[a->task].ends = w->now + w->task[a->task].takes;
+    } else if (a->kind == GPI_PLAN_REVOKE) {
+        w->task[a->task].ends =
+            gpi_time_min(w->task[a->task].ends, w->now + gpi_plan_units(w, 8000));
     } else if (a->kind == GPI_PLAN_BOOT) {
         w->worker[a->worker].at = w->now + 1000 * w->unit + gpi_plan_units(w, 40000);
         w->worker[a->worker].fails = gpi_plan_in_part(w, GPI_PLAN_PART_BOOTS_FAIL, 10);

@@ -56,6 +56,7 @@
     X(WARM, 40)       /* workers that were up before */                                     \
     X(KEEP_ALIVE, 40) /* of classes */                                                      \
     X(KEEP_TASK, 40)  /* of tasks */                                                        \
+    X(STREAMS, 50)    /* tasks whose runs may be granted */                                 \
     X(RUNS, 30)       /* the caller has measured how long a task ran */                     \
     X(BOOTS_FAIL, 60)                                                                       \
     X(LEAVES, 60) /* workers that go without an order */                                    \

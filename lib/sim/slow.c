@@ -261,10 +261,19 @@ void gpi_slow_end(struct gpi_slow *m, uint64_t now, uint32_t task, bool good, ui
     }
     if (good && c->set.residence != GPI_EXTERNAL)
         learn(&c->run, run);
-    if (good && j->what.limit != NEVER)
+    if (good && j->what.limit != NEVER && j->grant == NO_GRANT)
         c->ratio[c->n++ % 32] = run >= j->what.limit
                                     ? 65535
                                     : (uint64_t)((unsigned __int128)run * 65536 / j->what.limit);
+}
+
+void gpi_slow_ends_by(struct gpi_slow *m, uint64_t now, uint32_t task, uint64_t at)
+{
+    struct job *j = &m->job[task];
+
+    m->now = now;
+    if (j->grant == REVOKED && at < j->end_by)
+        j->end_by = at;
 }
 
 void gpi_slow_device(struct gpi_slow *m, uint64_t now, uint32_t device, enum gpi_plan_may may)

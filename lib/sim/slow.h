@@ -27,6 +27,7 @@ void gpi_slow_submit(struct gpi_slow *m, uint64_t now, uint32_t task,
 void gpi_slow_withdraw(struct gpi_slow *m, uint64_t now, uint32_t task);
 void gpi_slow_end(struct gpi_slow *m, uint64_t now, uint32_t task, bool good, uint64_t run,
                   uint64_t keep_alive);
+void gpi_slow_ends_by(struct gpi_slow *m, uint64_t now, uint32_t task, uint64_t at);
 void gpi_slow_device(struct gpi_slow *m, uint64_t now, uint32_t device, enum gpi_plan_may may);
 void gpi_slow_foreign(struct gpi_slow *m, uint64_t now, uint32_t device, uint64_t bytes,
                       uint32_t load);

@@ -115,6 +115,8 @@ static const char *leave_breaks(struct gpi_slow *m, const struct gpi_plan_action
     const bool kept_no_more = is_kept_no_more(m, h), unneeded = is_unneeded(m, h->class);
     const enum hand_state before = h->state;
 
+    if (a->kind == GPI_PLAN_DRAIN && h->job != NONE && m->job[h->job].grant == GRANTED)
+        m->job[h->job].grant = REVOKED;
     h->state = a->kind == GPI_PLAN_DRAIN ? LEAVES : UNLOADS;
     if (before == LEAVES)
         return h->job == NONE ? NULL : "S4: it is unloaded under its task";
@@ -154,6 +156,11 @@ static void begin(struct gpi_slow *m, const struct gpi_plan_action *a)
     j->plausible = m->now;
     if (c->n >= 4 && j->what.limit != NEVER)
         j->plausible += (uint64_t)((unsigned __int128)j->what.limit * least / 65536);
+    j->grant = a->how == GPI_RUN_GRANT ? GRANTED : NO_GRANT;
+    if (j->grant == GRANTED) {
+        j->end_by = NEVER;
+        j->plausible = 0;
+    }
 }
 
 uint32_t gpi_slow_culprit(const struct gpi_slow *m)
@@ -178,6 +185,8 @@ const char *gpi_slow_action(struct gpi_slow *m, const struct gpi_plan_action *a)
         j->told = true;
         return gpi_slow_is_hopeless(m, j) ? NULL : "R8: a device could hold it";
     }
+    if (a->kind == GPI_PLAN_REVOKE)
+        return gpi_slow_revoke_breaks(m, a);
     if (j->state != WAITS)
         return "R1: it does not wait";
     if (a->kind == GPI_PLAN_PROMISE && a->how != GPI_PROMISE_FIRST) {
@@ -201,6 +210,8 @@ const char *gpi_slow_action(struct gpi_slow *m, const struct gpi_plan_action *a)
         return broken;
     }
     broken = a->worker == NONE ? run_breaks(m, a, i) : work_breaks(m, a, i);
+    if (!broken)
+        broken = gpi_slow_how_breaks(m, a, i);
     begin(m, a);
     return broken;
 }
@@ -379,7 +390,8 @@ const char *gpi_slow_decided(struct gpi_slow *m)
     if (broken)
         return broken;
     gpi_slow_find_heads(m);
-    for (uint32_t i = 0; i < m->n_order; i++) {
+    broken = gpi_slow_grants_break(m);
+    for (uint32_t i = 0; i < m->n_order && !broken; i++) {
         m->culprit = m->order[i];
         if (m->order[i] < m->set.tasks &&
             gpi_slow_is_hopeless(m, &m->job[m->order[i]]) != m->job[m->order[i]].told)
@@ -396,5 +408,5 @@ const char *gpi_slow_decided(struct gpi_slow *m)
             m->job[m->order[i]].promise == NEVER && gpi_slow_promise_of(m, i) != NEVER)
             return "R3: a head has no promise";
     }
-    return NULL;
+    return broken;
 }

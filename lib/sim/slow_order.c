@@ -86,7 +86,7 @@ static bool begins_on(const struct gpi_slow *m, const struct job *j, uint32_t d)
     return false;
 }
 
-static bool uses(const struct gpi_slow *m, uint32_t task, uint32_t d)
+bool gpi_slow_uses(const struct gpi_slow *m, uint32_t task, uint32_t d)
 {
     if (begins_on(m, &m->job[task], d))
         return true;
@@ -99,7 +99,7 @@ void gpi_slow_find_heads(struct gpi_slow *m)
     for (uint32_t d = 0; d < m->n_places; d++) {
         m->head[d] = NONE;
         for (uint32_t i = 0; i < m->n_order && m->head[d] == NONE; i++)
-            if (uses(m, m->order[i], d))
+            if (gpi_slow_uses(m, m->order[i], d))
                 m->head[d] = i;
     }
 }
@@ -167,7 +167,7 @@ static uint64_t host_end(const struct gpi_slow *m, const struct gpi_request *r, 
 bool gpi_slow_strictly_first(const struct gpi_slow *m, uint32_t i)
 {
     for (uint32_t d = 0; d < m->n_places; d++)
-        if (uses(m, m->order[i], d) && m->head[d] != i)
+        if (gpi_slow_uses(m, m->order[i], d) && m->head[d] != i)
             return false;
     return true;
 }
@@ -338,7 +338,7 @@ uint32_t gpi_slow_memory_head(const struct gpi_slow *m, uint32_t d)
 static bool is_second(const struct gpi_slow *m, uint32_t i, uint32_t d, uint32_t head)
 {
     for (uint32_t k = head + 1; k < i; k++)
-        if (uses(m, m->order[k], d))
+        if (gpi_slow_uses(m, m->order[k], d))
             return false;
     return true;
 }

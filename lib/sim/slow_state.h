@@ -28,9 +28,11 @@ struct place {
 };
 
 enum state { GONE, WAITS, RUNS };
+enum grant { NO_GRANT, GRANTED, REVOKED };
 
 struct job {
     enum state state;
+    enum grant grant;
     struct gpi_plan_task what;
     struct gpi_request request[GPI_VARIANTS];
     uint64_t promise;
@@ -118,6 +120,7 @@ bool gpi_slow_is_warm(const struct gpi_slow *m, const struct job *j, uint32_t d)
 
 /* slow_order.c */
 void gpi_slow_find_heads(struct gpi_slow *m);
+bool gpi_slow_uses(const struct gpi_slow *m, uint32_t task, uint32_t d);
 bool gpi_slow_strictly_first(const struct gpi_slow *m, uint32_t i);
 bool gpi_slow_needs_host(const struct job *j);
 uint64_t gpi_slow_promise_of(const struct gpi_slow *m, uint32_t head);
@@ -132,5 +135,11 @@ bool gpi_slow_may_work(struct gpi_slow *m, uint32_t i, const struct hand *h);
 bool gpi_slow_may_boot(const struct gpi_slow *m, uint32_t i, const struct gpi_request *r,
                        uint32_t d);
 bool gpi_slow_could_start(struct gpi_slow *m, uint32_t i);
+
+/* slow_grants.c */
+const char *gpi_slow_how_breaks(const struct gpi_slow *m, const struct gpi_plan_action *a,
+                                uint32_t i);
+const char *gpi_slow_revoke_breaks(struct gpi_slow *m, const struct gpi_plan_action *a);
+const char *gpi_slow_grants_break(struct gpi_slow *m);
 
 #endif

@@ -95,6 +95,8 @@ static void perform(struct gpi_trace_run *r, const struct gpi_plan_action *a)
     case GPI_PLAN_UNLOAD:
         gpi_hand_unload(r, a->worker);
         break;
+    case GPI_PLAN_REVOKE: /* a trace has no stream tasks */
+        break;
     case GPI_PLAN_HOPELESS:
         assert(r->n_hopeless < r->trace->n_tasks);
         r->hopeless[r->n_hopeless++] = a->task;

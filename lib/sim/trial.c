@@ -153,6 +153,8 @@ static const char *refuses_submit(const struct gpi_trial *t, const struct gpi_fa
         return "no class has this number";
     if (reason)
         return reason;
+    if (f->job.stream && t->class[f->class].is.residence == GPI_EXTERNAL)
+        return "a class without workers has no stream";
     if (f->task >= t->set.tasks || t->task[f->task].state != GPI_TRIAL_NONE)
         return "the task is submitted already, or its number is too large";
     for (uint32_t i = 0; i < t->set.tasks; i++)
@@ -166,6 +168,17 @@ static const char *refuses_task(const struct gpi_trial *t, const struct gpi_fact
     return f->task < t->set.tasks && t->task[f->task].state == state ? NULL
            : state == GPI_TRIAL_RUNS                                 ? "the task does not run"
                                                                      : "the task does not wait";
+}
+
+static const char *refuses_ends_by(const struct gpi_trial *t, const struct gpi_fact *f)
+{
+    const char *reason = refuses_task(t, f, GPI_TRIAL_RUNS);
+
+    if (reason)
+        return reason;
+    if (!t->task[f->task].revoked)
+        return "its run is not revoked";
+    return f->at < f->now ? "it ends before now" : NULL;
 }
 
 static const char *refuses_worker(const struct gpi_trial *t, const struct gpi_fact *f)
@@ -228,6 +241,8 @@ const char *gpi_trial_refuses(const struct gpi_trial *t, const struct gpi_fact *
         return refuses_task(t, f, GPI_TRIAL_WAITS);
     case GPI_FACT_END:
         return refuses_task(t, f, GPI_TRIAL_RUNS);
+    case GPI_FACT_ENDS_BY:
+        return refuses_ends_by(t, f);
     case GPI_FACT_UP:
     case GPI_FACT_GONE:
         return refuses_worker(t, f);
@@ -265,10 +280,10 @@ static void sum_up(struct gpi_trial *t, const struct gpi_plan_action *a)
 /* Returns true if the task, the worker and the devices of the action exist. */
 static bool is_sane(const struct gpi_trial *t, const struct gpi_plan_action *a)
 {
-    const bool task =
-        a->kind == GPI_PLAN_RUN || a->kind == GPI_PLAN_PROMISE || a->kind == GPI_PLAN_HOPELESS;
-    const bool worker =
-        a->kind == GPI_PLAN_BOOT || a->kind == GPI_PLAN_DRAIN || a->kind == GPI_PLAN_UNLOAD;
+    const bool task = a->kind == GPI_PLAN_RUN || a->kind == GPI_PLAN_PROMISE ||
+                      a->kind == GPI_PLAN_HOPELESS || a->kind == GPI_PLAN_REVOKE;
+    const bool worker = a->kind == GPI_PLAN_BOOT || a->kind == GPI_PLAN_DRAIN ||
+                        a->kind == GPI_PLAN_UNLOAD || a->kind == GPI_PLAN_REVOKE;
 
     if ((task ? a->task >= t->set.tasks : a->task != GPI_NOWHERE) ||
         (worker || a->worker != GPI_NOWHERE ? a->worker >= t->set.runs : false) ||
@@ -286,7 +301,10 @@ static void take_run(struct gpi_trial *t, const struct gpi_plan_action *a)
     struct gpi_trial_task *task = &t->task[a->task];
 
     task->state = GPI_TRIAL_RUNS;
+    task->granted = a->how == GPI_RUN_GRANT;
     task->end_by = gpi_time_add(t->now, gpi_time_add(task->limit, t->class[task->class].is.grace));
+    if (task->granted)
+        task->end_by = GPI_NEVER;
     task->worker = a->worker;
     task->hopeless = false;
     task->n_devices = a->n_devices;
@@ -307,6 +325,14 @@ static void take_boot(struct gpi_trial *t, const struct gpi_plan_action *a)
     memcpy(w->device, a->device, a->n_devices * sizeof *a->device);
 }
 
+static void revoke(struct gpi_trial *t, uint32_t worker)
+{
+    const uint32_t task = t->worker[worker].task;
+
+    if (task != GPI_NOWHERE)
+        t->task[task].revoked = t->task[task].granted;
+}
+
 static void take_action(struct gpi_trial *t, const struct gpi_plan_action *a)
 {
     switch ((enum gpi_plan_action_kind)a->kind) {
@@ -316,8 +342,12 @@ static void take_action(struct gpi_trial *t, const struct gpi_plan_action *a)
     case GPI_PLAN_BOOT:
         take_boot(t, a);
         break;
+    case GPI_PLAN_REVOKE:
+        revoke(t, a->worker);
+        break;
     case GPI_PLAN_DRAIN:
         t->worker[a->worker].life = GPI_TRIAL_DRAINS;
+        revoke(t, a->worker);
         break;
     case GPI_PLAN_UNLOAD:
         t->worker[a->worker].life = GPI_TRIAL_UNLOADS;
@@ -424,6 +454,9 @@ static void book(struct gpi_trial *t, const struct gpi_fact *f)
     case GPI_FACT_WITHDRAW:
     case GPI_FACT_END:
         book_task(t, f);
+        break;
+    case GPI_FACT_ENDS_BY:
+        t->task[f->task].end_by = gpi_time_min(t->task[f->task].end_by, f->at);
         break;
     case GPI_FACT_UP:
         if (t->worker[f->worker].life == GPI_TRIAL_BOOTS) /* an UNLOAD may cross it */

@@ -19,6 +19,7 @@ struct gpi_trial_task {
     uint32_t state, class, worker;
     uint64_t order, limit, end_by; /* end_by: when it is killed, if it runs */
     bool hopeless;                 /* the caller withdraws it */
+    bool granted, revoked;         /* its run */
     uint32_t n_devices;
     uint16_t device[16];
 };
@@ -43,7 +44,7 @@ struct gpi_trial_device {
     bool warm;    /* a worker was up there before the plan began */
 };
 
-#define GPI_TRIAL_ACTIONS (GPI_PLAN_HOPELESS + 1u)
+#define GPI_TRIAL_ACTIONS (GPI_PLAN_REVOKE + 1u)
 
 struct gpi_trial {
     /* Set by the caller. */

@@ -274,6 +274,7 @@ bool t_world_invent(struct t_world *w, struct gpi_plan_task *ret)
                                    .n_requests = w->n_made[from],
                                    .priority = chance(w, 80) ? 0 : (int32_t)below(w, 5) - 2,
                                    .order = w->order * 8 };
+    ret->stream = residence != GPI_EXTERNAL && w->order % 2;
     ret->order -= chance(w, 10) ? below(w, w->order * 7) : 0;
     ret->limit = chance(w, 15) ? GPI_NEVER : (100 + gpi_random_scale(&w->rng, 1, 50000)) * US;
     for (uint32_t i = 0; i < T_TASKS; i++)

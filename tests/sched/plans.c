@@ -198,8 +198,9 @@ static void run_one(struct run *r, struct stage *s)
 /* Returns the number of kinds of actions that no world has had. */
 static uint32_t print_actions(const struct run *r)
 {
-    static const char *const names[GPI_TRIAL_ACTIONS] = { "runs",   "promises", "boots",
-                                                          "drains", "unloads",  "hopeless tasks" };
+    static const char *const names[GPI_TRIAL_ACTIONS] = {
+        "runs", "promises", "boots", "drains", "unloads", "hopeless tasks", "revoked grants"
+    };
     uint32_t never = 0;
 
     (void)printf("actions:");

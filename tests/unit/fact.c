@@ -33,6 +33,8 @@ static const char *const lines[] = {
     "need=devices:0,cpus:1,memory:0",
     "@1ns withdraw t=3",
     "@1us end t=3",
+    "@1s submit t=1 c=1 order=3 limit=10us stream=1",
+    "@1s ends_by t=1 at=2s",
     "@1s end t=3 good=0 run=10us keep_alive=never",
     "@18446744073709551614ns up w=1",
     "@2s gone w=1",

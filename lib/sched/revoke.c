@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * revoke.c - granted runs: the caller starts further tasks in the worker, without a decision. [R1]
+ *
+ * No limit ends a granted run, so no promise counts on it, and nothing is known of its end until it
+ * is revoked.  That is as soon as a task of another class waits that may use a device of the run,
+ * or, if the run has CPU slots, needs something of the machine.
+ *
+ * A check takes all granted runs.  It is made only after a shape has come to a kind that has some,
+ * or a device or a class has changed: shape.c notes that in `doubted`.
+ */
+#include "sched/plan_parts.h"
+
+static uint64_t bits_of(const struct gpi_plan *p, const struct gpi_run *r)
+{
+    return gpi_memory_kinds_of(p, r) | (r->need.cpus ? GPI_BIT_HOST : 0);
+}
+
+static bool is_off(const struct gpi_plan *p, const struct gpi_run *r)
+{
+    bool off = p->class[r->class].paused;
+
+    for (uint32_t i = 0; i < r->n_devices; i++)
+        off |= p->device[r->device[i]].may != GPI_PLAN_IN;
+    return off;
+}
+
+static bool may_use(const struct gpi_plan *p, const struct gpi_shape *s, uint64_t bits)
+{
+    return s->kinds & bits & GPI_BITS_KINDS ||
+           (bits & GPI_BIT_HOST && s->needs_host && !p->class[s->class].paused);
+}
+
+/* Returns true if a shape of another class may use a part of the run, or one that comes before
+ * `shape`; GPI_NONE: of another class only. */
+static bool is_wanted(const struct gpi_plan *p, const struct gpi_run *r, uint32_t shape)
+{
+    const uint64_t bits = bits_of(p, r);
+    const struct gpi_tree_wanted w = { bits & GPI_BIT_HOST ? GPI_BIT_ANY : bits, UINT64_MAX,
+                                       UINT32_MAX };
+
+    for (uint32_t i = gpi_tree_first(&p->order, &w); i != GPI_NONE;
+         i = gpi_tree_next(&p->order, i, &w))
+        if ((p->shape[i].class != r->class ||
+             (shape != GPI_NONE && gpi_shape_precedes(p, i, shape))) &&
+            may_use(p, &p->shape[i], bits))
+            return true;
+    return false;
+}
+
+/* One that comes before it may be passed for as long as a limit, and a grant has none. */
+bool gpi_revoke_may_grant(const struct gpi_plan *p, const struct gpi_run *r, uint32_t shape)
+{
+    return !is_wanted(p, r, shape);
+}
+
+void gpi_revoke_grant(struct gpi_plan *p, uint32_t run)
+{
+    struct gpi_run *r = &p->run[run];
+
+    r->grant = GPI_GRANT_LASTS;
+    r->end_by = GPI_NEVER;
+    r->plausible = 0;
+    r->list_prev = GPI_NONE;
+    r->list_next = p->granted;
+    if (p->granted != GPI_NONE)
+        p->run[p->granted].list_prev = run;
+    p->granted = run;
+    p->granted_kinds |= bits_of(p, r);
+}
+
+void gpi_revoke_forget(struct gpi_plan *p, uint32_t run)
+{
+    struct gpi_run *r = &p->run[run];
+
+    if (r->grant != GPI_GRANT_LASTS)
+        return;
+    r->grant = GPI_GRANT_REVOKED;
+    if (r->list_prev == GPI_NONE)
+        p->granted = r->list_next;
+    else
+        p->run[r->list_prev].list_next = r->list_next;
+    if (r->list_next != GPI_NONE)
+        p->run[r->list_next].list_prev = r->list_prev;
+    if (p->granted == GPI_NONE)
+        p->granted_kinds = 0;
+}
+
+void gpi_revoke_doubted(struct gpi_plan *p)
+{
+    const bool doubted = p->doubted & (p->granted_kinds | ~GPI_BITS_HEADED);
+    uint64_t kinds = 0;
+
+    for (uint32_t run = p->granted, next; doubted && run != GPI_NONE; run = next) {
+        next = p->run[run].list_next;
+        if (is_off(p, &p->run[run]) || is_wanted(p, &p->run[run], GPI_NONE)) {
+            gpi_revoke_forget(p, run);
+            gpi_actions_put(p, GPI_PLAN_REVOKE, p->run[run].task, 0, p->now);
+        } else {
+            kinds |= bits_of(p, &p->run[run]);
+        }
+    }
+    if (doubted)
+        p->granted_kinds = kinds; /* a device may be of another kind now */
+    p->doubted = 0;
+}
