@@ -79,7 +79,7 @@ void gpi_evict_worker(struct gpi_plan *p, uint32_t run)
     const bool drains = before == GPI_WORK_BUSY;
 
     c->leaving++;
-    p->stats.unloads++;
+    p->stats.unloads += !r->leaves;
     if (before == GPI_WORK_IDLE || before == GPI_WORK_BOOT)
         gpi_evict_unlist(p, run);
     p->n_spare -= c->set.residence == GPI_TRANSIENT && before == GPI_WORK_IDLE;
@@ -92,7 +92,8 @@ void gpi_evict_worker(struct gpi_plan *p, uint32_t run)
     }
     if (before != GPI_WORK_BOOT)
         gpi_memory_warm(p, run, false);
-    gpi_actions_put(p, drains ? GPI_PLAN_DRAIN : GPI_PLAN_UNLOAD, run, 0, p->now);
+    if (!r->leaves)
+        gpi_actions_put(p, drains ? GPI_PLAN_DRAIN : GPI_PLAN_UNLOAD, run, 0, p->now);
     sort_devices(p, r);
     gpi_shape_class(p, r->class);
     gpi_shape_evict_again(p);

@@ -138,8 +138,9 @@ static bool fits_without(const struct gpi_plan *p, uint32_t device, const struct
 
 static uint64_t gone_by(const struct gpi_plan *p, const struct gpi_run *r)
 {
-    return r->work == GPI_WORK_UNLOAD ? gpi_time_add(r->since, p->class[r->class].unload.p50)
-                                      : GPI_NEVER;
+    return r->work == GPI_WORK_UNLOAD && !r->leaves
+               ? gpi_time_add(r->since, p->class[r->class].unload.p50)
+               : GPI_NEVER;
 }
 
 uint64_t gpi_explain_up_at(const struct gpi_plan *p, const struct gpi_run *r)

@@ -43,6 +43,7 @@ static uint32_t make_run(struct gpi_plan *p, uint32_t shape, uint32_t variant)
     r->since = r->used = p->now;
     r->work = GPI_WORK_TASK;
     r->grant = GPI_GRANT_NONE;
+    r->leaves = false;
     return run;
 }
 
@@ -454,7 +455,8 @@ static void end_in_worker(struct gpi_plan *p, uint32_t run)
     }
     r->work = GPI_WORK_UNLOAD;
     r->since = p->now;
-    gpi_actions_put(p, GPI_PLAN_UNLOAD, run, 0, p->now);
+    if (!r->leaves)
+        gpi_actions_put(p, GPI_PLAN_UNLOAD, run, 0, p->now);
 }
 
 void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t took,
@@ -549,6 +551,21 @@ void gpi_grant_up(struct gpi_plan *p, uint32_t worker)
     gpi_shape_evict_again(p);
 }
 
+void gpi_grant_leaves(struct gpi_plan *p, uint32_t worker)
+{
+    struct gpi_run *r = &p->run[worker];
+    const bool is_up = r->work >= GPI_WORK_BOOT && r->work <= GPI_WORK_BUSY;
+
+    if (!is_up && r->work != GPI_WORK_DRAIN)
+        return;
+    r->leaves = true;
+    if (!is_up)
+        return;
+    gpi_evict_worker(p, worker);
+    examine_class(p, r->class);
+    gpi_grant_load(p, r->class);
+}
+
 void gpi_grant_gone(struct gpi_plan *p, uint32_t worker, uint64_t again)
 {
     struct gpi_run *r = &p->run[worker];
@@ -558,7 +575,8 @@ void gpi_grant_gone(struct gpi_plan *p, uint32_t worker, uint64_t again)
 
     assert(r->task == GPI_NONE);
     if (r->work == GPI_WORK_UNLOAD) {
-        gpi_learn_spell(&c->unload, p->now - r->since);
+        if (!r->leaves)
+            gpi_learn_spell(&c->unload, p->now - r->since);
         c->leaving--;
     } else if (resident) {
         gpi_memory_firm(p, worker, false);

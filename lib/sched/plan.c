@@ -158,6 +158,12 @@ void gpi_plan_up(struct gpi_plan *p, uint64_t now, uint32_t worker)
     gpi_grant_up(p, worker);
 }
 
+void gpi_plan_leaves(struct gpi_plan *p, uint64_t now, uint32_t worker)
+{
+    set_time(p, now);
+    gpi_grant_leaves(p, worker);
+}
+
 void gpi_plan_gone(struct gpi_plan *p, uint64_t now, uint32_t worker, uint64_t again)
 {
     set_time(p, now);

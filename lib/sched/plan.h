@@ -69,6 +69,10 @@ void gpi_plan_end(struct gpi_plan *p, uint64_t now, uint32_t task, bool good, ui
 void gpi_plan_ends_by(struct gpi_plan *p, uint64_t now, uint32_t task, uint64_t at);
 /* The worker has booted. */
 void gpi_plan_up(struct gpi_plan *p, uint64_t now, uint32_t worker);
+/* The worker takes nothing new and is about to go, without an order of the plan: the host kills it,
+ * it has died and its memory is not back, or its device has failed.  No DRAIN or UNLOAD follows.
+ * Its task ends, and it is gone, as of any other worker.  A granted run is revoked by it.  [S4] */
+void gpi_plan_leaves(struct gpi_plan *p, uint64_t now, uint32_t worker);
 /* The worker is gone, with its memory.  A task in it has been ended before.  Another worker of its
  * class boots at `again` at the earliest. */
 void gpi_plan_gone(struct gpi_plan *p, uint64_t now, uint32_t worker, uint64_t again);

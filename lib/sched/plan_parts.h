@@ -121,6 +121,7 @@ struct gpi_run {
     uint32_t task, class;          /* of an unused run `task` is the next one */
     uint8_t work;                  /* enum gpi_work; evict.c, too */
     uint8_t grant;                 /* enum gpi_grant */
+    bool leaves;                   /* it goes without an order: no action is for it */
     uint32_t list_next, list_prev; /* idle workers of the class, or booting ones; granted runs */
     uint64_t since, used;          /* when it booted, was up, or unloads; when it ended a task */
     uint64_t keep;                 /* it stays idle this long */
@@ -496,6 +497,7 @@ void gpi_grant_load(struct gpi_plan *p, uint32_t class);
 void gpi_grant_withdraw(struct gpi_plan *p, uint32_t task);
 uint32_t gpi_grant_warm(struct gpi_plan *p, uint32_t class, const uint16_t *device, uint32_t n);
 void gpi_grant_up(struct gpi_plan *p, uint32_t worker);
+void gpi_grant_leaves(struct gpi_plan *p, uint32_t worker);
 void gpi_grant_gone(struct gpi_plan *p, uint32_t worker, uint64_t again);
 
 /* ---- plan.c ---- */

@@ -53,6 +53,8 @@ uint32_t gpi_fact_feed_plan(const struct gpi_fact *f, struct gpi_plan *p)
         return gpi_plan_ends_by(p, f->now, f->task, f->at), 1u;
     case GPI_FACT_UP:
         return gpi_plan_up(p, f->now, f->worker), 1u;
+    case GPI_FACT_LEAVES:
+        return gpi_plan_leaves(p, f->now, f->worker), 1u;
     case GPI_FACT_GONE:
         return gpi_plan_gone(p, f->now, f->worker, f->again), 1u;
     case GPI_FACT_STATE:
@@ -103,6 +105,9 @@ void gpi_fact_feed_slow(const struct gpi_fact *f, struct gpi_slow *m)
         return;
     case GPI_FACT_UP:
         gpi_slow_up(m, f->now, f->worker);
+        return;
+    case GPI_FACT_LEAVES:
+        gpi_slow_leaves(m, f->now, f->worker);
         return;
     case GPI_FACT_GONE:
         gpi_slow_gone(m, f->now, f->worker, f->again);

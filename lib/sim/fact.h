@@ -35,8 +35,8 @@
 /* The first ones, up to WARM, have no time and precede all that have one. */
 #define GPI_FACT_MAP(X) \
     X(PLAN) X(DEVICE) X(PLACES) X(CLASS) X(WARM) \
-    X(SUBMIT) X(WITHDRAW) X(END) X(ENDS_BY) X(UP) X(GONE) X(STATE) X(FOREIGN) X(OBSERVED) \
-    X(CLASS_SET) X(DECIDE)
+    X(SUBMIT) X(WITHDRAW) X(END) X(ENDS_BY) X(UP) X(LEAVES) X(GONE) X(STATE) X(FOREIGN) \
+    X(OBSERVED) X(CLASS_SET) X(DECIDE)
 #define GPI_X_FACT(name) GPI_FACT_##name,
 enum gpi_fact_kind { GPI_FACT_MAP(GPI_X_FACT) GPI_FACTS };
 #undef GPI_X_FACT

@@ -73,6 +73,7 @@ const struct gpi_fact_shape gpi_fact_shapes[GPI_FACTS] = {
           { "keep_alive", F(TIME), AT(keep_alive), OR(0), NULL } } },
     [GPI_FACT_ENDS_BY] = { "ends_by", { TASK, { "at", F(TIME), AT(at), NEEDED, NULL } } },
     [GPI_FACT_UP] = { "up", { WORKER } },
+    [GPI_FACT_LEAVES] = { "leaves", { WORKER } },
     [GPI_FACT_GONE] = { "gone", { WORKER, { "again", F(TIME), AT(again), OR(0), NULL } } },
     [GPI_FACT_STATE] = { "state", { DEVICE, { "may", F(WORD), AT(what), NEEDED, MAY_WORDS } } },
     [GPI_FACT_FOREIGN] = { "foreign",

@@ -182,6 +182,18 @@ static bool leave(struct gpi_plan_world *w, struct gpi_fact *f)
     return leave_next(w, f, worker);
 }
 
+/* A worker goes after some time, without an order. */
+static bool doom(struct gpi_plan_world *w, struct gpi_fact *f)
+{
+    f->kind = GPI_FACT_LEAVES;
+    f->worker = (uint32_t)gpi_plan_below(w, w->set.runs);
+    if (!gpi_plan_has(w, GPI_PLAN_PART_DOOMED) || gpi_trial_refuses(w->trial, f))
+        return false;
+    w->worker[f->worker].at = w->now + gpi_plan_units(w, 5000);
+    w->worker[f->worker].fails = gpi_plan_chance(w, 30); /* none boots for a while */
+    return true;
+}
+
 static bool is_on(const uint16_t *device, uint32_t n, uint32_t d)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -296,9 +308,10 @@ static const struct {
     uint32_t weight;
     bool (*make)(struct gpi_plan_world *w, struct gpi_fact *f);
 } events[] = {
-    { 90, submit },      { 80, end },        { 25, worker_event }, { 15, wake },
-    { 80, limit_run },   { 8, withdraw },    { 4, leave },         { 5, change_device },
-    { 4, read_foreign }, { 4, read_worker }, { 4, set_class },     { 4, pass_time },
+    { 90, submit },       { 80, end },         { 25, worker_event }, { 15, wake },
+    { 80, limit_run },    { 8, withdraw },     { 4, leave },         { 4, doom },
+    { 5, change_device }, { 4, read_foreign }, { 4, read_worker },   { 4, set_class },
+    { 4, pass_time },
 };
 #define EVENTS (sizeof events / sizeof *events)
 

@@ -60,6 +60,7 @@
     X(RUNS, 30)       /* the caller has measured how long a task ran */                     \
     X(BOOTS_FAIL, 60)                                                                       \
     X(LEAVES, 60) /* workers that go without an order */                                    \
+    X(DOOMED, 40) /* workers that are about to go, without an order */                      \
     X(SEATS, 0)   /* fewer runs than tasks */                                               \
     X(SHAPES, 20) /* fewer shapes than tasks */
 #define GPI_X_PART(name, percent) GPI_PLAN_PART_##name,

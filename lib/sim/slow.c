@@ -172,6 +172,20 @@ void gpi_slow_up(struct gpi_slow *m, uint64_t now, uint32_t worker)
     m->happened |= 1u << GPI_PROMISE_WORKERS;
 }
 
+void gpi_slow_leaves(struct gpi_slow *m, uint64_t now, uint32_t worker)
+{
+    struct hand *h = &m->hand[worker];
+
+    m->now = now;
+    m->happened |= 1u << GPI_PROMISE_WORKERS;
+    h->dies |= h->state != UNLOADS;
+    if (h->state == BOOTS || h->state == UP)
+        h->state = h->job == NONE ? UNLOADS : LEAVES;
+    if (h->job != NONE && m->job[h->job].grant == GRANTED)
+        m->job[h->job].grant = REVOKED;
+    gpi_slow_count_loads(m);
+}
+
 void gpi_slow_gone(struct gpi_slow *m, uint64_t now, uint32_t worker, uint64_t again)
 {
     m->now = now;
@@ -258,6 +272,8 @@ void gpi_slow_end(struct gpi_slow *m, uint64_t now, uint32_t task, bool good, ui
         m->hand[j->hand].job = NONE;
         m->hand[j->hand].used = now;
         m->hand[j->hand].keep = keep_alive ? keep_alive : c->set.keep_alive;
+        if (m->hand[j->hand].dies)
+            m->hand[j->hand].state = UNLOADS;
     }
     if (good && c->set.residence != GPI_EXTERNAL)
         learn(&c->run, run);

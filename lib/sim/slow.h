@@ -19,6 +19,7 @@ void gpi_slow_destroy(struct gpi_slow *m);
 void gpi_slow_class_add(struct gpi_slow *m, uint32_t class, const struct gpi_plan_class *set);
 void gpi_slow_time(struct gpi_slow *m, uint64_t now);
 void gpi_slow_up(struct gpi_slow *m, uint64_t now, uint32_t worker);
+void gpi_slow_leaves(struct gpi_slow *m, uint64_t now, uint32_t worker);
 void gpi_slow_gone(struct gpi_slow *m, uint64_t now, uint32_t worker, uint64_t again);
 void gpi_slow_device_add(struct gpi_slow *m, uint32_t device, const struct gpi_plan_has *has);
 void gpi_slow_places_add(struct gpi_slow *m, uint32_t set, const uint16_t *device, uint32_t n);

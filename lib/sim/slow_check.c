@@ -115,6 +115,8 @@ static const char *leave_breaks(struct gpi_slow *m, const struct gpi_plan_action
     const bool kept_no_more = is_kept_no_more(m, h), unneeded = is_unneeded(m, h->class);
     const enum hand_state before = h->state;
 
+    if (h->dies)
+        return "S4: a worker that goes without an order gets one";
     if (a->kind == GPI_PLAN_DRAIN && h->job != NONE && m->job[h->job].grant == GRANTED)
         m->job[h->job].grant = REVOKED;
     h->state = a->kind == GPI_PLAN_DRAIN ? LEAVES : UNLOADS;

@@ -69,6 +69,7 @@ struct hand {
     uint64_t since, used, keep; /* since it is up, or boots; idle since; for this long */
     uint64_t beyond[16];
     bool leaves; /* its class or a device of it drains */
+    bool dies;   /* it goes without an order */
 };
 
 struct gpi_slow {

@@ -244,6 +244,7 @@ const char *gpi_trial_refuses(const struct gpi_trial *t, const struct gpi_fact *
     case GPI_FACT_ENDS_BY:
         return refuses_ends_by(t, f);
     case GPI_FACT_UP:
+    case GPI_FACT_LEAVES:
     case GPI_FACT_GONE:
         return refuses_worker(t, f);
     case GPI_FACT_OBSERVED:
@@ -417,8 +418,11 @@ static void book_task(struct gpi_trial *t, const struct gpi_fact *f)
                                          .limit = f->job.limit };
         return;
     }
-    if (task->state == GPI_TRIAL_RUNS && task->worker != GPI_NOWHERE)
+    if (task->state == GPI_TRIAL_RUNS && task->worker != GPI_NOWHERE) {
         t->worker[task->worker].task = GPI_NOWHERE;
+        if (t->worker[task->worker].leaves)
+            t->worker[task->worker].life = GPI_TRIAL_UNLOADS;
+    }
     task->state = GPI_TRIAL_NONE;
     task->hopeless = false;
 }
@@ -436,6 +440,17 @@ static void book_warm(struct gpi_trial *t, const struct gpi_fact *f)
         w->device[i] = f->list[i];
         t->device[f->list[i]].warm = true;
     }
+}
+
+static void book_leaves(struct gpi_trial *t, uint32_t worker)
+{
+    struct gpi_trial_worker *w = &t->worker[worker];
+
+    if (w->life == GPI_TRIAL_UNLOADS)
+        return;
+    w->leaves = true;
+    w->life = w->task == GPI_NOWHERE ? GPI_TRIAL_UNLOADS : GPI_TRIAL_DRAINS;
+    revoke(t, worker);
 }
 
 static void book(struct gpi_trial *t, const struct gpi_fact *f)
@@ -461,6 +476,9 @@ static void book(struct gpi_trial *t, const struct gpi_fact *f)
     case GPI_FACT_UP:
         if (t->worker[f->worker].life == GPI_TRIAL_BOOTS) /* an UNLOAD may cross it */
             t->worker[f->worker].life = GPI_TRIAL_UP;
+        break;
+    case GPI_FACT_LEAVES:
+        book_leaves(t, f->worker);
         break;
     case GPI_FACT_GONE:
         t->worker[f->worker].life = GPI_TRIAL_OFF;

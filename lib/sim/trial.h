@@ -33,6 +33,7 @@ enum gpi_trial_life {
 };
 struct gpi_trial_worker {
     uint32_t life, class, task; /* task: GPI_NOWHERE if it has none */
+    bool leaves;                /* without an order */
     struct gpi_request need;
     uint32_t n_devices;
     uint16_t device[16];

@@ -156,6 +156,9 @@ void t_fact_feed(struct gpi_plan *p, const struct t_fact *f)
     case T_UP:
         gpi_plan_up(p, f->now, f->who);
         break;
+    case T_DYING:
+        gpi_plan_leaves(p, f->now, f->who);
+        break;
     case T_GONE:
         gpi_plan_gone(p, f->now, f->who, f->at);
         break;
@@ -436,12 +439,16 @@ static void change_foreign(struct t_world *w)
                               .at = chance(w, 50) ? 0 : below(w, 10 * GIB) });
 }
 
-/* A worker dies. */
+/* A worker dies, at once or soon. */
 static void crash(struct t_world *w)
 {
     const uint32_t i = number(w, T_RUNS);
 
-    if (w->worker[i].work == T_IS_UP)
+    if (w->worker[i].work == T_IS_UP && w->order % 2) {
+        w->worker[i].work = T_LEAVES;
+        w->worker[i].at = w->now + 2000 * US;
+        tell(w, &(struct t_fact){ .kind = T_DYING, .who = i });
+    } else if (w->worker[i].work == T_IS_UP)
         gone(w, i, w->now + below(w, 2) * below(w, 20000) * US);
 }
 

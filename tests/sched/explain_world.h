@@ -27,6 +27,7 @@ enum t_fact_kind {
     T_WITHDRAW,
     T_END,
     T_UP,
+    T_DYING,
     T_GONE,
     T_DEVICE,
     T_FOREIGN,

@@ -37,6 +37,7 @@ static const char *const lines[] = {
     "@1s ends_by t=1 at=2s",
     "@1s end t=3 good=0 run=10us keep_alive=never",
     "@18446744073709551614ns up w=1",
+    "@2s leaves w=1",
     "@2s gone w=1",
     "@2s gone w=1 again=3s",
     "@2s state d=1 may=in",
