@@ -402,8 +402,8 @@ enum gpi_plan_class_what {
 /*
  * RUN      the task starts on the devices of the action, as its variant `what`; in the worker, or
  *          without one (GPI_NOWHERE).  `how`: enum gpi_plan_run
- * REVOKE   of a granted run, once: the caller starts no further task in it, and feeds gpi_plan_end
- *          when those that it has started have ended
+ * REVOKE   of a granted run, once, even in the decision that has granted it: the caller starts no
+ *          further task in it, and feeds gpi_plan_end when those that it has started have ended
  * PROMISE  the blocked task starts by `at`; `how` is the reason
  * BOOT     a worker of the class starts on the devices
  * DRAIN    the worker takes nothing new, and is unloaded after its task.  A granted run is revoked

@@ -371,6 +371,19 @@ bool gpi_grant_try(struct gpi_plan *p, uint32_t shape)
 
 /* ---- tasks that wait no more, and load tasks ---- */
 
+void gpi_grant_queue(struct gpi_plan *p, uint32_t class, uint32_t n)
+{
+    struct gpi_learned *c = &p->class[class];
+    const bool was_calm = c->queued == 0;
+
+    assert(n <= GPI_QUEUE_MOST);
+    c->queued += n - c->behind;
+    c->behind = n;
+    gpi_shape_class(p, class);
+    if (c->queued == 0 && !was_calm)
+        calm(p, class);
+}
+
 void gpi_grant_withdraw(struct gpi_plan *p, uint32_t task)
 {
     const uint32_t shape = p->task[task].holder, class = p->shape[shape].class;

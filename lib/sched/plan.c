@@ -258,6 +258,18 @@ void gpi_plan_class_set(struct gpi_plan *p, uint64_t now, uint32_t class,
         pause(p, class, what != GPI_CLASS_RESUME);
 }
 
+void gpi_plan_queue(struct gpi_plan *p, uint64_t now, uint32_t class, uint32_t n)
+{
+    set_time(p, now);
+    gpi_grant_queue(p, class, n);
+    gpi_evict_boots(p, class);
+}
+
+uint32_t gpi_plan_wants_from(const struct gpi_plan *p, uint32_t class)
+{
+    return gpi_shape_wants_from(p, &p->class[class]);
+}
+
 /* ---- the decision ---- */
 
 static uint32_t first_fresh(const struct gpi_plan *p)

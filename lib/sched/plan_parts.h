@@ -22,6 +22,7 @@
 #define GPI_RUN_DEVICES 16u
 #define GPI_LEARN 32u /* runs of a class that are remembered */
 #define GPI_LATE 32u  /* boots that count as of late */
+#define GPI_QUEUE_MOST (1u << 31) /* tasks in the caller's queue of a class */
 
 /*
  * Devices of one kind are alike for every shape: in memory, compute capability, and the sets of
@@ -147,7 +148,7 @@ struct gpi_learned {
     uint16_t ratio[GPI_LEARN]; /* run / limit of the last ones, in 1/65536 */
     uint16_t least;            /* of these */
     struct gpi_spell boot, unload, run;
-    uint32_t queued; /* shape.c */
+    uint32_t queued, behind; /* shape.c: waiting tasks; of these, in the caller's queue */
     /* grant.c, evict.c */
     uint32_t workers, leaving; /* all; of these, draining or unloading ones */
     uint32_t idle, booting;    /* the first one of each list */
@@ -333,6 +334,8 @@ uint32_t gpi_shape_suppose(struct gpi_plan *p, const struct gpi_plan_task *what)
  * PAUSED, SEATS, FAULT, or BUSY: the workers that it has are enough. */
 bool gpi_shape_wants(const struct gpi_plan *p, const struct gpi_learned *c, uint32_t queued,
                      enum gpi_plan_why *ret_why_not);
+/* Returns the smallest number of tasks in the caller's queue with which the class wants one. */
+uint32_t gpi_shape_wants_from(const struct gpi_plan *p, const struct gpi_learned *c);
 /* Returns true if as many devices as the request needs could hold it as things are, or without
  * workers that may go. */
 bool gpi_shape_in_reach(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r);
@@ -493,6 +496,8 @@ void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t took,
 void gpi_grant_ends_by(struct gpi_plan *p, uint32_t task, uint64_t at);
 /* Puts the load task of the class into the queue, or takes it out. */
 void gpi_grant_load(struct gpi_plan *p, uint32_t class);
+/* The class has this many tasks in the caller's queue. */
+void gpi_grant_queue(struct gpi_plan *p, uint32_t class, uint32_t n);
 /* The task waits no more. */
 void gpi_grant_withdraw(struct gpi_plan *p, uint32_t task);
 uint32_t gpi_grant_warm(struct gpi_plan *p, uint32_t class, const uint16_t *device, uint32_t n);

@@ -132,6 +132,25 @@ bool gpi_shape_wants(const struct gpi_plan *p, const struct gpi_learned *c, uint
     return !c->paused && (lacks || !enough) && p->now >= c->again && workers < c->set.max_workers;
 }
 
+uint32_t gpi_shape_wants_from(const struct gpi_plan *p, const struct gpi_learned *c)
+{
+    const uint32_t own = c->queued - c->behind, workers = c->workers - c->leaving;
+    const uint64_t run = c->run.p50 / 1024;
+    enum gpi_plan_why why_not;
+    uint64_t n;
+
+    if (c->set.residence == GPI_EXTERNAL)
+        return UINT32_MAX;
+    if (gpi_shape_wants(p, c, own, &why_not))
+        return 0;
+    if (why_not != GPI_REASON_BUSY || p->now < c->again || workers >= c->set.max_workers)
+        return UINT32_MAX;
+    if (workers == 0)
+        return 1;
+    n = run ? workers * (c->boot.p50 / 1024) / run + 1 - own : UINT64_MAX;
+    return n <= GPI_QUEUE_MOST ? (uint32_t)n : UINT32_MAX;
+}
+
 static uint64_t warm_kinds(const struct gpi_plan *p, const struct gpi_shape *s)
 {
     uint64_t kinds = 0;

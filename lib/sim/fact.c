@@ -65,6 +65,8 @@ uint32_t gpi_fact_feed_plan(const struct gpi_fact *f, struct gpi_plan *p)
         return gpi_plan_observed(p, f->now, f->worker, f->device, f->bytes), 1u;
     case GPI_FACT_CLASS_SET:
         return gpi_plan_class_set(p, f->now, f->class, (enum gpi_plan_class_what)f->what), 1u;
+    case GPI_FACT_QUEUE:
+        return gpi_plan_queue(p, f->now, f->class, f->queued), 1u;
     case GPI_FACT_DECIDE:
         return gpi_plan_decide(p, f->now), 1u;
     default:
@@ -123,6 +125,9 @@ void gpi_fact_feed_slow(const struct gpi_fact *f, struct gpi_slow *m)
         return;
     case GPI_FACT_CLASS_SET:
         gpi_slow_class_set(m, f->now, f->class, (enum gpi_plan_class_what)f->what);
+        return;
+    case GPI_FACT_QUEUE:
+        gpi_slow_queue(m, f->now, f->class, f->queued);
         return;
     case GPI_FACT_DECIDE:
         gpi_slow_time(m, f->now);

@@ -36,7 +36,7 @@
 #define GPI_FACT_MAP(X) \
     X(PLAN) X(DEVICE) X(PLACES) X(CLASS) X(WARM) \
     X(SUBMIT) X(WITHDRAW) X(END) X(ENDS_BY) X(UP) X(LEAVES) X(GONE) X(STATE) X(FOREIGN) \
-    X(OBSERVED) X(CLASS_SET) X(DECIDE)
+    X(OBSERVED) X(CLASS_SET) X(QUEUE) X(DECIDE)
 #define GPI_X_FACT(name) GPI_FACT_##name,
 enum gpi_fact_kind { GPI_FACT_MAP(GPI_X_FACT) GPI_FACTS };
 #undef GPI_X_FACT
@@ -46,7 +46,7 @@ struct gpi_fact {
     uint32_t kind; /* enum gpi_fact_kind */
     uint32_t task, class, device, worker, set;
     uint32_t what; /* enum gpi_plan_may, enum gpi_plan_class_what */
-    uint32_t load;
+    uint32_t load, queued;
     uint64_t bytes, run, keep_alive, again, at;
     bool good;
     uint32_t n_requests, n_devices;

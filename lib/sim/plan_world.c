@@ -277,6 +277,23 @@ static bool set_class(struct gpi_plan_world *w, struct gpi_fact *f)
     return gpi_plan_has(w, GPI_PLAN_PART_CLASS_SETS);
 }
 
+/* Often a number that is just enough for a further worker, or just too small. */
+static bool queue(struct gpi_plan_world *w, struct gpi_fact *f)
+{
+    uint32_t from;
+
+    f->kind = GPI_FACT_QUEUE;
+    f->class = (uint32_t)gpi_plan_below(w, w->n_classes);
+    if (!gpi_plan_has(w, GPI_PLAN_PART_QUEUES) || gpi_trial_refuses(w->trial, f))
+        return false;
+    from = gpi_plan_wants_from(w->trial->plan, f->class);
+    if (gpi_plan_chance(w, 50))
+        f->queued = (uint32_t)scale(w, 1u << 20) - 1;
+    else if (from != UINT32_MAX)
+        f->queued = from - (from && gpi_plan_chance(w, 50));
+    return true;
+}
+
 static bool decide(struct gpi_plan_world *w, struct gpi_fact *f)
 {
     f->kind = GPI_FACT_DECIDE;
@@ -311,7 +328,7 @@ static const struct {
     { 90, submit },       { 80, end },         { 25, worker_event }, { 15, wake },
     { 80, limit_run },    { 8, withdraw },     { 4, leave },         { 4, doom },
     { 5, change_device }, { 4, read_foreign }, { 4, read_worker },   { 4, set_class },
-    { 4, pass_time },
+    { 6, queue },         { 4, pass_time },
 };
 #define EVENTS (sizeof events / sizeof *events)
 

@@ -57,6 +57,7 @@
     X(KEEP_ALIVE, 40) /* of classes */                                                      \
     X(KEEP_TASK, 40)  /* of tasks */                                                        \
     X(STREAMS, 50)    /* tasks whose runs may be granted */                                 \
+    X(QUEUES, 40)     /* of the caller */                                                   \
     X(RUNS, 30)       /* the caller has measured how long a task ran */                     \
     X(BOOTS_FAIL, 60)                                                                       \
     X(LEAVES, 60) /* workers that go without an order */                                    \

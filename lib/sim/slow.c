@@ -303,6 +303,12 @@ void gpi_slow_device(struct gpi_slow *m, uint64_t now, uint32_t device, enum gpi
     gpi_slow_count_loads(m);
 }
 
+void gpi_slow_queue(struct gpi_slow *m, uint64_t now, uint32_t class, uint32_t n)
+{
+    m->now = now;
+    m->class[class].behind = n;
+}
+
 void gpi_slow_foreign(struct gpi_slow *m, uint64_t now, uint32_t device, uint64_t bytes,
                       uint32_t load)
 {

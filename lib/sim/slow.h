@@ -36,12 +36,17 @@ void gpi_slow_observed(struct gpi_slow *m, uint64_t now, uint32_t worker, uint32
                        uint64_t bytes);
 void gpi_slow_class_set(struct gpi_slow *m, uint64_t now, uint32_t class,
                         enum gpi_plan_class_what what);
+void gpi_slow_queue(struct gpi_slow *m, uint64_t now, uint32_t class, uint32_t n);
 /* A worker of a resident class that was up before the plan began. */
 void gpi_slow_warm(struct gpi_slow *m, uint32_t worker, uint32_t class, const uint16_t *device,
                    uint32_t n);
 
 /* Returns true if devices that are present could ever hold the request.            [R9] */
 bool gpi_slow_could(const struct gpi_slow *m, const struct gpi_request *r);
+
+/* Returns true if `n` is the smallest number of tasks in the caller's queue with which the class
+ * wants a further worker; UINT32_MAX: with none. */
+bool gpi_slow_wants_from(const struct gpi_slow *m, uint32_t class, uint32_t n);
 
 /* Returns the task that broke something. */
 uint32_t gpi_slow_culprit(const struct gpi_slow *m);

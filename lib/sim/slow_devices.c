@@ -111,17 +111,32 @@ uint32_t gpi_slow_queued(const struct gpi_slow *m, uint32_t class)
 
     for (uint32_t t = 0; t < m->set.tasks; t++)
         n += m->job[t].state == WAITS && m->job[t].what.class == class;
-    return n;
+    return n + m->class[class].behind;
 }
 
-bool gpi_slow_wants(const struct gpi_slow *m, uint32_t class)
+static bool wants_with(const struct gpi_slow *m, uint32_t class, uint32_t q)
 {
     const struct class *c = &m->class[class];
-    const uint32_t n = gpi_slow_hands(m, class), q = gpi_slow_queued(m, class);
+    const uint32_t n = gpi_slow_hands(m, class);
     const bool lacks = n < gpi_slow_least_hands(c);
 
     return !c->paused && (q || lacks) && n < c->set.max_workers && m->now >= c->again &&
            (n == 0 || lacks || q * (c->run.p50 / 1024) > n * (c->boot.p50 / 1024));
+}
+
+bool gpi_slow_wants(const struct gpi_slow *m, uint32_t class)
+{
+    return wants_with(m, class, gpi_slow_queued(m, class));
+}
+
+bool gpi_slow_wants_from(const struct gpi_slow *m, uint32_t class, uint32_t n)
+{
+    const uint32_t own = gpi_slow_queued(m, class) - m->class[class].behind;
+
+    if (m->class[class].set.residence == GPI_EXTERNAL || n == UINT32_MAX)
+        return n == UINT32_MAX && (m->class[class].set.residence == GPI_EXTERNAL ||
+                                   !wants_with(m, class, own + (1u << 31)));
+    return wants_with(m, class, own + n) && (n == 0 || !wants_with(m, class, own + n - 1));
 }
 
 static bool is_late(const struct gpi_slow *m, const struct job *j)

@@ -2,20 +2,32 @@
 /* slow_grants.c - which runs may be granted, and which grants are revoked. */
 #include "sim/slow_state.h"
 
-/* Whether a task waits that may use a part of the worker: one of another class, or one of the first
- * `before` tasks in order. */
-static bool is_wanted(const struct gpi_slow *m, const struct hand *h, uint32_t before)
+/* Whether the task number `k` in order waits for a part of the worker. */
+static bool wants(const struct gpi_slow *m, uint32_t k, const struct hand *h)
 {
-    for (uint32_t k = 0; k < m->n_order; k++) {
-        const struct job *j = &m->job[m->order[k]];
-        if (j->what.class == h->class && k >= before)
-            continue;
-        for (uint32_t i = 0; i < h->n_devices; i++)
-            if (gpi_slow_uses(m, m->order[k], h->device[i]))
-                return true;
-        if (h->need.cpus && gpi_slow_needs_host(j) && !m->class[j->what.class].paused)
+    const struct job *j = &m->job[m->order[k]];
+
+    for (uint32_t i = 0; i < h->n_devices; i++)
+        if (gpi_slow_uses(m, m->order[k], h->device[i]))
             return true;
-    }
+    return h->need.cpus && gpi_slow_needs_host(j) && !m->class[j->what.class].paused;
+}
+
+/* Whether one of the first `before` tasks in order does. */
+static bool is_wanted_before(const struct gpi_slow *m, const struct hand *h, uint32_t before)
+{
+    for (uint32_t k = 0; k < before; k++)
+        if (wants(m, k, h))
+            return true;
+    return false;
+}
+
+/* Whether a task of another class does. */
+static bool is_wanted(const struct gpi_slow *m, const struct hand *h)
+{
+    for (uint32_t k = 0; k < m->n_order; k++)
+        if (m->job[m->order[k]].what.class != h->class && wants(m, k, h))
+            return true;
     return false;
 }
 
@@ -29,15 +41,17 @@ static bool is_off(const struct gpi_slow *m, const struct hand *h)
     return off;
 }
 
+/* If only younger tasks wait, the run may be granted, too: it is revoked before the decision ends. */
 const char *gpi_slow_how_breaks(const struct gpi_slow *m, const struct gpi_plan_action *a,
                                 uint32_t i)
 {
-    const bool granted = a->worker != NONE && m->job[a->task].what.stream &&
-                         !is_off(m, &m->hand[a->worker]) && !is_wanted(m, &m->hand[a->worker], i);
+    const struct hand *h = a->worker == NONE ? NULL : &m->hand[a->worker];
+    const bool may =
+        h && m->job[a->task].what.stream && !is_off(m, h) && !is_wanted_before(m, h, i);
 
-    if (granted)
-        return a->how == GPI_RUN_GRANT ? NULL : "R1: a stream is not granted, and no task waits";
-    return a->how == GPI_RUN_ONE ? NULL : "R1: a run is granted, and another task waits";
+    if (a->how == GPI_RUN_GRANT)
+        return may ? NULL : "R1: a run is granted that is no stream, or passes another task";
+    return may && !is_wanted(m, h) ? "R1: a stream is not granted, and no task waits" : NULL;
 }
 
 const char *gpi_slow_revoke_breaks(struct gpi_slow *m, const struct gpi_plan_action *a)
@@ -49,7 +63,7 @@ const char *gpi_slow_revoke_breaks(struct gpi_slow *m, const struct gpi_plan_act
         return "R1: a run is revoked that is not granted";
     j->grant = REVOKED;
     gpi_slow_find_heads(m);
-    return is_off(m, &m->hand[j->hand]) || is_wanted(m, &m->hand[j->hand], 0)
+    return is_off(m, &m->hand[j->hand]) || is_wanted(m, &m->hand[j->hand])
                ? NULL
                : "R1: a run is revoked that no other class waits for";
 }
@@ -61,7 +75,7 @@ const char *gpi_slow_grants_break(struct gpi_slow *m)
         const struct job *j = &m->job[t];
         m->culprit = t;
         if (j->state == RUNS && j->grant == GRANTED &&
-            (is_off(m, &m->hand[j->hand]) || is_wanted(m, &m->hand[j->hand], 0)))
+            (is_off(m, &m->hand[j->hand]) || is_wanted(m, &m->hand[j->hand])))
             return "R1: a run stays granted that another class waits for";
     }
     return NULL;

@@ -56,6 +56,7 @@ struct class
     struct times boot, run;
     uint64_t again;
     bool paused, to_load;
+    uint32_t behind; /* tasks in the caller's queue */
 };
 
 enum hand_state { NO_HAND, BOOTS, UP, LEAVES, UNLOADS };

@@ -9,6 +9,7 @@
 
 #define TASKS_MOST (1u << 16) /* so that no script takes all memory */
 #define RUN_DEVICES 16u       /* of a request, at most */
+#define QUEUE_MOST (1u << 31) /* tasks in the queue of a class */
 
 /* ---- facts that a caller may feed ---- */
 
@@ -121,6 +122,14 @@ static const char *judge_could(const struct gpi_trial *t, const struct gpi_fact 
     return NULL;
 }
 
+static const char *judge_wants(const struct gpi_trial *t)
+{
+    for (uint32_t i = 0; i < t->set.classes; i++)
+        if (is_there(t, i) && !gpi_slow_wants_from(t->slow, i, gpi_plan_wants_from(t->plan, i)))
+            return "R5: from which queue on does the class want a worker?";
+    return NULL;
+}
+
 /* Nothing has changed since the decision, so another one examines nothing.                [S5] */
 static const char *judge_rest(struct gpi_trial *t)
 {
@@ -204,6 +213,13 @@ static const char *refuses_observed(const struct gpi_trial *t, const struct gpi_
     return reason ? reason : "the worker is not on the device";
 }
 
+static const char *refuses_queue(const struct gpi_trial *t, const struct gpi_fact *f)
+{
+    if (!is_there(t, f->class) || t->class[f->class].is.residence == GPI_EXTERNAL)
+        return "no class with workers has this number";
+    return f->queued <= QUEUE_MOST ? NULL : "a queue has at most 2^31 tasks";
+}
+
 static const char *refuses_device(const struct gpi_trial *t, const struct gpi_fact *f)
 {
     if (f->device >= t->n_devices)
@@ -251,6 +267,8 @@ const char *gpi_trial_refuses(const struct gpi_trial *t, const struct gpi_fact *
         return refuses_observed(t, f);
     case GPI_FACT_CLASS_SET:
         return is_there(t, f->class) ? NULL : "no class has this number";
+    case GPI_FACT_QUEUE:
+        return refuses_queue(t, f);
     case GPI_FACT_DECIDE:
         return NULL;
     default:
@@ -528,6 +546,7 @@ void gpi_trial_feed(struct gpi_trial *t, const struct gpi_fact *f)
     if (f->kind != GPI_FACT_DECIDE || t->broken || !t->slow)
         return;
     object(t, gpi_slow_decided(t->slow));
+    object(t, judge_wants(t));
     object(t, judge_rest(t));
 }
 

@@ -46,6 +46,7 @@ static const char *const lines[] = {
     "@2s foreign d=0 memory=1025 load=10000",
     "@2s observed w=0 d=1 memory=5MiB",
     "@2s class_set c=1 what=unpin",
+    "@2s queue c=1 n=100",
     "@2s decide",
 };
 
