@@ -41,7 +41,7 @@ static bool is_off(const struct gpi_slow *m, const struct hand *h)
     return off;
 }
 
-/* If only younger tasks wait, the run may be granted, too: it is revoked before the decision ends. */
+/* If only younger tasks wait, the run may be granted, too: it is revoked in the same decision. */
 const char *gpi_slow_how_breaks(const struct gpi_slow *m, const struct gpi_plan_action *a,
                                 uint32_t i)
 {
