@@ -413,9 +413,7 @@ static bool go(struct gpi_plan *p, const struct way *way, uint32_t n)
 static uint64_t hard_at(const struct gpi_plan *p, const struct gpi_shape *s)
 {
     const struct gpi_learned *c = &p->class[s->class];
-    const uint64_t now = p->now / GPI_MS;
-    const uint32_t began = s->head == GPI_NONE ? (uint32_t)now : p->task[s->head].since;
-    const uint64_t since = now - ((uint32_t)now - began);
+    const uint64_t since = s->head == GPI_NONE ? p->now / GPI_MS : gpi_shape_since(p, s->head);
 
     if (!s->loads && c->workers > c->leaving) /* it is warm: its own workers serve it */
         return GPI_NEVER;

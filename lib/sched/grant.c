@@ -58,7 +58,7 @@ static void give_task(struct gpi_plan *p, uint32_t run, uint32_t shape)
     r->limit = p->task[s->head].limit;
     r->end_by = gpi_time_add(p->now, gpi_shape_takes(p, shape));
     r->plausible = gpi_learn_plausible(&p->class[s->class], p -> now, r -> limit);
-    if (gpi_shape_is_stream(p, r->task) && gpi_revoke_may_grant(p, r, shape))
+    if (p->task[r->task].stream && gpi_revoke_may_grant(p, r, shape))
         gpi_revoke_grant(p, run);
 }
 

@@ -100,8 +100,10 @@ struct gpi_plan_record { /* a task, 32 bytes */
     uint64_t order, limit;
     uint32_t next, prev;
     uint32_t holder; /* its shape while it waits, its run while it runs */
-    uint32_t since;  /* ms: when it began to wait */
+    uint32_t since : 31; /* ms, the low bits: when it began to wait */
+    uint32_t stream : 1; /* it stands for a queue of the caller */
 };
+#define GPI_SINCE_MASK 0x7fffffffu
 
 /* A task that runs without a worker, or a worker. */
 enum gpi_work {
@@ -192,7 +194,6 @@ struct gpi_plan {
     struct gpi_run *run;      /* also grant.c */
     /* shape.c */
     struct gpi_plan_record *task;
-    uint64_t *streams; /* a bit per task */
     struct gpi_shape *shape;
     uint32_t *table, table_mask;   /* shapes by class, priority, requests; GPI_NONE */
     uint32_t most_shapes;          /* plan.c: with the load task of each class */
@@ -388,9 +389,12 @@ static inline uint32_t gpi_shape_least_workers(const struct gpi_learned *c)
     return c->set.min_workers > c->to_load ? c->set.min_workers : c->to_load;
 }
 
-static inline bool gpi_shape_is_stream(const struct gpi_plan *p, uint32_t task)
+/* Returns the ms at which the task began to wait, less than 2^31 of them ago. */
+static inline uint64_t gpi_shape_since(const struct gpi_plan *p, uint32_t task)
 {
-    return p->streams[task / 64] >> task % 64 & 1;
+    const uint64_t now = p->now / GPI_MS;
+
+    return now - ((now - p->task[task].since) & GPI_SINCE_MASK);
 }
 
 /* Returns the time that the first task of the shape may take, until it is killed. */

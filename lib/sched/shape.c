@@ -20,11 +20,9 @@ int gpi_shape_make(struct gpi_plan *p)
     while (size < 2 * most)
         size *= 2;
     p->task = calloc(p->set.tasks + p->set.classes, sizeof *p->task);
-    p->streams = calloc((p->set.tasks + p->set.classes) / 64 + 1, sizeof *p->streams);
     p->shape = malloc(sizeof *p->shape * (most + 1)); /* the last one is supposed */
     p->table = malloc(sizeof *p->table * size);
-    if (!p->task || !p->streams || !p->shape || !p->table ||
-        gpi_tree_pool_init(&p->shapes, most + 1, 1) != 0 ||
+    if (!p->task || !p->shape || !p->table || gpi_tree_pool_init(&p->shapes, most + 1, 1) != 0 ||
         gpi_tree_init(&p->order, &p->shapes, true) != 0)
         return -1;
     for (uint32_t i = 0; i <= GPI_KINDS; i++)
@@ -41,7 +39,6 @@ int gpi_shape_make(struct gpi_plan *p)
 void gpi_shape_free(struct gpi_plan *p)
 {
     free(p->task);
-    free(p->streams);
     free(p->shape);
     free(p->table);
     gpi_tree_fini(&p->order);
@@ -204,11 +201,10 @@ static void find_kinds_of(const struct gpi_plan *p, struct gpi_shape *s, uint32_
 static uint64_t late_at(const struct gpi_plan *p, const struct gpi_shape *s)
 {
     const struct gpi_learned *c = &p->class[s->class];
-    const uint64_t now = p->now / GPI_MS;
 
     if (s->loads || s->head == GPI_NONE || c->set.residence == GPI_EXTERNAL)
         return GPI_NEVER;
-    return gpi_time_add((now - ((uint32_t)now - p->task[s->head].since)) * GPI_MS, c->boot.p50);
+    return gpi_time_add(gpi_shape_since(p, s->head) * GPI_MS, c->boot.p50);
 }
 
 uint64_t gpi_shape_late_at(const struct gpi_plan *p, uint32_t shape)
@@ -499,13 +495,6 @@ void gpi_shape_pause(struct gpi_plan *p, uint32_t class)
 
 /* ---- tasks ---- */
 
-static void note_stream(struct gpi_plan *p, uint32_t task, bool is_stream)
-{
-    const uint64_t bit = 1ull << task % 64;
-
-    p->streams[task / 64] = (p->streams[task / 64] & ~bit) | (is_stream ? bit : 0);
-}
-
 /* Links the task behind the older ones: mostly it is the youngest, or one that returned. */
 static void link_task(struct gpi_plan *p, struct gpi_shape *s, uint32_t task)
 {
@@ -591,9 +580,9 @@ bool gpi_shape_put(struct gpi_plan *p, uint32_t place, uint32_t task,
         .order = what->order,
         .limit = what->limit,
         .holder = shape,
-        .since = (uint32_t)(p->now / GPI_MS),
+        .since = p->now / GPI_MS & GPI_SINCE_MASK,
+        .stream = what->stream,
     };
-    note_stream(p, task, what->stream);
     p->class[what->class].queued += !loads;
     if (s->count && what->order < p->task[s->head].order)
         take_from_order(p, shape);
