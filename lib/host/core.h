@@ -39,8 +39,8 @@ static inline void gpi_core_flush(gpud_dispatcher *d)
 static inline void gpi_core_device_add(gpud_dispatcher *d, uint32_t device, bool watched,
                                        uint64_t kill_limit)
 {
-    GPI_LOGGED_OR(gpi_play_device(d->play, device, watched, kill_limit),
-                  gpi_sched_device_add(d->core, device, watched, kill_limit));
+    GPI_LOGGED_OR(gpi_play_device(d->play, device, watched, kill_limit, NULL),
+                  gpi_sched_device_add(d->core, device, watched, kill_limit, NULL));
 }
 
 static inline void gpi_core_slot_add(gpud_dispatcher *d, uint32_t slot, uint32_t class,

@@ -16,11 +16,12 @@ void gpi_classes_free(struct gpi_sched *c)
     for (uint32_t i = 0; i < c->n_classes; i++) {
         gpi_spread_free(&c->class[i]);
         gpi_queue_fini(&c->class[i].queue);
+        free(c->class[i].place);
     }
     free(c->class);
 }
 
-int gpi_sched_class_add(struct gpi_sched *c, const struct gpi_class_settings *set)
+int gpi_class_add(struct gpi_sched *c, const struct gpi_class_settings *set)
 {
     struct gpi_sched_class *k = &c->class[c->n_classes];
 
@@ -28,14 +29,17 @@ int gpi_sched_class_add(struct gpi_sched *c, const struct gpi_class_settings *se
     assert(set->lead <= set->grace && set->ahead <= GPI_SLOT_CELLS);
     assert(set->least_ahead >= 1 && set->least_ahead <= GPI_SLOT_CELLS);
     *k = (struct gpi_sched_class){ .set = *set };
-    if (gpi_queue_init(&k->queue, c->set.tasks))
-        return -1;
-    if (gpi_spread_make(c, k)) {
+    if (c->set.pooled)
+        k->place = calloc(c->set.devices + 1u, sizeof *k->place);
+    if ((k->place || !c->set.pooled) && gpi_queue_init(&k->queue, c->set.tasks) == 0) {
+        if (gpi_spread_make(c, k) == 0) {
+            c->n_classes++;
+            return 0;
+        }
         gpi_queue_fini(&k->queue);
-        return -1;
     }
-    c->n_classes++;
-    return 0;
+    free(k->place);
+    return -1;
 }
 
 bool gpi_classes_queue(const struct gpi_sched *c)

@@ -20,6 +20,7 @@
  *   slot_end.c  a worker is gone: the outcomes of its tasks, and the next state of the slot
  *   slot.c      the table of a slot's life, and its rules
  *   gates.c     the slots that get the next keeper, start, or new worker
+ *   pool.c      seats that the plan fills with workers of several classes
  *   sched.c     entries: an event becomes an input of the table; its consequences; decide
  *   stream.c    submit, send, end: the path of every task
  *
@@ -45,6 +46,7 @@
 #define GPI_SLOT_DEVICES 16u
 #define GPI_SLOTS_MOST 4096u
 #define GPI_CLASSES_MOST 256u
+#define GPI_SPARE_SEATS 1u /* for the canary of a device that is out of use */
 #define GPI_SHELF_NONE UINT16_MAX
 
 /* After the host was stopped, waits have expired in which no process could reply.  The core extends
@@ -65,7 +67,8 @@
     X(TIMER)     /* the wait of the slot's state has expired */                                \
     X(UNPROVED)  /* the wait for the proof that the lost keeper left no process has expired */ \
     X(WIND_DOWN) /* the dispatcher is closed, and no task is left */                           \
-    X(KILL_ALL)  /* the close limit has expired */
+    X(KILL_ALL)  /* the close limit has expired */                                             \
+    X(EVICT)     /* the plan wants the worker to go */
 #define GPI_X_INPUT(name) GPI_IN_##name,
 enum gpi_input { GPI_BEFORE_INPUTS = GPI_EVENTS - 1, GPI_INPUT_MAP(GPI_X_INPUT) GPI_INPUTS };
 #undef GPI_X_INPUT
@@ -77,6 +80,11 @@ enum gpi_keeper {
     GPI_KEEPER_LOST,     /* the core awaits KEEPER_GONE */
     GPI_KEEPER_DISMISSED /* the same, at the core's request */
 };
+
+enum gpi_known { GPI_KNOWN_NOTHING, GPI_KNOWN_BOOTS, GPI_KNOWN_UP, GPI_KNOWN_LEAVES };
+
+/* How many tasks a worker of a pooled core may start.  OVER: none any more. */
+enum gpi_granted { GPI_GRANTED_NO, GPI_GRANTED_ONE, GPI_GRANTED_MANY, GPI_GRANTED_OVER };
 
 enum gpi_part { GPI_PART_SETUP, GPI_PART_RUN, GPI_PART_CLEANUP };
 
@@ -128,8 +136,17 @@ struct gpi_sched_slot {
     uint64_t deadline; /* of the slot's state; or GPI_NEVER */
     uint64_t memory_by;
     struct gpi_seat seat;
-    /* restart.c: failures and deaths in a row, of the slot on its devices */
-    struct gpi_restart restart;
+    /* restart.c: failures and deaths in a row, of the slot, or of its class on its first device */
+    struct gpi_restart *restart, own_restart;
+    uint64_t again;      /* slot_end.c: before it the class boots no other worker; pooled */
+    /* pool.c */
+    uint8_t known;       /* enum gpi_known: what the plan knows of the worker */
+    uint8_t granted;     /* enum gpi_granted */
+    bool evicted;        /* the plan has ordered the worker to go */
+    bool to_evict;       /* the same, and the worker does not know yet */
+    uint32_t run;        /* the worker's number in the plan */
+    uint32_t stream;     /* its grant's number there */
+    uint64_t granted_at; /* `number` at that time */
     /* limits.c */
     uint64_t check_at;   /* when the next LOOK is due, if the worker has a task; GPI_NEVER.  tasks.c
                           * writes it, too */
@@ -160,6 +177,7 @@ struct gpi_sched_device { /* device.c */
     bool noted;   /* the core has noted that the device is drained, or removed */
     bool try_due; /* a canary is due */
     bool trying;  /* a slot has, or is to have, a worker for the canary alone */
+    uint8_t planned; /* enum gpi_plan_may, as the plan knows it: pool.c */
     uint64_t kill_limit;
 };
 
@@ -207,7 +225,20 @@ struct gpi_sched_class {
     bool unfreed;          /* a stuck worker may have unclaimed tasks: tasks.c writes it, too */
     uint64_t successes;    /* tasks.c */
     uint32_t deferred;     /* tasks.c: tasks that wait for their next attempt */
-    uint32_t n_slots, n_hopeless; /* sched.c: its slots; of these, those that can have no worker */
+    uint32_t n_slots, n_hopeless; /* sched.c: its slots; of these, those that can have no worker.
+                                   * pool.c: 1, and 1 if it has failed */
+    /* slot_end.c, pooled */
+    struct gpi_restart *place; /* for each device, and for workers without a device */
+    uint32_t failures;         /* since `failed_at` */
+    uint64_t failed_at;        /* `successes` at the last failure */
+    /* pool.c */
+    struct gpi_plan_class plan;
+    uint32_t waiting;          /* the stream in the plan that waits; GPI_NOWHERE */
+    uint64_t waits_for;        /* number of the task that it stands for */
+    uint32_t behind;           /* tasks in the queue, as the plan knows it */
+    uint32_t wants_from;       /* with more of them it wants a further worker */
+    uint32_t unused;           /* grants that have had no task: stream.c writes it, too */
+    uint64_t again;            /* before it, it boots no worker */
     uint32_t renewing;     /* life.c: 1 + the slot whose worker the core replaces for max_tasks */
 };
 
@@ -215,6 +246,15 @@ struct gpi_sched {
     struct gpi_pool_settings set;
     struct gpi_sched_class *class; /* class.c */
     uint32_t n_classes;
+    /* pool.c */
+    struct gpi_plan *plan; /* NULL: the core is not pooled */
+    uint32_t *seat_of;     /* of each worker of the plan */
+    struct gpi_stream {
+        uint32_t next;     /* free one */
+        uint32_t class;
+    } *stream;
+    uint32_t n_streams, free_stream;
+    bool unplanned;        /* the plan has got facts, and has not decided */
     /* sched.c */
     uint64_t now;
     const struct gpi_sched_event *heard; /* the event, for the rules */
@@ -310,6 +350,8 @@ void gpi_ring_arm_close(struct gpi_sched *c);
 void gpi_device_set(struct gpi_sched *c, uint32_t device, enum gpi_may may);
 void gpi_device_wish(struct gpi_sched *c, uint32_t device, uint32_t event);
 void gpi_device_due(struct gpi_sched *c, uint32_t device);
+bool gpi_device_wants_try(const struct gpi_sched *c, uint32_t device); /* a canary is due */
+void gpi_device_note_end(struct gpi_sched *c, uint32_t device); /* it is drained, or removed */
 bool gpi_device_has(const struct gpi_sched_slot *s, uint32_t device);
 void gpi_device_touch(struct gpi_sched *c, uint32_t device); /* every slot with the device */
 /* These functions apply to all devices of the slot together. */
@@ -350,6 +392,7 @@ void gpi_spawner_gone(struct gpi_sched *c);
 int gpi_spread_make(const struct gpi_sched *c, struct gpi_sched_class *k);
 void gpi_spread_free(struct gpi_sched_class *k);
 void gpi_spread_add(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_spread_seat(struct gpi_sched *c, struct gpi_sched_slot *s, struct gpi_sched_class *k);
 /* Records whether the slot takes tasks, after its state has changed. */
 void gpi_spread_refresh(struct gpi_sched *c, struct gpi_sched_slot *s);
 /* After a condition has changed for all slots, or for those of a class. */
@@ -374,6 +417,7 @@ static inline bool gpi_slot_has_number(const struct gpi_sched_slot *s, uint64_t 
 /* ---- class.c ---- */
 
 int gpi_classes_make(struct gpi_sched *c);
+int gpi_class_add(struct gpi_sched *c, const struct gpi_class_settings *set);
 void gpi_classes_free(struct gpi_sched *c);
 bool gpi_classes_queue(const struct gpi_sched *c); /* a task waits in the queue of a class */
 
@@ -420,6 +464,8 @@ uint32_t gpi_limits_doom(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t
                          enum gpi_why *ret_why);
 void gpi_limits_stopped(struct gpi_sched_slot *s); /* at stop_limit: all running tasks are late */
 void gpi_limits_spared(struct gpi_sched *c, struct gpi_sched_slot *s);
+/* Returns when the tasks that the worker has begun end at the latest, by their limits. */
+uint64_t gpi_limits_end(const struct gpi_sched *c, const struct gpi_sched_slot *s);
 
 /* ---- close.c ---- */
 
@@ -475,6 +521,20 @@ void gpi_slot_input(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t in);
 /* ---- gates.c ---- */
 
 void gpi_gates_open(struct gpi_sched *c);
+
+/* ---- pool.c ---- */
+
+int gpi_pool_make(struct gpi_sched *c);
+void gpi_pool_free(struct gpi_sched *c);
+void gpi_pool_add_class(struct gpi_sched *c, struct gpi_sched_class *k,
+                        const struct gpi_plan_class *set);
+void gpi_pool_add_device(struct gpi_sched *c, uint32_t device, const struct gpi_plan_has *has);
+void gpi_pool_follow(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_pool_looked(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_pool_device(struct gpi_sched *c, uint32_t device);
+void gpi_pool_try(struct gpi_sched *c, uint32_t device);
+void gpi_pool_decide(struct gpi_sched *c);
+uint64_t gpi_pool_due(const struct gpi_sched *c);
 
 /* ---- sched.c ---- */
 

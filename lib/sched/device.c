@@ -44,16 +44,23 @@ void gpi_device_due(struct gpi_sched *c, uint32_t device)
     v->try_due = v->may == GPI_MAY_OUT && !v->trying;
 }
 
+bool gpi_device_wants_try(const struct gpi_sched *c, uint32_t device)
+{
+    const struct gpi_sched_device *v = &c->device[device];
+
+    return v->try_due && !v->trying && !v->draining;
+}
+
 /* ---- a slot's devices ---- */
 
 bool gpi_devices_watched(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
-    return c->device[s->device[0]].watched;
+    return s->n_devices && c->device[s->device[0]].watched;
 }
 
 uint64_t gpi_devices_kill_limit(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
-    return c->device[s->device[0]].kill_limit;
+    return s->n_devices ? c->device[s->device[0]].kill_limit : c->set.kill_limit;
 }
 
 bool gpi_devices_are(const struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_may may)
@@ -120,12 +127,18 @@ void gpi_devices_set_trying(struct gpi_sched *c, const struct gpi_sched_slot *s,
 
 /* ---- the last slot, the last worker ---- */
 
+/* The slot has left its devices for good. */
+static bool has_left(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    return s->life == GPI_LIFE_REMOVED || s->life == GPI_LIFE_STUCK ||
+           (c->plan && (s->life == GPI_LIFE_OFF || s->life == GPI_LIFE_STOPPED));
+}
+
 static bool has_slot(const struct gpi_sched *c, uint32_t device, bool with_worker)
 {
     for (uint32_t i = 0; i < c->n_slots; i++) {
         const struct gpi_sched_slot *s = &c->slot[i];
-        const bool is = with_worker ? gpi_slot_has_worker(s)
-                                    : s->life != GPI_LIFE_REMOVED && s->life != GPI_LIFE_STUCK;
+        const bool is = with_worker ? gpi_slot_has_worker(s) : !has_left(c, s);
         if (is && gpi_device_has(s, device))
             return true;
     }
@@ -149,11 +162,16 @@ static void note(struct gpi_sched *c, uint32_t device, enum gpi_sched_note how)
                                                .how = how });
 }
 
+void gpi_device_note_end(struct gpi_sched *c, uint32_t device)
+{
+    const struct gpi_sched_device *v = &c->device[device];
+
+    if (!v->noted && v->draining && !has_slot(c, device, !v->removing))
+        note(c, device, v->removing ? GPI_NOTE_REMOVED : GPI_NOTE_DRAINED);
+}
+
 void gpi_devices_note(struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
-    for (uint32_t i = 0; i < s->n_devices; i++) {
-        const struct gpi_sched_device *v = &c->device[s->device[i]];
-        if (!v->noted && v->draining && !has_slot(c, s->device[i], !v->removing))
-            note(c, s->device[i], v->removing ? GPI_NOTE_REMOVED : GPI_NOTE_DRAINED);
-    }
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        gpi_device_note_end(c, s->device[i]);
 }

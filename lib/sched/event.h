@@ -25,12 +25,13 @@ enum gpi_sched_field {
     GPI_F_CELL = 16,       /* c=  the task's cell at its worker, below 64 */
     GPI_F_HOW = 32,        /* how=  a word of the first list; '+' separates words that are bits */
     GPI_F_WHAT = 64,       /* what= one word of the second list */
-    GPI_F_AT = 128         /* at=  ns on the caller's clock, or "never" */
+    GPI_F_AT = 128,        /* at=  ns on the caller's clock, or "never" */
+    GPI_F_CLASS = 256      /* k=  */
 };
 #define GPI_SCHED_FIELDS(X) \
     X(SLOT, slot, "s") X(INCARNATION, incarnation, "i") X(TASK, task, "t") \
     X(DEVICE, device, "d") X(CELL, cell, "c") X(HOW, how, "how") X(WHAT, what, "what") \
-    X(AT, at, "at")
+    X(AT, at, "at") X(CLASS, class, "k")
 
 /* ---- states ---- */
 
@@ -55,7 +56,8 @@ enum gpi_sched_field {
     X(FAILED)   /* given up: the slot gets no worker until the user returns its device */ \
     X(STUCK)    /* the worker survived SIGKILL: the slot is out of use for good */ \
     X(STOPPED)  /* the dispatcher is closed, and the slot has no worker */ \
-    X(REMOVED)  /* the device of the slot is removed; WANT revives the slot */
+    X(REMOVED)  /* the device of the slot is removed; WANT revives the slot */ \
+    X(COOL)     /* pooled: the worker is gone, and the memory of its devices is not free again */
 #define GPI_X_LIFE(name) GPI_LIFE_##name,
 enum gpi_life { GPI_LIFE_MAP(GPI_X_LIFE) GPI_LIVES };
 #undef GPI_X_LIFE
@@ -216,6 +218,9 @@ enum gpi_close { GPI_CLOSE_ALL, GPI_CLOSE_RUNNING, GPI_CLOSE_NOW };
  *                changed
  *   DROP_SPAWNER   the spawner does not reply: the host hangs up.  Reply: the drains, and
  *                SPAWNER_GONE
+ *   SEAT         pooled: the slot, which has no worker, is for a worker of this class, and on no
+ *                device but those of the SEAT_ON that follow, in their order
+ *   SEAT_ON      see SEAT
  *   LIFE         the slot has entered a state
  *   NOTE         a fact for the user: the host writes the text.  If a kill ended the worker,
  *                the note has its reason
@@ -235,6 +240,8 @@ enum gpi_close { GPI_CLOSE_ALL, GPI_CLOSE_RUNNING, GPI_CLOSE_NOW };
     X(READ_MEMORY, GPI_F_SLOT, "", 0, "") \
     X(JUDGE, GPI_F_SLOT | GPI_F_HOW, GPI_JUDGE_WORDS, 0, "") \
     X(DROP_SPAWNER, 0, "", 0, "") \
+    X(SEAT, GPI_F_SLOT | GPI_F_CLASS, "", 0, "") \
+    X(SEAT_ON, GPI_F_SLOT | GPI_F_DEVICE, "", 0, "") \
     X(LIFE, GPI_F_SLOT | GPI_F_HOW, GPI_LIFE_WORDS, 0, "") \
     X(NOTE, GPI_F_SLOT | GPI_F_DEVICE | GPI_F_HOW | GPI_F_WHAT, GPI_NOTE_WORDS, 0, \
       GPI_WHY_WORDS)
@@ -244,7 +251,7 @@ enum gpi_close { GPI_CLOSE_ALL, GPI_CLOSE_RUNNING, GPI_CLOSE_NOW };
     "died setup_failed unmade died_idle given_up survived renewed drained removed"
 #define GPI_LIFE_WORDS \
     "OFF WAIT BOOT SETUP UP LEAVE END DOOMED KILL SWEEP LOST BACKOFF PARKED FAILED STUCK STOPPED " \
-    "REMOVED"
+    "REMOVED COOL"
 #define GPI_X_ACTION(name, fields, how, bits, what) GPI_ACT_##name,
 enum gpi_sched_action_kind { GPI_ACTION_MAP(GPI_X_ACTION) GPI_ACTIONS };
 #undef GPI_X_ACTION
@@ -277,13 +284,13 @@ struct gpi_sched_event {
     uint64_t now; /* never smaller than that of the event before */
     uint64_t at;
     uint32_t kind; /* enum gpi_sched_event_kind */
-    uint32_t slot, incarnation, task, device, cell, how, what;
+    uint32_t slot, incarnation, task, device, cell, how, what, class;
 };
 
 struct gpi_sched_action {
     uint64_t at;
     uint32_t kind; /* enum gpi_sched_action_kind */
-    uint32_t slot, incarnation, task, device, cell, how, what;
+    uint32_t slot, incarnation, task, device, cell, how, what, class;
 };
 
 /* A task for a worker. */

@@ -300,6 +300,8 @@ void gpi_life_pay(struct gpi_sched *c, struct gpi_sched_slot *s)
     c->undecided = true;
     if (s->life == GPI_LIFE_WAIT)
         gpi_life_wait_until(c, s, GPI_NEVER);
+    else if (s->life == GPI_LIFE_COOL)
+        gpi_life_enter(c, s, GPI_LIFE_OFF);
 }
 
 void gpi_life_still(struct gpi_sched *c, struct gpi_sched_slot *s, bool still)

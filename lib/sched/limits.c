@@ -176,3 +176,19 @@ void gpi_limits_spared(struct gpi_sched *c, struct gpi_sched_slot *s)
     s->doomed = 0;
     gpi_limits_expect(c, s, c->now);
 }
+
+uint64_t gpi_limits_end(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    uint64_t at = c->now;
+
+    for (uint64_t left = s->cells; left; left &= left - 1) {
+        const uint32_t cell = gpi_lowest_bit(left);
+        const uint64_t soft = s->running >> cell & 1
+                                  ? s->soft[cell]
+                                  : gpi_time_add(c->now, c->task[s->task[cell]].limit);
+        const uint64_t end = gpi_time_add(gpi_time_min(soft, cancel_time(s, cell)),
+                                          s->class->set.grace);
+        at = end > at ? end : at;
+    }
+    return at;
+}

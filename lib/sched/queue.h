@@ -82,6 +82,11 @@ static inline void gpi_queue_extend(struct gpi_queue *q, uint32_t item)
 }
 
 /* Takes the next task out, or returns NONE. */
+static inline uint32_t gpi_queue_first(const struct gpi_queue *q)
+{
+    return q->count ? q->band[0].head : GPI_QUEUE_NONE;
+}
+
 static inline uint32_t gpi_queue_pop(struct gpi_queue *q)
 {
     struct gpi_band *b = q->band;

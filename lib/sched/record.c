@@ -15,7 +15,7 @@ void gpi_record_left(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     if (s->stuck)
         gpi_spread_stuck(c, s, false);
-    if (s->life == GPI_LIFE_LEAVE)
+    if (s->life == GPI_LIFE_LEAVE || c->plan)
         gpi_ring_touch(c, s);
 }
 

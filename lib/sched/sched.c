@@ -25,7 +25,8 @@ struct gpi_sched *gpi_sched_create(const struct gpi_sched_settings *set)
     c->slot = calloc(set->pool.slots, sizeof *c->slot);
     c->device = calloc(set->pool.devices, sizeof *c->device);
     if (c->slot && c->device && gpi_ring_make(c) == 0 && gpi_tasks_make(c) == 0 &&
-        gpi_classes_make(c) == 0 && gpi_sched_class_add(c, &set->class) == 0)
+        gpi_classes_make(c) == 0 && gpi_pool_make(c) == 0 &&
+        (c->plan || gpi_class_add(c, &set->class) == 0))
         return c;
     gpi_sched_destroy(c);
     return NULL;
@@ -35,6 +36,7 @@ void gpi_sched_destroy(struct gpi_sched *c)
 {
     if (!c)
         return;
+    gpi_pool_free(c);
     gpi_classes_free(c);
     gpi_tasks_free(c);
     gpi_ring_free(c);
@@ -43,12 +45,25 @@ void gpi_sched_destroy(struct gpi_sched *c)
     free(c);
 }
 
-void gpi_sched_device_add(struct gpi_sched *c, uint32_t device, bool watched, uint64_t kill_limit)
+int gpi_sched_class_add(struct gpi_sched *c, const struct gpi_class_settings *set,
+                        const struct gpi_plan_class *plan)
+{
+    if (gpi_class_add(c, set))
+        return -1;
+    if (c->plan)
+        gpi_pool_add_class(c, &c->class[c->n_classes - 1], plan);
+    return 0;
+}
+
+void gpi_sched_device_add(struct gpi_sched *c, uint32_t device, bool watched, uint64_t kill_limit,
+                          const struct gpi_plan_has *has)
 {
     assert(device <= c->n_devices && device < c->set.devices);
     c->device[device] =
         (struct gpi_sched_device){ .watched = watched, .kill_limit = kill_limit };
     c->n_devices += device == c->n_devices;
+    if (c->plan)
+        gpi_pool_add_device(c, device, has);
 }
 
 void gpi_sched_slot_add(struct gpi_sched *c, uint32_t slot, uint32_t class, const uint16_t *device,
@@ -56,17 +71,20 @@ void gpi_sched_slot_add(struct gpi_sched *c, uint32_t slot, uint32_t class, cons
 {
     struct gpi_sched_slot *s = &c->slot[slot];
 
-    assert(slot == c->n_slots && slot < c->set.slots && n >= 1 && n <= GPI_SLOT_DEVICES);
-    assert(class < c->n_classes);
-    s->class = &c->class[class];
+    assert(slot == c->n_slots && slot < c->set.slots && n <= GPI_SLOT_DEVICES);
+    assert(c->plan ? n == 0 : n >= 1 && class < c->n_classes);
+    s->class = &c->class[c->plan ? 0 : class];
+    s->restart = &s->own_restart;
     s->deadline = s->check_at = s->armed = s->seat.by = GPI_NEVER;
     for (s->n_devices = 0; s->n_devices < n; s->n_devices++)
         s->device[s->n_devices] = device[s->n_devices];
     gpi_spread_add(c, s);
+    c->n_slots++;
+    if (c->plan)
+        return;
     s->hopeless = true; /* OFF */
     s->class->n_slots++;
     s->class->n_hopeless++;
-    c->n_slots++;
 }
 
 /* ---- consequences ---- */
@@ -81,9 +99,13 @@ static void count(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 static void follow_slot(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const bool settled = gpi_life_is_settled(c, s);
+    bool settled;
 
-    count(c, s);
+    if (c->plan)
+        gpi_pool_follow(c, s);
+    else
+        count(c, s);
+    settled = gpi_life_is_settled(c, s);
     if (!settled)
         gpi_seat_wanted(c, s);
     if (s->life == GPI_LIFE_LEAVE && s->sent == 0)
@@ -93,6 +115,8 @@ static void follow_slot(struct gpi_sched *c, struct gpi_sched_slot *s)
     else if (s->life == GPI_LIFE_PARKED && gpi_devices_try(c, s) && !gpi_close_starts_nothing(c))
         gpi_slot_input(c, s, GPI_IN_TRY);
     gpi_devices_note(c, s);
+    if (c->plan && (s->life == GPI_LIFE_OFF || s->life == GPI_LIFE_STOPPED))
+        s->n_devices = 0;
 }
 
 static void touch_all(struct gpi_sched *c)
@@ -146,6 +170,8 @@ static void tell_device(struct gpi_sched *c, uint32_t device, enum gpi_input in)
 static void on_device(struct gpi_sched *c, const struct gpi_sched_event *e)
 {
     gpi_device_set(c, e->device, (enum gpi_may)e->how);
+    if (c->plan)
+        gpi_pool_device(c, e->device);
     tell_device(c, e->device, GPI_IN_CHANGED);
     if (e->what == GPI_USE_KILL)
         tell_device(c, e->device, GPI_IN_KILL);
@@ -156,8 +182,11 @@ static void on_device(struct gpi_sched *c, const struct gpi_sched_event *e)
 static void on_wish(struct gpi_sched *c, const struct gpi_sched_event *e)
 {
     gpi_device_wish(c, e->device, e->kind);
+    if (c->plan)
+        gpi_pool_device(c, e->device);
     tell_device(c, e->device, e->kind == GPI_EV_RETURN ? GPI_IN_CHANGED : GPI_IN_LEAVE);
-    gpi_device_touch(c, e->device); /* the device may be drained, or removed, already */
+    gpi_device_touch(c, e->device);
+    gpi_device_note_end(c, e->device); /* the device may be drained, or removed, already */
 }
 
 static void on_keeper_lost(struct gpi_sched *c, struct gpi_sched_slot *s)
@@ -264,6 +293,7 @@ static void on_time(struct gpi_sched *c)
     uint32_t i;
 
     gpi_tasks_time(c);
+    c->undecided |= gpi_pool_due(c) <= c->now;
     while (gpi_heap_top_key(&c->times) <= c->now) {
         i = gpi_heap_top_item(&c->times);
         if (i < c->set.slots)
@@ -278,7 +308,8 @@ static void on_time(struct gpi_sched *c)
 uint64_t gpi_sched_due(struct gpi_sched *c)
 {
     gpi_limits_drop(c);
-    return gpi_time_min(gpi_heap_top_key(&c->times), gpi_tasks_due(c));
+    return gpi_time_min(gpi_heap_top_key(&c->times),
+                        gpi_time_min(gpi_tasks_due(c), gpi_pool_due(c)));
 }
 
 /* ---- the entry ---- */
@@ -333,6 +364,8 @@ static void on_slot(struct gpi_sched *c, const struct gpi_sched_event *e)
         break;
     case GPI_EV_LOOKED:
         gpi_limits_looked(c, s, e->at);
+        if (c->plan)
+            gpi_pool_looked(c, s);
         break;
     case GPI_EV_HELD:
         on_held(c, s);
@@ -378,6 +411,8 @@ static void on_event(struct gpi_sched *c, const struct gpi_sched_event *e)
     case GPI_EV_TRY:
         gpi_device_due(c, e->device);
         gpi_device_touch(c, e->device);
+        if (c->plan)
+            gpi_pool_try(c, e->device);
         break;
     case GPI_EV_CLOSE:
         on_close(c, e->how, e->at);
@@ -414,7 +449,13 @@ void gpi_sched_decide(struct gpi_sched *c, uint64_t now)
     gpi_set_time(c, now);
     c->heard = &nothing;
     c->undecided = false;
-    if (!gpi_close_starts_nothing(c))
+    if (c->plan && !gpi_close_starts_nothing(c))
+        gpi_pool_decide(c);
+    if (c->plan)
+        gpi_sched_follow(c);
+    if (c->count) /* a kill may put a device in doubt: no START is ordered beside it */
+        c->undecided = true;
+    else if (!gpi_close_starts_nothing(c))
         gpi_gates_open(c);
     gpi_behind_decide(c);
     gpi_sched_follow(c);
@@ -460,12 +501,12 @@ bool gpi_sched_owes(const struct gpi_sched *c, uint32_t slot)
 
 uint32_t gpi_sched_failures(const struct gpi_sched *c, uint32_t slot)
 {
-    return c->slot[slot].restart.slot_failures;
+    return c->slot[slot].restart->slot_failures;
 }
 
 uint32_t gpi_sched_task_deaths(const struct gpi_sched *c, uint32_t slot)
 {
-    return c->slot[slot].restart.task_deaths;
+    return c->slot[slot].restart->task_deaths;
 }
 
 uint32_t gpi_sched_served(const struct gpi_sched *c, uint32_t slot)

@@ -42,6 +42,10 @@ struct gpi_pool_settings {
     uint32_t makes;                 /* requests to the spawner at a time */
     uint64_t canary_limit, memory_wait;
     uint64_t reply_limit;           /* for the spawner's reply to MAKE */
+    /* Slots are seats: workers of any class, on the devices that the plan chooses. */
+    bool pooled;
+    uint64_t kill_limit;            /* pooled: of a seat without a device */
+    struct gpi_plan_settings plan;  /* pooled: without tasks, shapes, classes, devices, runs */
 };
 
 /* The workers of a class, and their tasks. */
@@ -57,7 +61,7 @@ struct gpi_class_settings {
     struct gpi_retry_policy retry;
 };
 
-/* `class` is class 0, which create adds. */
+/* `class` is class 0, which create adds if the core is not pooled. */
 struct gpi_sched_settings {
     struct gpi_pool_settings pool;
     struct gpi_class_settings class;
@@ -77,13 +81,17 @@ struct gpi_sched;
 struct gpi_sched *gpi_sched_create(const struct gpi_sched_settings *set);
 void gpi_sched_destroy(struct gpi_sched *s);
 
-/* Adds a class, with the next number.  Returns 0, or -1 if there is no memory. */
-int gpi_sched_class_add(struct gpi_sched *s, const struct gpi_class_settings *set);
+/* Adds a class, with the next number.  `plan`: of a pooled core; else NULL.  Returns 0, or -1 if
+ * there is no memory. */
+int gpi_sched_class_add(struct gpi_sched *s, const struct gpi_class_settings *set,
+                        const struct gpi_plan_class *plan);
 /* Adds a device.  `device` is the next number, or that of a device whose last slot is REMOVED: then
  * the device begins anew.  The device of a CPU slot is not `watched`: it has no readings, and it is
- * never out of use. */
-void gpi_sched_device_add(struct gpi_sched *s, uint32_t device, bool watched, uint64_t kill_limit);
-/* Adds a slot of the class.  `slot` is the next number.  WANT makes the slot live. */
+ * never out of use.  `has`: of a pooled core, where no number is used again; else NULL. */
+void gpi_sched_device_add(struct gpi_sched *s, uint32_t device, bool watched, uint64_t kill_limit,
+                          const struct gpi_plan_has *has);
+/* Adds a slot of the class.  `slot` is the next number.  WANT makes the slot live.  A seat of a
+ * pooled core has no device, its class does not count, and the plan makes it live. */
 void gpi_sched_slot_add(struct gpi_sched *s, uint32_t slot, uint32_t class, const uint16_t *device,
                         uint32_t n);
 

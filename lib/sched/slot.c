@@ -21,7 +21,7 @@ RULE(nothing)
 
 RULE(want)
 {
-    gpi_restart_forget(&s->restart);
+    gpi_restart_forget(s->restart);
     gpi_end_again(c, s, 0);
 }
 
@@ -51,7 +51,7 @@ RULE(forgive)
 {
     if (gpi_devices_removed(c, s) || c->heard->kind != GPI_EV_RETURN)
         return;
-    gpi_restart_forget(&s->restart);
+    gpi_restart_forget(s->restart);
     gpi_end_again(c, s, 0);
 }
 
@@ -62,6 +62,12 @@ RULE(try_canary)
 }
 
 RULE(wake)
+{
+    gpi_end_again(c, s, 0);
+}
+
+/* The plan has taken the boot back before the slot's turn. */
+RULE(vacate)
 {
     gpi_end_again(c, s, 0);
 }
@@ -132,10 +138,11 @@ RULE(leave)
     gpi_life_leave(c, s, true);
 }
 
-/* If no device of the slot is in doubt, out of use or drained any more, the worker stays. */
+/* If no device of the slot is in doubt, out of use or drained any more, the worker stays.  In a
+ * pooled core it goes all the same: the plan does not count on it any more.              [S4] */
 RULE(stay)
 {
-    if (s->leaving && gpi_devices_well(c, s))
+    if (s->leaving && gpi_devices_well(c, s) && !c->plan)
         gpi_life_leave(c, s, false);
 }
 
@@ -272,7 +279,7 @@ typedef void rule_fn(struct gpi_sched *c, struct gpi_sched_slot *s);
     LIVING, [GPI_EV_UNSENT] = unstart, [GPI_EV_START_NO] = gpi_end_unmade, [GPI_EV_SETUP_OK] = up, \
             [GPI_IN_LEAVE] = kill_unwanted, [GPI_IN_CHANGED] = nothing,                            \
             [GPI_IN_TIMER] = kill_late_setup, [GPI_IN_WIND_DOWN] = kill_for_close,                 \
-            [GPI_IN_KILL_ALL] = kill_for_close
+            [GPI_IN_KILL_ALL] = kill_for_close, [GPI_IN_EVICT] = kill_unwanted
 #define DYING                                                                                 \
     [GPI_EV_KEEPER_LOST] = lose, [GPI_EV_ANSWERED] = nothing, [GPI_EV_SETUP_OK] = setup_over, \
     [GPI_EV_EXITED] = died, [GPI_EV_SURVIVED] = stuck, [GPI_EV_BROKE] = nothing,              \
@@ -280,17 +287,19 @@ typedef void rule_fn(struct gpi_sched *c, struct gpi_sched_slot *s);
     [GPI_IN_TIMER] = give_up, [GPI_IN_KILL_ALL] = nothing
 
 static rule_fn *const table[GPI_LIVES][GPI_INPUTS] = {
-    [GPI_LIFE_OFF] = { [GPI_EV_WANT] = want },
+    [GPI_LIFE_OFF] = { [GPI_EV_WANT] = want, [GPI_EV_KEEPER_NO] = nothing,
+                       [GPI_EV_KEEPER_GONE] = gpi_seat_gone },
     [GPI_LIFE_WAIT] = { [GPI_EV_KEEPER_NO] = gpi_end_unmade, [GPI_EV_KEEPER_GONE] = keeper_wasted,
                         [GPI_IN_GATE] = gate, [GPI_IN_LEAVE] = park, [GPI_IN_CHANGED] = park,
                         [GPI_IN_TIMER] = gpi_life_pay, [GPI_IN_UNPROVED] = stuck,
-                        [GPI_IN_WIND_DOWN] = stop },
+                        [GPI_IN_WIND_DOWN] = stop, [GPI_IN_EVICT] = vacate },
     [GPI_LIFE_BOOT] = { STARTING, [GPI_EV_ANSWERED] = gpi_life_answered },
     [GPI_LIFE_SETUP] = { STARTING, [GPI_EV_ANSWERED] = nothing },
     [GPI_LIFE_UP] = { LIVING, [GPI_EV_ANSWERED] = nothing, [GPI_EV_SETUP_OK] = nothing,
                       [GPI_IN_LATE] = kill_late_task, [GPI_IN_RENEW] = gpi_life_renew,
                       [GPI_IN_LEAVE] = leave, [GPI_IN_CHANGED] = nothing,
-                      [GPI_IN_WIND_DOWN] = gpi_life_end, [GPI_IN_KILL_ALL] = kill_for_close },
+                      [GPI_IN_WIND_DOWN] = gpi_life_end, [GPI_IN_KILL_ALL] = kill_for_close,
+                      [GPI_IN_EVICT] = leave },
     [GPI_LIFE_LEAVE] = { LIVING, [GPI_EV_ANSWERED] = nothing, [GPI_EV_SETUP_OK] = nothing,
                          [GPI_IN_LATE] = kill_late_task, [GPI_IN_EMPTY] = gpi_life_end,
                          [GPI_IN_LEAVE] = nothing, [GPI_IN_CHANGED] = stay,
@@ -305,7 +314,7 @@ static rule_fn *const table[GPI_LIVES][GPI_INPUTS] = {
                           [GPI_EV_OVERDUE] = gpi_life_overdue, [GPI_EV_SURVIVED] = stuck,
                           [GPI_EV_BROKE] = nothing, [GPI_IN_KILL] = kill_now,
                           [GPI_IN_LEAVE] = leave, [GPI_IN_CHANGED] = stay, [GPI_IN_TIMER] = give_up,
-                          [GPI_IN_KILL_ALL] = kill_now },
+                          [GPI_IN_KILL_ALL] = kill_now, [GPI_IN_EVICT] = leave },
     [GPI_LIFE_KILL] = { DYING, [GPI_EV_UNSENT] = nothing, [GPI_EV_START_NO] = gpi_end_unmade,
                         [GPI_EV_SWEEPING] = nothing, [GPI_EV_SPARED] = nothing,
                         [GPI_EV_OVERDUE] = nothing },
@@ -327,6 +336,9 @@ static rule_fn *const table[GPI_LIVES][GPI_INPUTS] = {
                            [GPI_IN_LEAVE] = remove_it, [GPI_IN_CHANGED] = nothing },
     [GPI_LIFE_REMOVED] = { [GPI_EV_WANT] = want, [GPI_EV_KEEPER_NO] = nothing,
                            [GPI_EV_KEEPER_GONE] = gpi_seat_gone },
+    [GPI_LIFE_COOL] = { [GPI_EV_KEEPER_GONE] = gpi_seat_gone,
+                        [GPI_IN_LEAVE] = nothing, [GPI_IN_CHANGED] = nothing,
+                        [GPI_IN_TIMER] = gpi_life_pay, [GPI_IN_WIND_DOWN] = stop },
 };
 
 void gpi_slot_input(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t in)

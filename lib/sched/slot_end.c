@@ -7,10 +7,28 @@
 
 #define WELL_NS GPI_S /* a worker that lived this long was well, however short the cap is */
 
+/* Of a pooled core: its class boots the next worker, anywhere, after the wait. */
+static void leave_seat(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t wait)
+{
+    s->again = wait ? gpi_time_add(c->now, wait) : 0;
+    if (wait == GPI_RESTART_GIVE_UP && s->known)
+        gpi_ring_note(c, s, GPI_NOTE_GIVEN_UP);
+    if (gpi_close_starts_nothing(c)) {
+        gpi_life_enter(c, s, GPI_LIFE_STOPPED);
+    } else if (s->owed) {
+        gpi_life_enter(c, s, GPI_LIFE_COOL);
+        gpi_life_wait_until(c, s, s->memory_by);
+    } else {
+        gpi_life_enter(c, s, GPI_LIFE_OFF);
+    }
+}
+
 void gpi_end_again(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t wait)
 {
     gpi_life_gone(c, s);
-    if (gpi_devices_removed(c, s)) {
+    if (c->plan) {
+        leave_seat(c, s, wait);
+    } else if (gpi_devices_removed(c, s)) {
         gpi_life_enter(c, s, GPI_LIFE_REMOVED);
         gpi_seat_dismiss(c, s);
         gpi_devices_left(c, s);
@@ -29,11 +47,34 @@ void gpi_end_again(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t wait)
     }
 }
 
+static bool has_worker(const struct gpi_sched *c, const struct gpi_sched_class *k)
+{
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        if (c->slot[i].class == k && c->slot[i].life == GPI_LIFE_UP)
+            return true;
+    return false;
+}
+
+/* Returns GIVE_UP if the class has failed as often as one place may, has ended no task since, and
+ * has no worker.  `wait` is that of the place.                                            [S8] */
+static uint64_t class_failure(const struct gpi_sched *c, struct gpi_sched_class *k, uint64_t wait)
+{
+    if (k->failed_at != k->successes)
+        k->failures = 0;
+    k->failed_at = k->successes;
+    k->failures++;
+    if (k->failures >= k->set.restart.failures_in_a_row && !has_worker(c, k))
+        return GPI_RESTART_GIVE_UP;
+    return wait == GPI_RESTART_GIVE_UP ? k->set.restart.cap : wait;
+}
+
 static uint64_t slot_failure(struct gpi_sched *c, struct gpi_sched_slot *s,
                              enum gpi_sched_note note)
 {
+    const uint64_t wait = gpi_restart_slot_failure(s->restart, &s->class->set.restart);
+
     gpi_ring_note(c, s, note);
-    return gpi_restart_slot_failure(&s->restart, &s->class->set.restart);
+    return c->plan && !s->only ? class_failure(c, s->class, wait) : wait;
 }
 
 /* Returns the wait after a death before the end of setup. */
@@ -50,6 +91,8 @@ static uint64_t after_setup(struct gpi_sched *c, struct gpi_sched_slot *s, enum 
         if (only || !passed)
             return 0; /* the core charges the device, not the slot */
     }
+    if (only && c->plan)
+        gpi_life_judge(c, s, GPI_JUDGE_FAILED); /* its class is not at fault */
     return slot_failure(c, s, GPI_NOTE_SETUP_FAILED);
 }
 
@@ -57,7 +100,7 @@ static uint64_t after_setup(struct gpi_sched *c, struct gpi_sched_slot *s, enum 
 static uint64_t task_death(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const struct gpi_sched_class *k = s->class;
-    const uint64_t wait = gpi_restart_task_death(&s->restart, &k->set.restart, k->successes);
+    const uint64_t wait = gpi_restart_task_death(s->restart, &k->set.restart, k->successes);
 
     if (wait)
         gpi_life_judge(c, s, GPI_JUDGE_DEATHS);
@@ -81,7 +124,7 @@ static void forgive(struct gpi_sched *c, struct gpi_sched_slot *s)
     const uint64_t lived = s->up_at ? c->now - s->up_at : 0;
 
     if (lived >= s->class->set.restart.cap && lived >= WELL_NS)
-        gpi_restart_lived_long(&s->restart);
+        gpi_restart_lived_long(s->restart);
 }
 
 void gpi_end_died(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t exited)

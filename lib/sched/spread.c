@@ -36,6 +36,8 @@ static void set_depth(const struct gpi_sched *c, struct gpi_sched_slot *s)
 
     if (n < set->least_ahead)
         n = set->least_ahead;
+    if (s->granted == GPI_GRANTED_ONE)
+        n = 1;
     if (c->wary)
         n = 1; /* a worker that overwrites its page can destroy the ends of other tasks there */
     s->depth = (uint8_t)(n < s->room ? n : s->room);
@@ -47,6 +49,16 @@ void gpi_spread_add(struct gpi_sched *c, struct gpi_sched_slot *s)
         c->class[i].words = gpi_slot_number(c, s) / 64 + 1;
     s->shelf = GPI_SHELF_NONE;
     s->room = GPI_SLOT_CELLS;
+    s->ahead = (uint8_t)gpi_place_depth(0);
+    set_depth(c, s);
+}
+
+/* The slot begins anew, for a worker of this class. */
+void gpi_spread_seat(struct gpi_sched *c, struct gpi_sched_slot *s, struct gpi_sched_class *k)
+{
+    gpi_spread_move(c, s->class); /* it leaves the list of moved slots */
+    s->class = k;
+    s->mean_run = 0;
     s->ahead = (uint8_t)gpi_place_depth(0);
     set_depth(c, s);
 }
@@ -119,7 +131,8 @@ void gpi_spread_move(struct gpi_sched *c, struct gpi_sched_class *k)
 
 void gpi_spread_refresh(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const bool takes = s->life == GPI_LIFE_UP && !s->still;
+    const bool granted = s->granted == GPI_GRANTED_ONE || s->granted == GPI_GRANTED_MANY;
+    const bool takes = s->life == GPI_LIFE_UP && !s->still && (granted || !c->plan);
     struct gpi_sched_class *k = s->class;
 
     k->n_takes = k->n_takes + takes - s->takes;

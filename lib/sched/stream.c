@@ -63,6 +63,7 @@ static inline void expect(const struct gpi_sched *c, struct gpi_sched_class *k,
     if (s->sent == 1) {
         s->oldest = s->number;
         s->heard = c->now;
+        k->unused -= k->unused && s->number == s->granted_at + 1;
         k->stuck_at = gpi_time_min(k->stuck_at, gpi_time_add(c->now, k->patience));
     } else {
         k->recall_at = gpi_time_min(k->recall_at, s->heard + GPI_PLACE_QUIET_NS);
@@ -197,7 +198,7 @@ static inline void count_attempt(struct gpi_sched_slot *s, struct gpi_sched_reco
 {
     t->attempts++;
     s->served++;
-    gpi_restart_good(&s->restart);
+    gpi_restart_good(s->restart);
     s->class->successes += good;
 }
 

@@ -4,15 +4,6 @@
 
 #include <string.h>
 
-static struct gpi_plan_class class_of(const struct gpi_fact *f)
-{
-    struct gpi_plan_class c = f->is;
-
-    memcpy(c.need, f->request, sizeof c.need);
-    c.n_needs = f->n_requests;
-    return c;
-}
-
 static struct gpi_plan_task task_of(const struct gpi_fact *f)
 {
     struct gpi_plan_task t = f->job;
@@ -25,7 +16,7 @@ static struct gpi_plan_task task_of(const struct gpi_fact *f)
 
 static uint32_t set_up_plan(const struct gpi_fact *f, struct gpi_plan *p)
 {
-    const struct gpi_plan_class c = class_of(f);
+    const struct gpi_plan_class c = gpi_fact_class(f);
 
     if (f->kind == GPI_FACT_DEVICE)
         gpi_plan_device_add(p, f->device, &f->has);
@@ -76,7 +67,7 @@ uint32_t gpi_fact_feed_plan(const struct gpi_fact *f, struct gpi_plan *p)
 
 static void set_up_slow(const struct gpi_fact *f, struct gpi_slow *m)
 {
-    const struct gpi_plan_class c = class_of(f);
+    const struct gpi_plan_class c = gpi_fact_class(f);
 
     if (f->kind == GPI_FACT_DEVICE)
         gpi_slow_device_add(m, f->device, &f->has);

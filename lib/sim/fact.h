@@ -60,6 +60,10 @@ struct gpi_fact {
     };
 };
 
+/* Return the record of the class of a fact of that kind, and the fact of the class. */
+struct gpi_plan_class gpi_fact_class(const struct gpi_fact *f);
+struct gpi_fact gpi_fact_of_class(uint32_t class, const struct gpi_plan_class *set);
+
 /* Feed the fact, of any kind but PLAN.  The plan's returns the number of the worker for WARM, and 0
  * for a SUBMIT of too many shapes; else 1.  The slow model takes that number from the record. */
 uint32_t gpi_fact_feed_plan(const struct gpi_fact *f, struct gpi_plan *p);

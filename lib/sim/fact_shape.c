@@ -142,3 +142,23 @@ bool gpi_fact_is_field(const struct gpi_fact_shape *s, uint32_t i)
 {
     return i < GPI_FACT_FIELDS_MAX && (s->field[i].name || s->field[i].at);
 }
+
+/* ---- classes ---- */
+
+struct gpi_plan_class gpi_fact_class(const struct gpi_fact *f)
+{
+    struct gpi_plan_class c = f->is;
+
+    memcpy(c.need, f->request, sizeof c.need);
+    c.n_needs = f->n_requests;
+    return c;
+}
+
+struct gpi_fact gpi_fact_of_class(uint32_t class, const struct gpi_plan_class *set)
+{
+    struct gpi_fact f = { .kind = GPI_FACT_CLASS, .class = class, .n_requests = set->n_needs };
+
+    f.is = *set;
+    memcpy(f.request, set->need, sizeof f.request);
+    return f;
+}

@@ -49,7 +49,7 @@ static void add_field(struct gpi_line *t, const struct gpi_log_field *f,
 {
     const uint64_t value = gpi_log_value(l, f);
 
-    if (f->form != GPI_FORM_DEVICES && f->optional && value == f->otherwise)
+    if (f->form == GPI_FORM_DEVICES ? l->slot.n == 0 : f->optional && value == f->otherwise)
         return;
     gpi_line_add(t, " ");
     gpi_line_add(t, f->placed ? "" : f->name);
@@ -95,6 +95,10 @@ const char *gpi_log_write(char to[GPI_LOG_LINE_SIZE], const struct gpi_log_line 
         gpi_line_add(&t, gpi_log_settings[l->set.which].name);
         gpi_line_add(&t, "=");
         add_value(&t, &gpi_log_settings[l->set.which], l->set.value);
+    } else if (l->kind == GPI_LOG_FACT) {
+        char fact[GPI_FACT_LINE_SIZE];
+        gpi_line_add(&t, "fact ");
+        gpi_line_add(&t, gpi_fact_write(fact, &l->fact));
     } else if (l->kind != GPI_LOG_BLANK) {
         add_line(&t, l);
     }

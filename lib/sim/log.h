@@ -8,6 +8,8 @@
  *     slot 0 devices=0
  *     set grace=1s                          settings of a further class
  *     class 1                               it has all settings as they are now
+ *     fact class 0 residence=resident ...   pooled: what the next class or device is for the plan
+ *     fact plan cpus=4                      (sim/fact.h); the core is pooled
  *
  *     @1075ms time                          a step: an input of the core, and its time
  *     ----
@@ -46,8 +48,9 @@
 #include <stdint.h>
 
 #include "sched/sched.h"
+#include "sim/fact.h"
 
-#define GPI_LOG_LINE_SIZE 512u  /* of the longest line, with its 0 byte */
+#define GPI_LOG_LINE_SIZE (GPI_FACT_LINE_SIZE + 8u) /* of the longest line, with its 0 byte */
 #define GPI_LOG_ERROR_SIZE 256u
 #define GPI_LOG_DEVICES 16u     /* of a slot, at most */
 
@@ -57,7 +60,8 @@ enum gpi_log_kind {
     GPI_LOG_RULE,    /* ---- */
     GPI_LOG_CUT,     /* the writer has left out everything from here on */
     GPI_LOG_SET,
-    /* steps; CLASS, DEVICE and SLOT have no time */
+    /* steps; FACT, CLASS, DEVICE and SLOT have no time */
+    GPI_LOG_FACT, /* of kind PLAN, CLASS or DEVICE */
     GPI_LOG_CLASS,
     GPI_LOG_DEVICE,
     GPI_LOG_SLOT,
@@ -81,6 +85,7 @@ struct gpi_log_line {
             uint32_t which; /* an index of log.c */
             uint64_t value;
         } set;
+        struct gpi_fact fact;
         struct {
             uint32_t class;
         } class;

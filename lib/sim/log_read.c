@@ -265,6 +265,12 @@ bool gpi_log_read(struct gpi_log_line *ret, const char *text, size_t size,
 
     memset(ret, 0, sizeof *ret); /* so that equal lines have equal bytes */
     *reterr = 0;
+    if (size >= 5 && !memcmp(text, "fact ", 5)) {
+        ret->kind = GPI_LOG_FACT;
+        return gpi_fact_read(&ret->fact, text + 5, size - 5, reterr) &&
+               (ret->fact.kind <= GPI_FACT_CLASS ||
+                refuse(&r, "expected a fact of a plan, a device or a class"));
+    }
     while (rest.at) {
         w = cut(&rest, " \t");
         if (w.size && r.n == WORDS_MAX && *r.word[0].at != '#')

@@ -9,7 +9,7 @@
 #include "sim/line.h"
 #include "sim/log.h"
 
-#define GPI_LOG_FIELDS_MAX 8u /* of a shape: all of GPI_SCHED_FIELDS */
+#define GPI_LOG_FIELDS_MAX 9u /* of a shape: all of GPI_SCHED_FIELDS */
 #define GPI_LOG_NAME_SIZE 32u /* of an event, more than the longest */
 
 enum gpi_log_form {

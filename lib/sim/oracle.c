@@ -135,7 +135,8 @@ static void enter(struct gpi_oracle *o, struct gpi_book_slot *s, uint32_t life)
     const uint32_t number = (uint32_t)(s - o->slot) + 1;
     const uint32_t class = o->truth->slot[number - 1].class;
     const bool was_only = s->only || (gpi_life_has_worker(s->life) && s->start == GPI_START_ONLY);
-    const bool begins = s->life == GPI_LIFE_PARKED && canary_was_due(o, number - 1);
+    const bool parked = s->life == (o->truth->pooled ? GPI_LIFE_OFF : GPI_LIFE_PARKED);
+    const bool begins = parked && canary_was_due(o, number - 1);
 
     if (life == GPI_LIFE_WAIT && s->life == GPI_LIFE_PARKED && !has_changed(o, number - 1) &&
         gpi_book_barred(o, number - 1) && !gpi_book_can_try(o, number - 1))
@@ -143,13 +144,18 @@ static void enter(struct gpi_oracle *o, struct gpi_book_slot *s, uint32_t life)
     s->only = life == GPI_LIFE_WAIT && (was_only || begins);
     if (s->only || (was_only && !gpi_life_has_worker(life)))
         canary_done(o, number - 1);
+    o->moved_at = o->truth->now;
     if (s->life != life)
         s->life_since = o->truth->now;
+    if (life == GPI_LIFE_OFF)
+        s->wanted = false;
     s->life = life;
     s->just_parked |= life == GPI_LIFE_PARKED;
     if (life == GPI_LIFE_REMOVED)
         remove_devices(o, number - 1);
-    if (o->class[class].renewing == number && (life == GPI_LIFE_UP || life >= GPI_LIFE_PARKED))
+    if (o->class[class].renewing == number &&
+        (life == GPI_LIFE_UP || life == GPI_LIFE_OFF ||
+         (life >= GPI_LIFE_PARKED && life != GPI_LIFE_COOL)))
         o->class[class].renewing = 0;
 }
 
@@ -161,6 +167,8 @@ static void for_order(struct gpi_oracle *o, const struct gpi_sched_action *a)
         noted(o, a);
     if (!s)
         return;
+    if (a->kind == GPI_ACT_NOTE && a->how == GPI_NOTE_GIVEN_UP)
+        o->class[o->truth->slot[a->slot].class].given_up = true;
     switch (a->kind) {
     case GPI_ACT_MAKE:
         s->keeper = GPI_BOOK_ASKED;
@@ -185,7 +193,7 @@ static void for_order(struct gpi_oracle *o, const struct gpi_sched_action *a)
         if (s->noted & 1u << GPI_NOTE_RENEWED)
             o->class[o->truth->slot[a->slot].class].renewing = a->slot + 1;
         else
-            s->owes_reason = o->deciding && s->sent == 0 && !s->leave;
+            s->owes_reason = o->deciding && s->sent == 0 && !s->leave && !o->truth->pooled;
         break;
     case GPI_ACT_READ_MEMORY:
         s->owed = true;
@@ -196,6 +204,9 @@ static void for_order(struct gpi_oracle *o, const struct gpi_sched_action *a)
         s->owes_judge &= ~(1u << a->how);
         if (a->how == GPI_JUDGE_PASSED || a->how == GPI_JUDGE_FAILED)
             s->canary = false;
+        break;
+    case GPI_ACT_SEAT:
+        s->wanted = true;
         break;
     case GPI_ACT_LIFE:
         enter(o, s, a->how);

@@ -55,6 +55,9 @@ struct gpi_truth_slot {
 
 struct gpi_truth {
     uint32_t slots, devices, tasks, classes;
+    bool pooled;
+    uint64_t usable[GPI_TRUTH_DEVICES]; /* bytes of memory that workers may have; pooled */
+    struct gpi_plan_class class[GPI_TRUTH_CLASSES]; /* pooled; the only variant is the first */
     uint32_t ahead, least_ahead, setup_concurrency, makes, max_tasks;
     uint64_t batch_wait;
     bool executed;
@@ -157,10 +160,12 @@ struct gpi_oracle {
     bool spawner_gone, source, closed, close_passed;
     uint32_t close; /* enum gpi_close */
     uint64_t close_at;
+    uint64_t moved_at; /* when a slot last entered a state, or a task was sent or ended */
     bool deciding;  /* during gpi_sched_decide: only then may the core begin things */
     struct {
         uint64_t mean_run; /* ns of a task; 0 = unknown */
         uint32_t renewing; /* 1 + the slot whose worker has had max_tasks tasks; 0 = none */
+        bool given_up;     /* pooled */
     } class[GPI_TRUTH_CLASSES];
     /* the first fault, and the oracles that have objected */
     uint32_t objected, first;
@@ -215,9 +220,12 @@ bool gpi_book_doubted(const struct gpi_oracle *o, uint32_t slot);
 bool gpi_book_has(const struct gpi_oracle *o, uint32_t slot, uint32_t device);
 bool gpi_book_cancels(const struct gpi_oracle *o); /* tasks not started end as cancelled */
 bool gpi_book_useless(const struct gpi_oracle *o, uint32_t slot); /* it can have no worker */
+/* Pooled: devices that are in use, and empty, could hold a worker of the class. */
+bool gpi_book_could_fit(const struct gpi_oracle *o, uint32_t class);
 bool gpi_life_has_worker(uint32_t life);
 /* Whether each of its devices is usable or due for a canary that no other slot runs. */
 bool gpi_book_can_try(const struct gpi_oracle *o, uint32_t slot);
+bool gpi_book_is_canary(const struct gpi_book_slot *s); /* its worker is, or will be, one alone */
 bool gpi_book_tries(const struct gpi_oracle *o, uint32_t device); /* a slot runs its canary */
 uint32_t gpi_book_setups(const struct gpi_oracle *o);
 uint32_t gpi_book_makes(const struct gpi_oracle *o);

@@ -58,9 +58,10 @@ static void leaving(struct gpi_oracle *o, uint32_t slot)
     const bool doubted = s->leave && !is_well(o, slot);
 
     object(o, doubted && s->life == GPI_LIFE_UP, "a worker that is to leave stays");
-    object(o, s->life == GPI_LIFE_LEAVE && !s->leave, "a worker leaves, and nobody wants that");
+    object(o, s->life == GPI_LIFE_LEAVE && !s->leave && !o->truth->pooled,
+           "a worker leaves, and nobody wants that");
     object(o, s->life == GPI_LIFE_LEAVE && s->sent == 0, "a worker that is to leave has no tasks");
-    object(o, s->owes_stay && s->life == GPI_LIFE_LEAVE,
+    object(o, s->owes_stay && s->life == GPI_LIFE_LEAVE && !o->truth->pooled,
            "a worker leaves a device that is well again");
     object(o, s->leave && !s->ready && s->start != GPI_START_ONLY && s->kill == GPI_BOOK_SPARE &&
                   !s->lost && !s->sweeping, "a setup goes on where no worker is wanted");
@@ -93,6 +94,22 @@ static bool is_over(uint32_t life)
 {
     return life == GPI_LIFE_REMOVED || life == GPI_LIFE_STUCK || life == GPI_LIFE_STOPPED ||
            life == GPI_LIFE_OFF;
+}
+
+static void empty_seat(struct gpi_oracle *o, uint32_t slot)
+{
+    const struct gpi_book_slot *s = &o->slot[slot];
+    const bool barred = gpi_book_barred(o, slot), drains = gpi_book_drains(o, slot);
+
+    object(o, gpi_life_has_worker(s->life), "a worker is gone, and its slot does not know");
+    object(o, s->life == GPI_LIFE_BACKOFF || s->life == GPI_LIFE_PARKED ||
+                  s->life == GPI_LIFE_FAILED || s->life == GPI_LIFE_REMOVED,
+           "a seat is in a state of a slot");
+    object(o, s->life == GPI_LIFE_WAIT && (drains || (barred && !s->only)),
+           "a slot waits for a device that is out of use");
+    object(o, s->life == GPI_LIFE_OFF && s->owed &&
+                  o->truth->now < gpi_time_add(s->owed_since, o->truth->memory_wait),
+           "a seat is free before the memory is back");
 }
 
 static void without_worker(struct gpi_oracle *o, uint32_t slot)
@@ -131,6 +148,8 @@ static void slot(struct gpi_oracle *o, uint32_t i)
 
     if (s->worker)
         with_worker(o, i);
+    else if (o->truth->pooled)
+        empty_seat(o, i);
     else
         without_worker(o, i);
     object(o, s->owes_judge & 1u << GPI_JUDGE_KILLED, "a kill is not reported to the device");

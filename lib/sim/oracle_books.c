@@ -65,7 +65,7 @@ bool gpi_book_useless(const struct gpi_oracle *o, uint32_t slot)
     }
 }
 
-static bool tries(const struct gpi_book_slot *s)
+bool gpi_book_is_canary(const struct gpi_book_slot *s)
 {
     return s->only || (s->worker && s->start == GPI_START_ONLY);
 }
@@ -73,7 +73,7 @@ static bool tries(const struct gpi_book_slot *s)
 bool gpi_book_tries(const struct gpi_oracle *o, uint32_t device)
 {
     for (uint32_t i = 0; i < o->truth->slots; i++)
-        if (gpi_book_has(o, i, device) && tries(&o->slot[i]))
+        if (gpi_book_has(o, i, device) && gpi_book_is_canary(&o->slot[i]))
             return true;
     return false;
 }
@@ -235,4 +235,15 @@ bool gpi_book_queues(const struct gpi_oracle *o, uint32_t class)
 bool gpi_book_renews(const struct gpi_oracle *o, uint32_t slot)
 {
     return o->class[o->truth->slot[slot].class].renewing != 0;
+}
+
+bool gpi_book_could_fit(const struct gpi_oracle *o, uint32_t class)
+{
+    const struct gpi_request *need = &o->truth->class[class].need[0];
+    uint32_t n = 0;
+
+    for (uint32_t d = 0; d < o->truth->devices; d++)
+        n += o->device[d].may < GPI_MAY_OUT && !o->device[d].draining && !o->device[d].removing &&
+             (need->memory == GPI_MEMORY_ALL || need->memory <= o->truth->usable[d]);
+    return n >= need->devices;
 }

@@ -83,8 +83,8 @@ static void idle(struct gpi_oracle *o)
     if (gpi_book_cancels(o))
         return;
     for (uint32_t i = 0; i < o->truth->slots; i++)
-        object(o, gpi_book_takes(o, i) && o->slot[i].sent == 0 && o->slot[i].room &&
-                      gpi_book_queues(o, o->truth->slot[i].class),
+        object(o, !o->truth->pooled && gpi_book_takes(o, i) && o->slot[i].sent == 0 &&
+                      o->slot[i].room && gpi_book_queues(o, o->truth->slot[i].class),
                "a task waits beside an idle worker");
 }
 
@@ -103,7 +103,7 @@ static void behind(struct gpi_oracle *o, uint32_t class)
     const bool queued = gpi_book_queues(o, class);
     bool help = false;
 
-    for (uint32_t i = 0; i < o->truth->slots; i++)
+    for (uint32_t i = 0; !o->truth->pooled && i < o->truth->slots; i++)
         help |= o->truth->slot[i].class == class && can_help(o, i, queued);
     for (uint32_t i = 0; help && i < o->truth->slots; i++) {
         const struct gpi_book_slot *s = &o->slot[i];
@@ -124,6 +124,33 @@ static bool all_are_useless(const struct gpi_oracle *o, uint32_t class)
         if (o->truth->slot[i].class == class && !gpi_book_useless(o, i))
             return false;
     return true;
+}
+
+/* Workers of this class may never go for another class. */
+static bool stays(const struct gpi_oracle *o, uint32_t class)
+{
+    return o->truth->class[class].min_workers || o->truth->class[class].pinned;
+}
+
+/* A class of a pooled core has tasks and could have a worker, no worker runs a task, and for longer
+ * than anything may take nothing has happened. */
+static bool stands_still(const struct gpi_oracle *o, uint32_t class)
+{
+    const struct gpi_plan_class *k = &o->truth->class[class];
+    const uint64_t longest =
+        o->truth->backoff_cap + k->max_wait + k->min_residence + o->truth->memory_wait;
+
+    if (!gpi_book_queues(o, class) || !gpi_book_could_fit(o, class) ||
+        o->class[class].given_up || gpi_book_cancels(o) || o->spawner_gone)
+        return false;
+    for (uint32_t i = 0; i < o->truth->classes; i++)
+        if (stays(o, i))
+            return false;
+    for (uint32_t i = 0; i < o->truth->slots; i++)
+        if (o->slot[i].sent || o->slot[i].still ||
+            (o->slot[i].life != GPI_LIFE_OFF && o->slot[i].life != GPI_LIFE_UP))
+            return false;
+    return is_over(o, o->moved_at, longest);
 }
 
 static bool winds_down(const struct gpi_oracle *o)
@@ -185,6 +212,9 @@ static void waits(struct gpi_oracle *o, uint32_t slot)
     case GPI_LIFE_LEAVE:
         object(o, s->sent == 0, "a worker that is to leave has no tasks, and stays");
         break;
+    case GPI_LIFE_COOL:
+        object(o, is_over(o, s->life_since, o->truth->memory_wait), "memory that never comes back");
+        break;
     case GPI_LIFE_OFF:
         object(o, s->wanted, "a slot that is wanted is OFF");
         break;
@@ -200,7 +230,7 @@ static void waits(struct gpi_oracle *o, uint32_t slot)
     if (winds_down(o))
         object(o, s->life == GPI_LIFE_WAIT || s->life == GPI_LIFE_BOOT ||
                       s->life == GPI_LIFE_SETUP || s->life == GPI_LIFE_BACKOFF ||
-                      s->life == GPI_LIFE_UP ||
+                      s->life == GPI_LIFE_UP || s->life == GPI_LIFE_COOL ||
                       (s->life == GPI_LIFE_PARKED && !gpi_book_useless(o, slot)),
                "a slot goes on though nothing is to come");
 }
@@ -245,7 +275,9 @@ void gpi_limits_turned(struct gpi_oracle *o)
         behind(o, k);
     gpi_oracle_about(o, GPI_NOWHERE, GPI_NOWHERE);
     devices(o);
-    for (uint32_t k = 0; k < o->truth->classes; k++)
+    for (uint32_t k = 0; o->truth->pooled && k < o->truth->classes; k++)
+        object(o, stands_still(o, k), "a class has tasks, and nothing happens");
+    for (uint32_t k = 0; !o->truth->pooled && k < o->truth->classes; k++)
         object(o, all_are_useless(o, k) && gpi_book_queues(o, k) && !o->spawner_gone,
                "a task waits, and no slot can have a worker");
     if (o->closed && o->close_at <= o->truth->now) {

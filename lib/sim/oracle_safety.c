@@ -57,6 +57,26 @@ static void start_on_device(struct gpi_oracle *o, const struct gpi_sched_action 
            "START without a canary on a doubted device");
 }
 
+/* Each class of a seat with the device needs its memory there, or all of it. */
+static void memory(struct gpi_oracle *o, uint32_t device)
+{
+    uint64_t sum = 0;
+    uint32_t n = 0;
+    bool alone = false;
+
+    for (uint32_t i = 0; i < o->truth->slots; i++) {
+        const struct gpi_request *need = &o->truth->class[o->truth->slot[i].class].need[0];
+        if (!gpi_book_has(o, i, device) || gpi_book_is_canary(&o->slot[i]) ||
+            (o->slot[i].life == GPI_LIFE_STUCK && o->slot[i].start == GPI_START_ONLY))
+            continue;
+        n++;
+        alone |= need->memory == GPI_MEMORY_ALL;
+        sum += need->memory == GPI_MEMORY_ALL ? 0 : need->memory;
+    }
+    object(o, sum > o->truth->usable[device], "more memory than the device has");
+    object(o, alone && n > 1, "a worker beside one that has all memory");
+}
+
 static void start(struct gpi_oracle *o, const struct gpi_sched_action *a)
 {
     const struct gpi_book_slot *s = &o->slot[a->slot];
@@ -74,6 +94,10 @@ static void start(struct gpi_oracle *o, const struct gpi_sched_action *a)
     object(o, gpi_book_cancels(o), "START after a close that starts nothing");
     object(o, o->closed && !o->source && o->unended == 0, "START, and nothing is to come");
     start_on_device(o, a);
+    for (uint32_t i = 0; o->truth->pooled && a->how != GPI_START_ONLY &&
+                         i < o->truth->slot[a->slot].n_devices;
+         i++)
+        memory(o, o->truth->slot[a->slot].device[i]);
 }
 
 static bool is_cancel_over(const struct gpi_oracle *o, uint32_t slot)
@@ -184,7 +208,7 @@ static bool device_is(const struct gpi_oracle *o, uint32_t device, bool with_wor
 
 static void given_up(struct gpi_oracle *o, const struct gpi_book_slot *s)
 {
-    object(o, !o->spawner_gone && s->failures < o->truth->failures_in_a_row,
+    object(o, !o->truth->pooled && !o->spawner_gone && s->failures < o->truth->failures_in_a_row,
            "a slot is given up before its time");
 }
 
@@ -315,9 +339,10 @@ static uint64_t numbers(const struct gpi_oracle *o, uint32_t slot)
     return o->slot[slot].number + 1 - oldest;
 }
 
-static bool is_same_class(const struct gpi_oracle *o, uint32_t a, uint32_t b)
+/* Each worker may have the tasks of the other one.  In a pooled core that depends on the plan. */
+static bool compete(const struct gpi_oracle *o, uint32_t a, uint32_t b)
 {
-    return o->truth->slot[a].class == o->truth->slot[b].class;
+    return !o->truth->pooled && o->truth->slot[a].class == o->truth->slot[b].class;
 }
 
 /* Whether worker `i` should have got a task instead of the worker of `slot`. */
@@ -326,7 +351,7 @@ static bool is_passed_over(const struct gpi_oracle *o, uint32_t i, uint32_t slot
     const struct gpi_book_slot *s = &o->slot[i];
     const bool due = o->truth->max_tasks && s->served >= o->truth->max_tasks;
 
-    if (!is_same_class(o, i, slot) || !gpi_book_takes(o, i) || !gpi_book_has_life(o, i) ||
+    if (!compete(o, i, slot) || !gpi_book_takes(o, i) || !gpi_book_has_life(o, i) ||
         s->sent >= gpi_book_least(o, i) ||
         numbers(o, i) >= 64 || (s->sent && !gpi_book_lively(o, i)))
         return false;
@@ -350,7 +375,7 @@ static void sent_to_worker(struct gpi_oracle *o, uint32_t slot)
     object(o, numbers(o, slot) >= 64, "a send number that is still in use");
     for (uint32_t i = 0; i < o->truth->slots; i++) {
         object(o, is_passed_over(o, i, slot), "a send to a worker with more tasks than another");
-        object(o, is_same_class(o, i, slot) && gpi_book_takes(o, i) && gpi_book_lively(o, i) &&
+        object(o, compete(o, i, slot) && gpi_book_takes(o, i) && gpi_book_lively(o, i) &&
                       gpi_book_stuck(o, slot),
                "a send to a stuck worker");
     }
@@ -407,6 +432,8 @@ static bool can_time_out(const struct gpi_oracle *o, const struct gpi_book_task 
 /* Of the class. */
 static bool all_are_useless(const struct gpi_oracle *o, uint32_t class)
 {
+    if (o->truth->pooled)
+        return o->class[class].given_up || !gpi_book_could_fit(o, class);
     for (uint32_t i = 0; i < o->truth->slots; i++)
         if (o->truth->slot[i].class == class && !gpi_book_useless(o, i) &&
             o->slot[i].life != GPI_LIFE_STOPPED)

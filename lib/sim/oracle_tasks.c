@@ -84,6 +84,7 @@ void gpi_oracle_ended(struct gpi_oracle *o, const struct gpi_sched_end *e)
     struct gpi_book_task *t;
 
     gpi_oracle_about(o, SLOT_NONE, e->task);
+    o->moved_at = o->truth->now;
     gpi_safety_ended(o, e);
     if (e->task >= o->truth->tasks || o->task[e->task].state == GPI_BOOK_FREE)
         return;
@@ -113,6 +114,7 @@ void gpi_oracle_sent(struct gpi_oracle *o, const struct gpi_sched_order *sent)
     s = &o->slot[sent->slot];
     if (t->slot != SLOT_NONE)
         return;
+    o->moved_at = o->truth->now;
     t->state = GPI_BOOK_SENT;
     t->slot = sent->slot;
     t->number = ++s->number;

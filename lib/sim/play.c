@@ -165,16 +165,28 @@ static bool send_one(struct gpi_play *p, uint64_t now, struct gpi_log_line *ret_
     return true;
 }
 
+static void take_fact(struct gpi_play *p, const struct gpi_fact *f)
+{
+    if (f->kind == GPI_FACT_CLASS)
+        p->class = gpi_fact_class(f);
+    else if (f->kind == GPI_FACT_DEVICE)
+        p->has = f->has;
+}
+
 static bool feed(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_log_line *ret_sent)
 {
     if (l->kind >= GPI_LOG_EVENT && l->kind != GPI_LOG_SUBMIT)
         p->now = l->now;
     switch (l->kind) {
+    case GPI_LOG_FACT:
+        take_fact(p, &l->fact);
+        break;
     case GPI_LOG_CLASS:
-        p->result = gpi_sched_class_add(p->core, &p->set.class) == 0;
+        p->result = gpi_sched_class_add(p->core, &p->set.class, &p->class) == 0;
         break;
     case GPI_LOG_DEVICE:
-        gpi_sched_device_add(p->core, l->device.device, l->device.watched, l->device.kill_limit);
+        gpi_sched_device_add(p->core, l->device.device, l->device.watched, l->device.kill_limit,
+                             &p->has);
         break;
     case GPI_LOG_SLOT:
         gpi_sched_slot_add(p->core, l->slot.slot, l->slot.class, l->slot.device, l->slot.n);
@@ -202,10 +214,10 @@ bool gpi_play_line(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_
     bool sent;
 
     write_step(p, l);
-    if (l->kind != GPI_LOG_CLASS)
+    if (l->kind != GPI_LOG_CLASS && l->kind != GPI_LOG_FACT)
         step_begins();
     sent = feed(p, l, ret_sent);
-    if (l->kind != GPI_LOG_CLASS)
+    if (l->kind != GPI_LOG_CLASS && l->kind != GPI_LOG_FACT)
         step_ends();
     gather(p, l->kind == GPI_LOG_END ? &l->end : NULL);
     return sent;
@@ -218,22 +230,42 @@ static struct gpi_log_line at_time(enum gpi_log_kind kind, uint64_t now)
     return (struct gpi_log_line){ .kind = kind, .stamped = true, .now = now };
 }
 
-int gpi_play_class(struct gpi_play *p, const struct gpi_class_settings *set)
+static void feed_fact(struct gpi_play *p, const struct gpi_fact *f)
+{
+    struct gpi_log_line l = { .kind = GPI_LOG_FACT };
+
+    l.fact = *f;
+    (void)gpi_play_line(p, &l, NULL);
+}
+
+int gpi_play_class(struct gpi_play *p, const struct gpi_class_settings *set,
+                   const struct gpi_plan_class *plan)
 {
     const struct gpi_log_line l = { .kind = GPI_LOG_CLASS, .class = { p->n_classes++ } };
     struct gpi_sched_settings all = p->set;
+    struct gpi_fact f;
 
     all.class = *set;
     write_settings(p, &all);
+    if (plan) {
+        f = gpi_fact_of_class(l.class.class, plan);
+        feed_fact(p, &f);
+    }
     (void)gpi_play_line(p, &l, NULL);
     return p->result ? 0 : -1;
 }
 
-void gpi_play_device(struct gpi_play *p, uint32_t device, bool watched, uint64_t kill_limit)
+void gpi_play_device(struct gpi_play *p, uint32_t device, bool watched, uint64_t kill_limit,
+                     const struct gpi_plan_has *has)
 {
     const struct gpi_log_line l = { .kind = GPI_LOG_DEVICE,
                                     .device = { device, watched, kill_limit } };
+    struct gpi_fact f = { .kind = GPI_FACT_DEVICE, .device = device };
 
+    if (has) {
+        f.has = *has;
+        feed_fact(p, &f);
+    }
     (void)gpi_play_line(p, &l, NULL);
 }
 
@@ -244,7 +276,8 @@ void gpi_play_slot(struct gpi_play *p, uint32_t slot, uint32_t class, const uint
                               .slot = { .slot = slot, .class = class, .n = n } };
 
     assert(n <= GPI_LOG_DEVICES);
-    memcpy(l.slot.device, device, n * sizeof *device);
+    if (n)
+        memcpy(l.slot.device, device, n * sizeof *device);
     (void)gpi_play_line(p, &l, NULL);
 }
 
@@ -328,11 +361,19 @@ bool gpi_play_ended(struct gpi_play *p, struct gpi_sched_end *ret)
 
 bool gpi_play_init(struct gpi_play *p, const struct gpi_sched_settings *set, FILE *out)
 {
-    *p = (struct gpi_play){ .core = gpi_sched_create(set), .out = out, .n_classes = 1 };
+    struct gpi_fact f = { .kind = GPI_FACT_PLAN };
+
+    *p = (struct gpi_play){ .core = gpi_sched_create(set),
+                            .out = out,
+                            .n_classes = !set->pool.pooled };
     if (!p->core)
         return false;
     gpi_log_defaults(&p->set);
     write_settings(p, set);
+    if (set->pool.pooled) {
+        f.plan = set->pool.plan;
+        feed_fact(p, &f);
+    }
     return true;
 }
 

@@ -42,6 +42,8 @@ struct gpi_play {
     uint64_t now; /* the core's time */
     struct gpi_sched_settings set; /* as the log has them by now */
     uint32_t n_classes;
+    struct gpi_plan_class class; /* pooled: the next class is that for the plan */
+    struct gpi_plan_has has;     /* the same of the next device */
     struct gpi_play_queue actions, ends;
 };
 
@@ -59,8 +61,10 @@ bool gpi_play_init(struct gpi_play *p, const struct gpi_sched_settings *set, FIL
 void gpi_play_fini(struct gpi_play *p);
 
 /* Wrappers of the core's functions: see sched/sched.h.  gpi_play_send sends one task. */
-int gpi_play_class(struct gpi_play *p, const struct gpi_class_settings *set);
-void gpi_play_device(struct gpi_play *p, uint32_t device, bool watched, uint64_t kill_limit);
+int gpi_play_class(struct gpi_play *p, const struct gpi_class_settings *set,
+                   const struct gpi_plan_class *plan);
+void gpi_play_device(struct gpi_play *p, uint32_t device, bool watched, uint64_t kill_limit,
+                     const struct gpi_plan_has *has);
 void gpi_play_slot(struct gpi_play *p, uint32_t slot, uint32_t class, const uint16_t *device,
                    uint32_t n);
 void gpi_play_event(struct gpi_play *p, const struct gpi_sched_event *e);
@@ -72,7 +76,7 @@ void gpi_play_success(struct gpi_play *p, uint64_t now, uint32_t task, uint64_t 
 bool gpi_play_next(struct gpi_play *p, struct gpi_sched_action *ret);
 bool gpi_play_ended(struct gpi_play *p, struct gpi_sched_end *ret);
 
-/* Feeds one step, a line of a kind from CLASS to DECIDE, at the line's time.  Lines of events and
+/* Feeds one step, a line of a kind from FACT to DECIDE, at the line's time.  Lines of events and
  * calls are stamped.  For a SEND it sets *ret_sent to the line of the sent task, or returns false
  * if the core has no task to send. */
 bool gpi_play_line(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_log_line *ret_sent);

@@ -56,6 +56,8 @@ static bool check_event(struct run *run, const struct gpi_sched_event *e)
 #undef X
     };
 
+    if (e->kind == GPI_EV_WANT && run->set.pool.pooled)
+        return bad(run, "the plan wants seats, expected no WANT");
     return (!(fields[e->kind] & GPI_F_SLOT) || check_number(run, "slot", e->slot, run->slots)) &&
            (!(fields[e->kind] & GPI_F_DEVICE) ||
             check_number(run, "device", e->device, run->devices)) &&
@@ -65,9 +67,11 @@ static bool check_event(struct run *run, const struct gpi_sched_event *e)
 
 static bool check_slot(struct run *run, const struct gpi_log_line *l)
 {
+    if (run->set.pool.pooled != (l->slot.n == 0))
+        return bad(run, run->set.pool.pooled ? "a seat has no device" : "expected devices=");
     if (l->slot.slot != run->slots)
         return bad(run, "the next slot is %u, not %u", run->slots, l->slot.slot);
-    if (!check_number(run, "class", l->slot.class, run->classes))
+    if (!run->set.pool.pooled && !check_number(run, "class", l->slot.class, run->classes))
         return false;
     if (run->slots == run->set.pool.slots)
         return bad(run, "expected at most %u slots (set slots=)", run->set.pool.slots);
@@ -82,8 +86,33 @@ static bool check_slot(struct run *run, const struct gpi_log_line *l)
     return true;
 }
 
+/* A pooled core has no sets of places and no external classes yet. */
+static bool check_need(struct run *run, const struct gpi_request *r)
+{
+    if (r->devices > GPI_LOG_DEVICES)
+        return bad(run, "a need has %u devices, expected at most %u", r->devices, GPI_LOG_DEVICES);
+    if (r->share > GPI_SHARE_ALL || (r->devices > 1 && r->share != GPI_SHARE_ALL))
+        return bad(run, "a share is at most %u, and just that of several devices", GPI_SHARE_ALL);
+    return !r->places || bad(run, "expected no places");
+}
+
+static bool check_fact(struct run *run, const struct gpi_fact *f)
+{
+    bool good = f->kind == GPI_FACT_DEVICE || f->n_requests;
+
+    if (!run->set.pool.pooled)
+        return bad(run, "expected fact plan first of all");
+    if (!good || (f->kind == GPI_FACT_CLASS && f->is.residence == GPI_EXTERNAL))
+        return bad(run, "expected residence=resident or transient, and need=");
+    for (uint32_t i = 0; i < f->n_requests && good; i++)
+        good = check_need(run, &f->request[i]);
+    return good;
+}
+
 static bool check_class(struct run *run, uint32_t class)
 {
+    if (run->set.pool.pooled && !run->play.class.n_needs)
+        return bad(run, "expected fact class before class");
     if (class != run->classes)
         return bad(run, "the next class is %u, not %u", run->classes, class);
     if (class == run->set.pool.classes)
@@ -96,6 +125,8 @@ static bool check_device(struct run *run, uint32_t device)
 {
     if (device > run->devices)
         return bad(run, "the next device is %u, not %u", run->devices, device);
+    if (run->set.pool.pooled && device < run->devices)
+        return bad(run, "device %u is there already", device);
     if (device == run->set.pool.devices)
         return bad(run, "expected at most %u devices (set devices=)", run->set.pool.devices);
     run->devices += device == run->devices;
@@ -127,6 +158,8 @@ static bool check_end(struct run *run, const struct gpi_log_line *l)
 static bool check_step(struct run *run, const struct gpi_log_line *l)
 {
     switch (l->kind) {
+    case GPI_LOG_FACT:
+        return check_fact(run, &l->fact);
     case GPI_LOG_CLASS:
         return check_class(run, l->class.class);
     case GPI_LOG_DEVICE:
@@ -186,11 +219,13 @@ static bool make_core(struct run *run)
         return bad(run, "lead exceeds grace: expected at most that");
     if (run->play.core)
         return true;
+    if (run->set.pool.pooled && run->set.pool.slots < 2)
+        return bad(run, "expected at least 2 slots: one is spare");
     run->busy = calloc(run->set.pool.tasks, sizeof *run->busy);
     if (!run->busy || !gpi_play_init(&run->play, &run->set, NULL))
         return bad(run, "no memory");
     run->play.lists = true;
-    run->classes = 1;
+    run->classes = !run->set.pool.pooled;
     if (run->r->begin)
         run->r->begin(run->play.core, run->r->user);
     return true;
@@ -288,6 +323,16 @@ static bool take_end(struct run *run, bool last)
 
 /* ---- lines ---- */
 
+/* Of the settings of the plan, only those count that a core does not choose itself. */
+static bool take_plan(struct run *run, const struct gpi_log_line *l)
+{
+    if (run->play.core)
+        return bad(run, "expected fact plan before classes, devices, slots and steps");
+    run->set.pool.pooled = true;
+    run->set.pool.plan = l->fact.plan;
+    return true;
+}
+
 static bool take_set(struct run *run, const struct gpi_log_line *l)
 {
     if (run->play.core && !gpi_log_sets_class(l))
@@ -319,6 +364,8 @@ static bool take_line(struct run *run)
         return take_set(run, &l);
     case GPI_LOG_CUT:
         return run->over = run->cut = true;
+    case GPI_LOG_FACT:
+        return l.fact.kind == GPI_FACT_PLAN ? take_plan(run, &l) : take_step(run, &l);
     default:
         return l.kind < GPI_LOG_ACTION ? take_step(run, &l) : take_effect(run, &l);
     }

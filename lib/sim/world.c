@@ -68,7 +68,7 @@ static void draw_settings(struct gpi_world *w)
     p->devices = least((uint32_t)gpi_random_from(r, 1, GPI_TRUTH_DEVICES), w->options->devices);
     p->devices = least(p->devices, p->slots);
     p->tasks = (uint32_t)gpi_random_from(r, 4, GPI_TRUTH_TASKS);
-    p->classes = w->seed % 5 < 3 ? 1 : (uint32_t)(w->seed % 5 - 1);
+    p->classes = w->seed % 5 == 3 ? (uint32_t)gpi_random_from(r, 2, GPI_TRUTH_CLASSES) : 1;
     c->ahead = gpi_random_chance(r, 500000) ? 2 : (uint32_t)gpi_random_from(r, 0, 8);
     c->least_ahead = gpi_random_chance(r, 800000) ? 1 : (uint32_t)gpi_random_from(r, 2, 4);
     c->batch_wait = gpi_random_chance(r, 800000) ? 0 : gpi_world_time(w, GPI_US, 20 * GPI_MS);
@@ -94,6 +94,8 @@ static void draw_settings(struct gpi_world *w)
     c->restart.failures_in_a_row = (uint32_t)gpi_random_from(r, 2, 6);
     c->retry.backoff = gpi_random_chance(r, 500000) ? 0 : gpi_world_time(w, GPI_MS, GPI_S);
     c->retry.cap = gpi_world_time(w, GPI_S, 3 * GPI_S);
+    if (w->seed % 5 == 4)
+        gpi_pool_draw(w);
 }
 
 /* Copies the settings to the place where the oracles read them. */
@@ -104,6 +106,7 @@ static void tell_truth(struct gpi_world *w)
 
     w->truth = (struct gpi_truth){
         .slots = p->slots, .devices = p->devices, .tasks = p->tasks, .classes = p->classes,
+        .pooled = p->pooled,
         .ahead = c->ahead, .least_ahead = c->least_ahead, .batch_wait = c->batch_wait,
         .setup_concurrency = p->setup_concurrency,
         .makes = p->makes, .max_tasks = c->max_tasks, .executed = c->executed,
@@ -123,7 +126,7 @@ static void draw_rest(struct gpi_world *w)
 
     w->stop_limit = gpi_random_chance(r, 300000) ? GPI_NEVER
                                                  : gpi_world_time(w, 2 * GPI_MS, 8 * GPI_S);
-    w->kill_limit = gpi_world_time(w, 100 * GPI_MS, 4 * GPI_S);
+    w->set.pool.kill_limit = w->kill_limit = gpi_world_time(w, 100 * GPI_MS, 4 * GPI_S);
     w->latency = gpi_random_chance(r, 500000) ? 20 * GPI_US
                                               : gpi_world_time(w, 10 * GPI_US, 20 * GPI_MS);
     w->weather = gpi_world_time(w, 20 * GPI_MS, 500 * GPI_MS);
@@ -141,7 +144,7 @@ static void add_devices(struct gpi_world *w)
 
     for (uint32_t d = 0; d < w->truth.devices; d++) {
         w->device[d].watched = any && gpi_random_chance(&w->random, 800000);
-        gpi_play_device(&w->play, d, w->device[d].watched, w->kill_limit);
+        gpi_play_device(&w->play, d, w->device[d].watched, w->kill_limit, NULL);
     }
 }
 
@@ -177,8 +180,10 @@ static bool begin(struct gpi_world *w)
     w->play.lists = true;
     if (w->options->begin)
         w->options->begin(w->play.core, w->options->user);
+    if (w->truth.pooled)
+        return gpi_pool_begin(w);
     for (uint32_t i = 1; i < w->truth.classes; i++)
-        if (gpi_play_class(&w->play, &w->set.class))
+        if (gpi_play_class(&w->play, &w->set.class, NULL))
             return false;
     add_devices(w);
     for (uint32_t i = 0; i < w->truth.slots; i++)
@@ -190,7 +195,7 @@ static void populate(struct gpi_world *w)
 {
     uint64_t length = gpi_world_time(w, 50 * GPI_MS, 15 * GPI_S);
 
-    for (uint32_t i = 0; i < w->truth.slots; i++)
+    for (uint32_t i = 0; !w->truth.pooled && i < w->truth.slots; i++)
         gpi_host_feed_slot(w, GPI_EV_WANT, i, 0);
     if (w->options->length)
         length = gpi_time_min(length, w->options->length);

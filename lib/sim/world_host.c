@@ -402,6 +402,9 @@ static void perform(struct gpi_world *w, const struct gpi_sched_action *a)
     case GPI_ACT_END: end(w, a->slot); break;
     case GPI_ACT_GIVE_UP: give_up(w, a->slot); break;
     case GPI_ACT_READ_MEMORY: gpi_world_read_memory(w, a->slot); break;
+    case GPI_ACT_SEAT: gpi_pool_seat(w, a); break;
+    case GPI_ACT_SEAT_ON: gpi_pool_seat_on(w, a); break;
+    case GPI_ACT_LIFE: gpi_pool_entered(w, a); break;
     case GPI_ACT_JUDGE: gpi_world_judge(w, a->slot, (enum gpi_judge)a->how); break;
     default: break;
     }

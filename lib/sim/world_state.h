@@ -10,6 +10,7 @@
  *   world_worker.c   workers, and the tasks in their cells
  *   world_device.c   devices: their health, their memory
  *   world_user.c     the user, and spontaneous trouble
+ *   world_pool.c     classes and seats of a pooled world
  *
  * A world keeps two sides apart: the truth (keeper, worker, device), and the host's beliefs (host).
  */
@@ -274,6 +275,14 @@ void gpi_world_read_memory(struct gpi_world *w, uint32_t slot);
 void gpi_world_returned(struct gpi_world *w, uint32_t device);
 void gpi_device_fact(struct gpi_world *w, const struct gpi_fact *f);
 void gpi_device_hear(struct gpi_world *w, const struct gpi_fact *f);
+
+/* ---- world_pool.c ---- */
+
+void gpi_pool_draw(struct gpi_world *w);
+bool gpi_pool_begin(struct gpi_world *w); /* false: no memory */
+void gpi_pool_seat(struct gpi_world *w, const struct gpi_sched_action *a);
+void gpi_pool_seat_on(struct gpi_world *w, const struct gpi_sched_action *a);
+void gpi_pool_entered(struct gpi_world *w, const struct gpi_sched_action *a);
 
 /* ---- world_user.c ---- */
 

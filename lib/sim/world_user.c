@@ -116,13 +116,13 @@ static void renew_device(struct gpi_world *w, uint32_t device)
 
     *d = (struct gpi_world_device){ .watched = d->watched, .token = d->token + 1 };
     w->oracle.device[device] = (struct gpi_book_device){ .may = GPI_MAY_OK };
-    gpi_play_device(&w->play, device, d->watched, w->kill_limit);
+    gpi_play_device(&w->play, device, d->watched, w->kill_limit, NULL);
 }
 
 /* The device returns as a new one, and so does each device set that contains it. */
 static void add(struct gpi_world *w, uint32_t device)
 {
-    if (w->closed || w->spawner.gone || !w->device[device].removed)
+    if (w->closed || w->spawner.gone || w->truth.pooled || !w->device[device].removed)
         return;
     for (uint32_t i = 0; i < w->truth.slots; i++) {
         if (!gpi_book_has(&w->oracle, i, device) || !can_come_back(w, i))

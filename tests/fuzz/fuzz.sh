@@ -24,6 +24,11 @@ trap 'exit 1' HUP INT TERM
 clang=${CLANG:-clang}
 found=0
 
+# Prints base/heap.c and the files of lib/ that match the patterns.
+files() {
+    (cd "$root/lib" && eval "echo base/heap.c $*")
+}
+
 for target in $targets; do
     flags=
     case $target in
@@ -33,21 +38,12 @@ for target in $targets; do
     launch) parts="wire/launch.c" ;;
     log | sched)
         flags=-DNDEBUG # what no caller feeds is counted, and changes nothing
-        parts="base/heap.c"
-        for part in "$root"/lib/sched/*.c "$root"/lib/sim/line.c "$root"/lib/sim/log.c \
-            "$root"/lib/sim/log_read.c "$root"/lib/sim/log_shape.c "$root"/lib/sim/play.c \
-            "$root"/lib/sim/replay.c; do
-            parts="$parts ${part#"$root/lib/"}"
-        done
+        parts=$(files 'sched/*.c sim/fact_*.c sim/line.c sim/log*.c sim/play.c sim/replay.c')
         ;;
     page) parts="wire/page.c" ;;
     plan)
-        parts="base/heap.c sched/actions.c sched/evict.c sched/explain.c sched/explain_device.c"
-        parts="$parts sched/explain_rows.c sched/grant.c sched/learn.c sched/memory.c"
-        parts="$parts sched/plan.c sched/reserve.c sched/shape.c sched/soon.c sched/tree.c"
-        parts="$parts sim/fact.c sim/fact_read.c sim/fact_shape.c sim/fact_write.c"
-        parts="$parts sim/line.c sim/plan_script.c sim/plan_world.c sim/plan_world_make.c"
-        parts="$parts sim/slow.c sim/slow_check.c sim/slow_devices.c sim/slow_order.c sim/trial.c"
+        parts=$(files 'sched/*.c sim/fact*.c sim/line.c sim/plan_script.c sim/plan_world*.c' \
+            'sim/slow*.c sim/trial.c')
         ;;
     reading) parts="wire/reading.c" ;;
     devices)

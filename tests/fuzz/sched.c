@@ -79,7 +79,7 @@ static void make(struct state *s, const uint8_t *from)
     s->core = gpi_sched_create(&set);
     FUZZ_CHECK(s->core);
     for (uint32_t i = 0; i < DEVICES; i++)
-        gpi_sched_device_add(s->core, i, from[7] >> i & 1, GPI_S);
+        gpi_sched_device_add(s->core, i, from[7] >> i & 1, GPI_S, NULL);
     for (uint32_t i = 0; i < SLOTS; i++)
         gpi_sched_slot_add(s->core, i, 0, devices[i], 1 + (from[7] >> 4 & 1));
 }

@@ -332,6 +332,10 @@ T_CASE(every_setting)
     makes_end = offsetof(struct gpi_sched_settings, pool.makes) + sizeof set.pool.makes;
     memset((char *)&set + makes_end, 0,
            offsetof(struct gpi_sched_settings, pool.canary_limit) - makes_end);
+    memset((char *)&set + offsetof(struct gpi_sched_settings, pool.pooled), 0,
+           offsetof(struct gpi_sched_settings, pool.kill_limit) -
+               offsetof(struct gpi_sched_settings, pool.pooled)); /* a line "fact plan" has it */
+    memset(&set.pool.plan, 0, sizeof set.pool.plan);              /* the same */
     restart_ends = offsetof(struct gpi_restart_policy, failures_in_a_row) + sizeof(uint32_t);
     retry_ends = offsetof(struct gpi_retry_policy, cap) + sizeof(uint64_t);
     memset((char *)&set.class.restart + restart_ends, 0, sizeof set.class.restart - restart_ends);
@@ -416,7 +420,7 @@ T_CASE(bad_lines)
         { "device", "event device lacks field d" },
         { "device 0 watched=2", "watched is 2, expected 0 or 1" },
         { "device x", "device is x, expected a number from 0 to 4294967295" },
-        { "slot 0", "slot lacks field devices" },
+        { "fact end t=0", "expected a fact of a plan, a device or a class" },
         { "slot 0 devices=", "devices is , expected up to 16 numbers with commas between them" },
         { "slot 0 devices=0,",
           "devices is 0,, expected up to 16 numbers with commas between them" },
@@ -540,6 +544,25 @@ T_CASE(bad_scripts)
         { "set devices=1\n" BEGIN "device 1\n", 5, "expected at most 1 devices (set devices=)" },
         { "set grace=19ms\n" BEGIN, 2, "lead exceeds grace: expected at most that" },
         { "set slots=1\n" BEGIN "slot 1 devices=0\n", 5, "expected at most 1 slots (set slots=)" },
+        { BEGIN "slot 1\n", 4, "expected devices=" },
+        { "fact plan\nset slots=2\ndevice 0\nslot 0 devices=0\n", 4, "a seat has no device" },
+        { BEGIN "fact plan\n", 4,
+          "expected fact plan before classes, devices, slots and steps" },
+        { "fact x\n", 1, "x is no fact of a plan" },
+        { "fact class 0 residence=resident need=devices:1\n", 1,
+          "expected fact plan first of all" },
+        { "fact plan\nfact class 0 need=devices:1\n", 2,
+          "expected residence=resident or transient, and need=" },
+        { "fact plan\nfact class 0 residence=resident need=devices:17\n", 2,
+          "a need has 17 devices, expected at most 16" },
+        { "fact plan\nfact class 0 residence=resident need=devices:2,share:5\n", 2,
+          "a share is at most 10000, and just that of several devices" },
+        { "fact plan\nfact class 0 residence=resident need=devices:1,places:1\n", 2,
+          "expected no places" },
+        { "fact plan\nclass 0\n", 2, "expected fact class before class" },
+        { "fact plan\ndevice 0\ndevice 0\n", 3, "device 0 is there already" },
+        { "fact plan\nslot 0\nwant s=0\n", 3, "the plan wants seats, expected no WANT" },
+        { "fact plan\nset slots=1\nslot 0\n", 3, "expected at least 2 slots: one is spare" },
     };
 
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
@@ -609,7 +632,7 @@ static void live(struct gpi_play *p)
     struct gpi_sched_end e = { 0 };
     struct gpi_sched_order sent;
 
-    gpi_play_device(p, 0, false, GPI_S);
+    gpi_play_device(p, 0, false, GPI_S, NULL);
     gpi_play_slot(p, 0, 0, &(uint16_t){ 0 }, 1);
     gpi_play_event(p, &want);
     T_CHECK(gpi_play_submit(p, 5, &task));

@@ -173,6 +173,37 @@ SABOTAGES = [
         "if (n < set->least_ahead)",
         "if (n < set->least_ahead && n == 0)",
         "proc/batch.own_outcomes"),
+    # ---- seats of a pooled core ----
+    Sabotage(
+        "a worker without a grant takes tasks", "lib/sched/spread.c",
+        "!s->still && (granted || !c->plan);",
+        "!s->still;",
+        "sched/scripts.pool_grant"),
+    Sabotage(
+        "a revoked grant takes no task back", "lib/sched/pool.c",
+        "    take_back(c, s);\n",
+        "    (void)take_back;\n",
+        "sched/scripts.pool_grant"),
+    Sabotage(
+        "a class boots before the memory of the last worker is back", "lib/sched/slot_end.c",
+        "    } else if (s->owed) {\n        gpi_life_enter(c, s, GPI_LIFE_COOL);",
+        "    } else if (s->owed && c->now == 0) {\n        gpi_life_enter(c, s, GPI_LIFE_COOL);",
+        "sched/scripts.pool_two_models"),
+    Sabotage(
+        "a class that fails for ever is never given up", "lib/sched/slot_end.c",
+        "    if (k->failures >= k->set.restart.failures_in_a_row && !has_worker(c, k))",
+        "    if (k->failures > k->set.restart.failures_in_a_row + 100 && !has_worker(c, k))",
+        "sched/scripts.pool_fails"),
+    Sabotage(
+        "the plan uses a device whose canary has not ended", "lib/sched/pool.c",
+        "v->may >= GPI_MAY_OUT || has_canary(c, device);",
+        "v->may >= GPI_MAY_OUT || (has_canary(c, device) && c->now == 0);",
+        "sched/scripts.pool_canary"),
+    Sabotage(
+        "a spared worker that the plan has evicted stays", "lib/sched/slot.c",
+        "[GPI_IN_KILL_ALL] = kill_now, [GPI_IN_EVICT] = leave },",
+        "[GPI_IN_KILL_ALL] = kill_now, [GPI_IN_EVICT] = nothing },",
+        "sched/scripts.pool_evict_doomed"),
     # ---- classes ----
     Sabotage(
         "a task is queued for the first class, whatever its own is", "lib/sched/stream.c",
@@ -258,8 +289,8 @@ SABOTAGES = [
         "sched/scripts.no_worker"),
     Sabotage(
         "a slot that leaves takes tasks", "lib/sched/spread.c",
-        "const bool takes = s->life == GPI_LIFE_UP && !s->still;",
-        "const bool takes = (s->life == GPI_LIFE_UP || s->life == GPI_LIFE_LEAVE) && !s->still;",
+        "const bool takes = s->life == GPI_LIFE_UP && !s->still &&",
+        "const bool takes = (s->life == GPI_LIFE_UP || s->life == GPI_LIFE_LEAVE) && !s->still &&",
         "sched/worlds.oracles"),
     Sabotage(
         "a successor does not wait for its device's memory", "lib/sched/life.c",
@@ -270,9 +301,9 @@ SABOTAGES = [
     Sabotage(
         "a keeper that is asked for is waited for at the end", "lib/sched/slot.c",
         "[GPI_IN_TIMER] = gpi_life_pay, [GPI_IN_UNPROVED] = stuck,\n"
-        "                        [GPI_IN_WIND_DOWN] = stop },",
+        "                        [GPI_IN_WIND_DOWN] = stop, [GPI_IN_EVICT]",
         "[GPI_IN_TIMER] = gpi_life_pay, [GPI_IN_UNPROVED] = stuck,\n"
-        "                        [GPI_IN_WIND_DOWN] = nothing },",
+        "                        [GPI_IN_WIND_DOWN] = nothing, [GPI_IN_EVICT]",
         "sched/scripts.close_during_setup"),
     Sabotage(
         "a kill that is ordered has no deadline", "lib/sched/life.c",
@@ -288,8 +319,8 @@ SABOTAGES = [
         "sched/worlds.oracles"),
     Sabotage(
         "a removed slot fails without a keeper", "lib/sched/slot.c",
-        "[GPI_EV_WANT] = want, [GPI_EV_KEEPER_NO] = nothing,",
-        "[GPI_EV_WANT] = want, [GPI_EV_KEEPER_NO] = gpi_end_unmade,",
+        "[GPI_LIFE_REMOVED] = { [GPI_EV_WANT] = want, [GPI_EV_KEEPER_NO] = nothing,",
+        "[GPI_LIFE_REMOVED] = { [GPI_EV_WANT] = want, [GPI_EV_KEEPER_NO] = gpi_end_unmade,",
         "sched/scripts.removed_unmade"),
     Sabotage(
         "a start that fails on a drained device is not told", "lib/sched/slot_end.c",
@@ -299,8 +330,8 @@ SABOTAGES = [
     # ---- outcomes, states and orders that a script shows ----
     Sabotage(
         "the close limit spares a doomed worker", "lib/sched/slot.c",
-        "[GPI_IN_KILL_ALL] = kill_now },",
-        "[GPI_IN_KILL_ALL] = nothing },",
+        "[GPI_IN_KILL_ALL] = kill_now, [GPI_IN_EVICT]",
+        "[GPI_IN_KILL_ALL] = nothing, [GPI_IN_EVICT]",
         "sched/scripts.close_limit_while_doomed"),
     Sabotage(
         "the close limit kills a dying worker", "lib/sched/slot.c",
@@ -400,7 +431,7 @@ SABOTAGES = [
         "sched/scripts.batch_kill"),
     Sabotage(
         "a success ends no row of failures", "lib/sched/stream.c",
-        "gpi_restart_good(&s->restart);",
+        "gpi_restart_good(s->restart);",
         "(void)s;",
         "sched/scripts.success_between"),
 ]

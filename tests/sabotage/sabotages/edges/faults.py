@@ -103,8 +103,8 @@ SABOTAGES = [
         "sched/scripts.stopped"),
     Sabotage(
         "edges B5: a stopped worker is sent tasks", "lib/sched/spread.c",
-        "const bool takes = s->life == GPI_LIFE_UP && !s->still;",
-        "const bool takes = s->life == GPI_LIFE_UP;",
+        "const bool takes = s->life == GPI_LIFE_UP && !s->still &&",
+        "const bool takes = s->life == GPI_LIFE_UP &&",
         "sched/scripts.stopped"),
     Sabotage(
         "edges B5: a worker that goes on gets no task", "lib/sched/life.c",

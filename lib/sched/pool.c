@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool.c - the seats of a pooled core, between the plan and the table of their lives.
+ *
+ * The plan (plan.h) decides which class gets a worker on which devices, and when the worker may run
+ * tasks.  A seat is a slot that has neither class nor device while it is OFF.  BOOT of the plan
+ * assigns both for the life of one worker.  Until the worker is gone with its memory, its number in
+ * the plan and its seat belong together.
+ *
+ * Tasks wait in the queue of their class.  In the plan, a stream stands for the first of them.  If
+ * the plan runs the stream, it grants a worker: for one task, or until the plan revokes the grant.
+ * A worker without a grant takes no task.
+ *
+ * Actions of the plan only leave marks at the seats.  So no fact is fed from within another.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/plan.h"
+#include "sched/spread.h"
+
+/* ---- memory ---- */
+
+int gpi_pool_make(struct gpi_sched *c)
+{
+    struct gpi_plan_settings set = c->set.plan;
+
+    if (!c->set.pooled)
+        return 0;
+    assert(c->set.slots > GPI_SPARE_SEATS);
+    set.runs = c->set.slots - GPI_SPARE_SEATS;
+    c->n_streams = set.runs + c->set.classes; /* one of each worker, and of each queue */
+    set.tasks = set.shapes = c->n_streams;
+    set.classes = c->set.classes;
+    set.devices = c->set.devices;
+    c->plan = gpi_plan_create(&set);
+    c->seat_of = malloc(sizeof *c->seat_of * set.runs);
+    c->stream = malloc(sizeof *c->stream * c->n_streams);
+    if (!c->plan || !c->seat_of || !c->stream)
+        return -1;
+    for (uint32_t i = 0; i < c->n_streams; i++)
+        c->stream[i].next = i + 1 < c->n_streams ? i + 1 : GPI_NOWHERE;
+    return 0;
+}
+
+void gpi_pool_free(struct gpi_sched *c)
+{
+    gpi_plan_destroy(c->plan);
+    free(c->seat_of);
+    free(c->stream);
+}
+
+static uint32_t class_number(const struct gpi_sched *c, const struct gpi_sched_class *k)
+{
+    return (uint32_t)(k - c->class);
+}
+
+/* The class of a pooled core has no slots of its own: the pool counts as one. */
+void gpi_pool_add_class(struct gpi_sched *c, struct gpi_sched_class *k,
+                        const struct gpi_plan_class *set)
+{
+    k->plan = *set;
+    k->waiting = GPI_NOWHERE;
+    k->n_slots = 1;
+    gpi_plan_class_add(c->plan, class_number(c, k), set);
+    c->unplanned = c->undecided = true;
+}
+
+void gpi_pool_add_device(struct gpi_sched *c, uint32_t device, const struct gpi_plan_has *has)
+{
+    gpi_plan_device_add(c->plan, device, has);
+    c->unplanned = c->undecided = true;
+}
+
+/* ---- actions of the plan ---- */
+
+static struct gpi_sched_slot *seat_of(struct gpi_sched *c, uint32_t worker)
+{
+    return &c->slot[c->seat_of[worker]];
+}
+
+/* Ranks keepers by the time until one takes an order. */
+static uint32_t readiness(const struct gpi_sched_slot *s)
+{
+    switch (s->seat.keeper) {
+    case GPI_KEEPER_UP:
+        return 3;
+    case GPI_KEEPER_ASKED:
+        return 2;
+    case GPI_KEEPER_NONE:
+        return 1;
+    default:
+        return 0; /* the last one has not ended yet */
+    }
+}
+
+/* Returns the free seat that may have a worker first; or NULL. */
+static struct gpi_sched_slot *free_seat(struct gpi_sched *c)
+{
+    struct gpi_sched_slot *best = NULL;
+
+    for (uint32_t i = 0; i < c->n_slots; i++) {
+        struct gpi_sched_slot *s = &c->slot[i];
+        if (s->life == GPI_LIFE_OFF && s->known == GPI_KNOWN_NOTHING &&
+            (!best || readiness(s) > readiness(best)))
+            best = s;
+    }
+    return best;
+}
+
+/* A worker of the class is to start in the seat, on these devices. */
+static void occupy(struct gpi_sched *c, struct gpi_sched_slot *s, struct gpi_sched_class *k,
+                   const uint16_t *device, uint32_t n)
+{
+    gpi_spread_seat(c, s, k);
+    s->n_devices = n;
+    memcpy(s->device, device, n * sizeof *device);
+    s->restart = &k->place[n ? device[0] : c->set.devices];
+    s->evicted = s->to_evict = false;
+    gpi_ring_add_for(
+        c, s, (struct gpi_sched_action){ .kind = GPI_ACT_SEAT, .class = class_number(c, k) });
+    for (uint32_t i = 0; i < n; i++)
+        gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_SEAT_ON,
+                                                   .slot = gpi_slot_number(c, s),
+                                                   .device = device[i] });
+    gpi_life_enter(c, s, GPI_LIFE_WAIT);
+}
+
+static void boot(struct gpi_sched *c, const struct gpi_plan_action *a)
+{
+    struct gpi_sched_slot *s = free_seat(c);
+
+    assert(s); /* there are more seats than workers */
+    c->seat_of[a->worker] = gpi_slot_number(c, s);
+    s->run = a->worker;
+    s->known = GPI_KNOWN_BOOTS;
+    occupy(c, s, &c->class[a->class], a->device, a->n_devices);
+}
+
+static void grant(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_granted granted)
+{
+    s->granted = (uint8_t)granted;
+    gpi_spread_refresh(c, s);
+    gpi_ring_touch(c, s);
+}
+
+static void run(struct gpi_sched *c, const struct gpi_plan_action *a)
+{
+    struct gpi_sched_slot *s = seat_of(c, a->worker);
+
+    s->stream = a->task;
+    s->granted_at = s->number;
+    s->class->waiting = GPI_NOWHERE;
+    s->class->unused++;
+    grant(c, s, a->how == GPI_RUN_GRANT ? GPI_GRANTED_MANY : GPI_GRANTED_ONE);
+}
+
+/* Takes back the tasks that the worker has not begun, but for the first one: else two grants that
+ * revoke each other would start nothing. */
+static void take_back(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    bool is_first = true;
+
+    for (uint64_t n = s->oldest; n <= s->number; n++) {
+        const uint32_t cell = s->order[n % GPI_SLOT_CELLS], task = s->task[cell];
+        if (!gpi_slot_has_number(s, n))
+            continue;
+        if (!is_first && !(s->claimed >> cell & 1) && c->task[task].wish == GPI_WISH_NO)
+            gpi_tasks_recall(c, task, GPI_WISH_RETURN);
+        is_first = false;
+    }
+}
+
+/* No further task starts in the worker.  The reply to LOOK has the time by which its tasks end. */
+static void revoke(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    grant(c, s, GPI_GRANTED_OVER);
+    if (s->sent == 0)
+        return;
+    take_back(c, s);
+    gpi_limits_look(c, s);
+}
+
+/* The worker is to go, after its tasks. */
+static void evict(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->to_evict = !s->evicted; /* UNLOAD may follow DRAIN */
+    s->evicted = true;
+    gpi_ring_touch(c, s);
+}
+
+static void perform(struct gpi_sched *c, const struct gpi_plan_action *a)
+{
+    switch ((enum gpi_plan_action_kind)a->kind) {
+    case GPI_PLAN_BOOT:
+        boot(c, a);
+        break;
+    case GPI_PLAN_RUN:
+        run(c, a);
+        break;
+    case GPI_PLAN_REVOKE:
+        revoke(c, seat_of(c, a->worker));
+        break;
+    case GPI_PLAN_DRAIN:
+    case GPI_PLAN_UNLOAD:
+        evict(c, seat_of(c, a->worker));
+        break;
+    case GPI_PLAN_HOPELESS:
+        gpi_tasks_end_waiting(c, &c->class[c->stream[a->task].class], GPUD_OUTCOME_NO_WORKER);
+        break;
+    case GPI_PLAN_PROMISE:
+        break;
+    }
+}
+
+static void perform_all(struct gpi_sched *c)
+{
+    struct gpi_plan_action a;
+
+    while (gpi_plan_next(c->plan, &a))
+        perform(c, &a);
+}
+
+/* The plan has got a fact, and is to decide. */
+static void fed(struct gpi_sched *c)
+{
+    perform_all(c);
+    c->unplanned = c->undecided = true;
+}
+
+/* ---- facts about a seat ---- */
+
+/* The plan does not know its worker, or that one got stuck. */
+static bool is_canary(const struct gpi_sched_slot *s)
+{
+    return s->known == GPI_KNOWN_NOTHING && s->life != GPI_LIFE_OFF && s->life != GPI_LIFE_STOPPED;
+}
+
+static bool is_unused(const struct gpi_sched_slot *s)
+{
+    return s->number == s->granted_at;
+}
+
+/* The worker has no task left that its grant lets it have. */
+static bool is_over(const struct gpi_sched_slot *s)
+{
+    const struct gpi_sched_class *k = s->class;
+
+    if (!s->granted || s->sent || s->life == GPI_LIFE_DOOMED) /* it may be spared */
+        return false;
+    return s->life != GPI_LIFE_UP || s->granted == GPI_GRANTED_OVER || k->queue.count == 0 ||
+           (s->granted == GPI_GRANTED_ONE && !is_unused(s)) ||
+           (!s->still && !gpi_spread_has_life(k, s));
+}
+
+static void end_grant(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const uint32_t stream = s->stream;
+    const bool good = s->life == GPI_LIFE_UP && !is_unused(s);
+    const uint64_t mean = s->granted == GPI_GRANTED_ONE ? 0 : s->class->mean_run;
+
+    s->class->unused -= is_unused(s);
+    grant(c, s, GPI_GRANTED_NO);
+    gpi_plan_end(c->plan, c->now, stream, good, mean, 0);
+    c->stream[stream].next = c->free_stream;
+    c->free_stream = stream;
+    fed(c);
+}
+
+/* Its worker takes nothing more. */
+static bool leaves(const struct gpi_sched_slot *s)
+{
+    const bool dies = gpi_slot_is_dying(s) && s->life != GPI_LIFE_DOOMED;
+
+    return dies || s->life == GPI_LIFE_LEAVE || s->life == GPI_LIFE_END ||
+           s->life == GPI_LIFE_COOL || s->life == GPI_LIFE_STUCK;
+}
+
+static void tell_up(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->known = GPI_KNOWN_UP;
+    gpi_plan_up(c->plan, c->now, s->run);
+    fed(c);
+}
+
+static void tell_leaves(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->known = GPI_KNOWN_LEAVES;
+    if (s->evicted)
+        return;
+    gpi_plan_leaves(c->plan, c->now, s->run);
+    fed(c);
+}
+
+/* If the class has failed, it boots no worker any more, and its tasks cannot start. */
+static void tell_gone(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    struct gpi_sched_class *k = s->class;
+
+    s->known = GPI_KNOWN_NOTHING;
+    k->again = k->again > s->again ? k->again : s->again;
+    k->n_hopeless = k->again == GPI_NEVER;
+    gpi_plan_gone(c->plan, c->now, s->run, k->again);
+    fed(c);
+}
+
+/* Feeds what the plan does not know yet about the seat. */
+void gpi_pool_follow(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    if (is_over(s))
+        end_grant(c, s);
+    if (s->life == GPI_LIFE_UP && s->known == GPI_KNOWN_BOOTS)
+        tell_up(c, s);
+    if (leaves(s) && (s->known == GPI_KNOWN_BOOTS || s->known == GPI_KNOWN_UP))
+        tell_leaves(c, s);
+    if (s->life == GPI_LIFE_OFF || s->life == GPI_LIFE_STOPPED) {
+        if (s->known)
+            tell_gone(c, s);
+        else if (s->n_devices)
+            gpi_pool_device(c, s->device[0]); /* its canary has ended */
+    } else if (s->to_evict) {
+        s->to_evict = false;
+        if (!leaves(s))
+            gpi_slot_input(c, s, GPI_IN_EVICT);
+    }
+}
+
+/* It is known since when the tasks of the worker run.                                     [R3] */
+void gpi_pool_looked(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    if (s->granted != GPI_GRANTED_OVER || s->sent == 0)
+        return;
+    gpi_plan_ends_by(c->plan, c->now, s->stream, gpi_limits_end(c, s));
+    fed(c);
+}
+
+/* A canary that the plan does not know is on the device, or its memory is not free again. */
+static bool has_canary(const struct gpi_sched *c, uint32_t device)
+{
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        if (is_canary(&c->slot[i]) && c->slot[i].life != GPI_LIFE_STUCK &&
+            gpi_device_has(&c->slot[i], device))
+            return true;
+    return false;
+}
+
+void gpi_pool_device(struct gpi_sched *c, uint32_t device)
+{
+    const struct gpi_sched_device *v = &c->device[device];
+    const bool out = v->may >= GPI_MAY_OUT || has_canary(c, device);
+    const enum gpi_plan_may may = v->removing   ? GPI_PLAN_GONE
+                                  : v->draining ? GPI_PLAN_DRAINED
+                                  : out         ? GPI_PLAN_OUT
+                                                : GPI_PLAN_IN;
+
+    if (c->device[device].planned == may)
+        return;
+    c->device[device].planned = (uint8_t)may;
+    gpi_plan_device(c->plan, c->now, device, may);
+    fed(c);
+}
+
+/* Returns the number of seats that run a canary, or did until their worker got stuck. */
+static uint32_t count_canaries(const struct gpi_sched *c)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        n += is_canary(&c->slot[i]);
+    return n;
+}
+
+/* The spare seat and a class run the canary of a device that is out of use. */
+void gpi_pool_try(struct gpi_sched *c, uint32_t device)
+{
+    struct gpi_sched_slot *s = count_canaries(c) < GPI_SPARE_SEATS ? free_seat(c) : NULL;
+
+    if (!s || !gpi_device_wants_try(c, device) || !c->n_classes || gpi_close_starts_nothing(c))
+        return;
+    occupy(c, s, &c->class[0], &(uint16_t){ (uint16_t)device }, 1);
+    gpi_life_only(c, s, true);
+}
+
+/* ---- decisions ---- */
+
+/* Returns how many tasks wait in the queue for a worker that has no grant yet. */
+static uint32_t backlog(const struct gpi_sched_class *k)
+{
+    return k->queue.count > k->unused ? k->queue.count - k->unused : 0;
+}
+
+static void withdraw(struct gpi_sched *c, struct gpi_sched_class *k)
+{
+    const uint32_t stream = k->waiting;
+
+    k->waiting = GPI_NOWHERE;
+    gpi_plan_withdraw(c->plan, c->now, stream);
+    c->stream[stream].next = c->free_stream;
+    c->free_stream = stream;
+    fed(c);
+}
+
+static void submit(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t task)
+{
+    const struct gpi_sched_record *t = &c->task[task];
+    const uint32_t stream = c->free_stream;
+    const struct gpi_plan_task what = { .class = class_number(c, k),
+                                        .priority = t->priority,
+                                        .order = t->number,
+                                        .limit = t->limit,
+                                        .request = k->plan.need,
+                                        .n_requests = k->plan.n_needs,
+                                        .stream = true };
+
+    assert(stream < c->n_streams);
+    if (!gpi_plan_submit(c->plan, c->now, stream, &what))
+        return; /* no room for another shape: again with the next decision */
+    c->free_stream = c->stream[stream].next;
+    c->stream[stream].class = what.class;
+    k->waiting = stream;
+    k->waits_for = t->number;
+    fed(c);
+}
+
+/* The stream in the plan stands for the first task of the queue. */
+static void refresh(struct gpi_sched *c, struct gpi_sched_class *k)
+{
+    const uint32_t n = backlog(k), first = n ? gpi_queue_first(&k->queue) : GPI_NOWHERE;
+
+    if (k->waiting != GPI_NOWHERE && (n == 0 || c->task[first].number != k->waits_for))
+        withdraw(c, k);
+    if (k->waiting == GPI_NOWHERE && n)
+        submit(c, k, first);
+    if (k->behind != n) {
+        k->behind = n;
+        gpi_plan_queue(c->plan, c->now, class_number(c, k), n ? n - 1 : 0);
+        k->wants_from = gpi_plan_wants_from(c->plan, class_number(c, k));
+        fed(c);
+    }
+}
+
+/* Returns true if the plan is to know more about the queue. */
+static bool is_stale(const struct gpi_sched *c, const struct gpi_sched_class *k)
+{
+    const uint32_t n = backlog(k);
+
+    if (k->waiting == GPI_NOWHERE)
+        return n > 0;
+    return n == 0 || c->unplanned || (n != k->behind && n > k->wants_from);
+}
+
+static bool plan_once(struct gpi_sched *c)
+{
+    for (uint32_t i = 0; i < c->n_classes; i++)
+        if (is_stale(c, &c->class[i]))
+            refresh(c, &c->class[i]);
+    if (!c->unplanned && gpi_plan_due(c->plan) > c->now)
+        return false;
+    c->unplanned = false;
+    gpi_plan_decide(c->plan, c->now);
+    perform_all(c);
+    return true;
+}
+
+/* Until no class has tasks of which the plan does not know. */
+void gpi_pool_decide(struct gpi_sched *c)
+{
+    while (plan_once(c))
+        ;
+    c->undecided = false;
+}
+
+uint64_t gpi_pool_due(const struct gpi_sched *c)
+{
+    return c->plan && !gpi_close_starts_nothing(c) ? gpi_plan_due(c->plan) : GPI_NEVER;
+}

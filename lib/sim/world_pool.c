@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* world_pool.c - a pooled world: devices with memory, classes, and seats that the core fills. */
+#include "sim/world_state.h"
+
+#define GIB (1ull << 30)
+
+/* ---- a seed becomes a pool ---- */
+
+void gpi_pool_draw(struct gpi_world *w)
+{
+    struct gpi_random *r = &w->random;
+    struct gpi_pool_settings *p = &w->set.pool;
+
+    p->pooled = true;
+    p->classes = (uint32_t)gpi_random_from(r, 1, GPI_TRUTH_CLASSES);
+    if (p->slots < p->classes + 1) /* one is spare */
+        p->slots = p->classes + 1;
+    p->plan = (struct gpi_plan_settings){
+        .mode = gpi_random_chance(r, 200000) ? GPI_MODE_STRICT : GPI_MODE_BACKFILL,
+        .passing = gpi_random_chance(r, 500000) ? GPI_PASS_LEARNED : GPI_PASS_APART,
+        .cpus = (uint32_t)gpi_random_from(r, 1, 4),
+        .foreign_memory = GIB,
+    };
+}
+
+static uint32_t draw_share(struct gpi_world *w)
+{
+    static const uint32_t shares[] = { GPI_SHARE_ALL, GPI_SHARE_ALL, GPI_SHARE_ALL / 2,
+                                       GPI_SHARE_ALL / 3 };
+
+    return shares[gpi_random_below(&w->random, 4)];
+}
+
+/* Each need fits on empty devices: a host refuses another one. */
+static struct gpi_request draw_need(struct gpi_world *w)
+{
+    struct gpi_random *r = &w->random;
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t d = 0; d < w->truth.devices; d++)
+        least = w->truth.usable[d] < least ? w->truth.usable[d] : least;
+    if (gpi_random_chance(r, 150000))
+        return (struct gpi_request){ .cpus = 1 };
+    if (gpi_random_chance(r, 300000))
+        return (struct gpi_request){
+            .devices = (uint32_t)gpi_random_from(r, 1, w->truth.devices),
+            .share = GPI_SHARE_ALL,
+            .memory = gpi_random_chance(r, 500000) ? GPI_MEMORY_ALL : least };
+    return (struct gpi_request){ .devices = 1,
+                                 .share = draw_share(w),
+                                 .memory = gpi_random_below(r, least / GIB + 1) * GIB,
+                                 .cpus = (uint32_t)gpi_random_below(r, 2) };
+}
+
+/* No class waits for a seat. */
+static struct gpi_plan_class draw_class(struct gpi_world *w)
+{
+    const uint32_t seats = (w->truth.slots - 1) / w->truth.classes;
+    struct gpi_random *r = &w->random;
+    const struct gpi_plan_class c = {
+        .residence = gpi_random_chance(r, 700000) ? GPI_RESIDENT : GPI_TRANSIENT,
+        .grace = w->set.class.grace,
+        .need = { draw_need(w) },
+        .n_needs = 1,
+        .min_workers = gpi_random_chance(r, 300000),
+        .max_workers = (uint32_t)gpi_random_from(r, 1, seats),
+        .pinned = gpi_random_chance(r, 50000),
+        .min_residence = gpi_random_chance(r, 500000) ? 0 : gpi_world_time(w, GPI_MS, 300 * GPI_MS),
+        .max_wait = gpi_world_time(w, GPI_MS, GPI_S),
+        .keep_alive = gpi_random_chance(r, 600000) ? GPI_NEVER : gpi_world_time(w, GPI_MS, GPI_S),
+        .boot = gpi_world_time(w, GPI_MS, GPI_S),
+        .unload = gpi_world_time(w, GPI_MS, 100 * GPI_MS),
+        .run = gpi_world_time(w, GPI_MS, 100 * GPI_MS),
+    };
+
+    return c;
+}
+
+bool gpi_pool_begin(struct gpi_world *w)
+{
+    const bool watched = gpi_random_chance(&w->random, 900000);
+
+    for (uint32_t d = 0; d < w->truth.devices; d++) {
+        const struct gpi_plan_has has = { .memory = gpi_random_from(&w->random, 16, 80) * GIB };
+        w->truth.usable[d] = has.memory;
+        w->device[d].watched = watched;
+        gpi_play_device(&w->play, d, w->device[d].watched, w->kill_limit, &has);
+    }
+    for (uint32_t i = 0; i < w->truth.classes; i++) {
+        w->truth.class[i] = draw_class(w);
+        if (gpi_play_class(&w->play, &w->set.class, &w->truth.class[i]))
+            return false;
+    }
+    for (uint32_t i = 0; i < w->truth.slots; i++) {
+        w->truth.slot[i].kill_limit = w->kill_limit;
+        gpi_play_slot(&w->play, i, 0, NULL, 0);
+    }
+    return true;
+}
+
+/* ---- seats ---- */
+
+void gpi_pool_seat(struct gpi_world *w, const struct gpi_sched_action *a)
+{
+    struct gpi_truth_slot *t = &w->truth.slot[a->slot];
+
+    t->class = a->class;
+    t->n_devices = 0;
+    t->watched = false;
+}
+
+void gpi_pool_seat_on(struct gpi_world *w, const struct gpi_sched_action *a)
+{
+    struct gpi_truth_slot *t = &w->truth.slot[a->slot];
+
+    t->device[t->n_devices++] = (uint16_t)a->device;
+    t->watched = w->device[t->device[0]].watched;
+}
+
+void gpi_pool_entered(struct gpi_world *w, const struct gpi_sched_action *a)
+{
+    if (w->truth.pooled && (a->how == GPI_LIFE_OFF || a->how == GPI_LIFE_STOPPED))
+        w->truth.slot[a->slot].n_devices = 0;
+}
