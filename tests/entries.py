@@ -11,7 +11,7 @@ usage: entries.py ROOT BUILD
  - each parameter of a function or callback occurs in its comment;
  - no two functions share the text of an error's cause, unless the text names a parameter of both;
  - each error code has cause and remedy, and each text of an outcome is one of lib/;
- - each option has an effect and a default;
+ - each option has an effect and a default, and a row in lib/api/option_kinds.h;
  - names behind "See:" exist, and files behind "Example:" exist and call the function.
 """
 import collections
@@ -157,7 +157,24 @@ def options(tree):
                 yield f"{struct}.{field.name}: no \"Unit:\""
 
 
-CHECKS = (entries, names, lines, parameters, causes, codes, texts, options)
+def kinds(tree):
+    """The table of lib/api/option_kinds.h has one row for each field, in the same order."""
+    text = (ROOT / "lib/api/option_kinds.h").read_text()
+    rows = re.findall(r"^    X\((\w+), (\w+)\)", text, flags=re.M)
+    fields = ["struct_size", *(field.name for field in tree.options())]
+    for field in fields:
+        if field not in dict(rows):
+            yield f"lib/api/option_kinds.h: no row for {field}"
+    for row, kind in rows:
+        if row not in fields:
+            yield f"lib/api/option_kinds.h: there is no option {row}"
+        if kind not in ("POOL", "CLASS", "BOTH"):
+            yield f"lib/api/option_kinds.h: {row} is {kind}, expected POOL, CLASS or BOTH"
+    if sorted(fields) == sorted(row for row, _ in rows) and fields != [row for row, _ in rows]:
+        yield "lib/api/option_kinds.h: its rows are not in the order of the fields"
+
+
+CHECKS = (entries, names, lines, parameters, causes, codes, texts, options, kinds)
 
 
 def report(case, faults):
