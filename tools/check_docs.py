@@ -291,7 +291,7 @@ def check_defaults(root, faults):
     tasks = (root / "lib/host/submit.c").read_text()
     for name, bracket, _ in defaults.of_tasks(tree):
         option = re.fullmatch(r"option (\w+)", bracket)
-        default = rf"d->set\.{option.group(1)}\b" if option else re.escape(bracket)
+        default = rf"set->{option.group(1)}\b" if option else re.escape(bracket)
         wanted = rf"desc->{name} \? desc->{name} : " + default
         if bracket not in ("", "0") and not re.search(wanted, tasks):
             faults.append(f"dispatch.h says [{bracket}] for a task's {name}, submit.c does not do"

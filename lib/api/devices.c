@@ -52,10 +52,10 @@ static int choose_and_add(gpud_dispatcher *d, const char *devices, struct gpi_be
                           int connection, struct gpud_error *e)
 {
     struct gpi_choice c = { .gauge = NULL };
-    int r = gpi_choose_devices(&c, devices, d->set.devices_per_worker, connection, beside, e);
+    int r = gpi_choose_devices(&c, devices, d->class.devices_per_worker, connection, beside, e);
 
     if (r == 0)
-        r = gpi_choice_visible(&c, d->set.visible, e);
+        r = gpi_choice_visible(&c, d->class.visible, e);
     if (r == 0)
         /* One of them is open: the copy of the connection. */
         r = gpi_files_check(gpi_files_slots(d->launch.lines, c.selection.n_slots), 1,

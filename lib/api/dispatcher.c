@@ -62,7 +62,7 @@ static int choose_devices(struct draft *x, const struct gpud_options *o, struct 
 {
     const bool lines = x->start.launch.stdio == GPUD_STDIO_EVENTS;
     int r = gpi_choose_devices(&x->choice, o->devices ? o->devices : "cpu:1",
-                               x->birth.set.devices_per_worker, x->birth.connection, NULL, e);
+                               x->birth.set.class.devices_per_worker, x->birth.connection, NULL, e);
 
     if (r == 0)
         r = gpi_choice_visible(&x->choice, o->visible, e);
@@ -76,7 +76,7 @@ static int choose_devices(struct draft *x, const struct gpud_options *o, struct 
     x->seated = x->choice.selection.n_slots;
     r = gpi_files_check(gpi_files_fixed(&x->birth) + gpi_files_slots(lines, x->seated), 1,
                         x->seated, e);
-    return r ? r : gpi_options_share(&x->birth.set, x->seated, e);
+    return r ? r : gpi_options_share(&x->birth.set.pool, x->seated, e);
 }
 
 /* With everything checked: the last that can fail but for resources. */
@@ -130,7 +130,7 @@ static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, struct 
         r = gpi_surroundings_read(&x->start.launch, o, e);
     if (r)
         return r;
-    b->set.definition = x->start.definition;
+    b->set.class.definition = x->start.definition;
     b->name = x->start.name;
     b->remark = x->start.remark;
     b->remark_level = x->start.remark_level;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/options.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
+#include "api/option_kinds.h"
 #include "api/shared.h"
 #include "base/chunks.h"
 #include "base/clock.h"
@@ -33,43 +35,53 @@ enum kind {
 };
 
 /* X(option, its place in the settings, kind, the largest value, the value in place of 0) */
-#define OPTIONS(X)                                                          \
-    X(drive, drive, NUMBER, GPUD_DRIVE_CALLER, 0)                           \
-    X(queue_size, queue_size, NUMBER, QUEUE_MAX, 1024)                      \
-    X(sent_ahead, sent_ahead, NUMBER, GPI_CELLS, 0)                         \
-    X(max_attempts, max_attempts, NUMBER, UINT8_MAX, 1)                     \
-    X(max_batch, max_batch, NUMBER, GPI_CELLS, 1)                           \
-    X(max_tasks_per_worker, max_tasks_per_worker, NUMBER, UINT32_MAX, 0)    \
-    X(retry_causes, retry_causes, NUMBER, GPI_RETRY_ALL, GPUD_RETRY_CRASH)  \
-    X(log_level, log_level, NUMBER, GPUD_LEVEL_DEBUG, GPUD_LEVEL_INFO)      \
-    X(devices_per_worker, devices_per_worker, NUMBER, GPI_DEVICES, 1)       \
-    X(setup_concurrency, setup_concurrency, NUMBER, UINT32_MAX, UINT32_MAX) \
-    X(failures_in_a_row, restart.failures_in_a_row, NUMBER, UINT32_MAX, 3)  \
-    X(slot_events, slot_events, NUMBER, 1, 0)                               \
-    X(start_events, start_events, NUMBER, 1, 0)                             \
-    X(cuda, cuda, NUMBER, CUDA_ALL, 0)                                      \
-    X(visible, visible, NUMBER, GPUD_VISIBLE_INDEX, 0)                      \
-    X(canary_passes, health.passes, NUMBER, PASSES_MAX, 2)                  \
-    X(payload_budget, payload_budget, NUMBER, UINT64_MAX, 0)                \
-    X(seed, seed, NUMBER, UINT64_MAX, 0)                                    \
-    X(batch_wait, batch_wait, WAIT, BATCH_WAIT_MAX, 0)                      \
-    X(setup_limit, setup_limit, LIMIT, GPI_NEVER, 900 * GPI_S)              \
-    X(task_limit, task_limit, LIMIT, GPI_NEVER, GPI_NEVER)                  \
-    X(grace, grace, WAIT, GPI_NEVER, 2 * GPI_S)                             \
-    X(cleanup_limit, cleanup_limit, LIMIT, GPI_NEVER, 10 * GPI_S)           \
-    X(close_limit, close_limit, LIMIT, GPI_NEVER, 30 * GPI_S)               \
-    X(kill_limit, kill_limit, LIMIT, GPI_NEVER, 10 * GPI_S)                 \
-    X(backoff, restart.backoff, WAIT, GPI_NEVER, GPI_S)                     \
-    X(backoff_cap, restart.cap, WAIT, GPI_NEVER, 60 * GPI_S)                \
-    X(retry_backoff, retry.backoff, WAIT, GPI_NEVER, 0)                     \
-    X(retry_backoff_cap, retry.cap, WAIT, GPI_NEVER, 60 * GPI_S)            \
-    X(expires, expires, LIMIT, GPI_NEVER, GPI_NEVER)                        \
-    X(stall_limit, stall_limit, LIMIT, GPI_NEVER, GPI_NEVER)                \
-    X(canary_backoff, health.backoff, WAIT, GPI_NEVER, 10 * GPI_S)          \
-    X(canary_backoff_cap, health.backoff_cap, WAIT, GPI_NEVER, 300 * GPI_S) \
-    X(memory_wait, memory_wait, WAIT, GPI_NEVER, 30 * GPI_S)                \
-    X(result_wait, result_wait, WAIT, GPI_NEVER, 0)                         \
-    X(stop_limit, stop_limit, LIMIT, GPI_NEVER, 60 * GPI_S)
+#define OPTIONS(X)                                                               \
+    X(drive, pool.drive, NUMBER, GPUD_DRIVE_CALLER, 0)                           \
+    X(queue_size, pool.queue_size, NUMBER, QUEUE_MAX, 1024)                      \
+    X(sent_ahead, class.sent_ahead, NUMBER, GPI_CELLS, 0)                        \
+    X(max_attempts, class.max_attempts, NUMBER, UINT8_MAX, 1)                    \
+    X(max_batch, class.max_batch, NUMBER, GPI_CELLS, 1)                          \
+    X(max_tasks_per_worker, class.max_tasks_per_worker, NUMBER, UINT32_MAX, 0)   \
+    X(retry_causes, class.retry_causes, NUMBER, GPI_RETRY_ALL, GPUD_RETRY_CRASH) \
+    X(log_level, pool.log_level, NUMBER, GPUD_LEVEL_DEBUG, GPUD_LEVEL_INFO)      \
+    X(devices_per_worker, class.devices_per_worker, NUMBER, GPI_DEVICES, 1)      \
+    X(setup_concurrency, pool.setup_concurrency, NUMBER, UINT32_MAX, UINT32_MAX) \
+    X(failures_in_a_row, class.restart.failures_in_a_row, NUMBER, UINT32_MAX, 3) \
+    X(slot_events, pool.slot_events, NUMBER, 1, 0)                               \
+    X(start_events, class.start_events, NUMBER, 1, 0)                            \
+    X(cuda, class.cuda, NUMBER, CUDA_ALL, 0)                                     \
+    X(visible, class.visible, NUMBER, GPUD_VISIBLE_INDEX, 0)                     \
+    X(canary_passes, pool.health.passes, NUMBER, PASSES_MAX, 2)                  \
+    X(payload_budget, pool.payload_budget, NUMBER, UINT64_MAX, 0)                \
+    X(seed, class.seed, NUMBER, UINT64_MAX, 0)                                   \
+    X(batch_wait, class.batch_wait, WAIT, BATCH_WAIT_MAX, 0)                     \
+    X(setup_limit, class.setup_limit, LIMIT, GPI_NEVER, 900 * GPI_S)             \
+    X(task_limit, class.task_limit, LIMIT, GPI_NEVER, GPI_NEVER)                 \
+    X(grace, class.grace, WAIT, GPI_NEVER, 2 * GPI_S)                            \
+    X(cleanup_limit, class.cleanup_limit, LIMIT, GPI_NEVER, 10 * GPI_S)          \
+    X(close_limit, pool.close_limit, LIMIT, GPI_NEVER, 30 * GPI_S)               \
+    X(kill_limit, pool.kill_limit, LIMIT, GPI_NEVER, 10 * GPI_S)                 \
+    X(backoff, class.restart.backoff, WAIT, GPI_NEVER, GPI_S)                    \
+    X(backoff_cap, class.restart.cap, WAIT, GPI_NEVER, 60 * GPI_S)               \
+    X(retry_backoff, class.retry.backoff, WAIT, GPI_NEVER, 0)                    \
+    X(retry_backoff_cap, class.retry.cap, WAIT, GPI_NEVER, 60 * GPI_S)           \
+    X(expires, class.expires, LIMIT, GPI_NEVER, GPI_NEVER)                       \
+    X(stall_limit, class.stall_limit, LIMIT, GPI_NEVER, GPI_NEVER)               \
+    X(canary_backoff, pool.health.backoff, WAIT, GPI_NEVER, 10 * GPI_S)          \
+    X(canary_backoff_cap, pool.health.backoff_cap, WAIT, GPI_NEVER, 300 * GPI_S) \
+    X(memory_wait, pool.memory_wait, WAIT, GPI_NEVER, 30 * GPI_S)                \
+    X(result_wait, class.result_wait, WAIT, GPI_NEVER, 0)                        \
+    X(stop_limit, class.stop_limit, LIMIT, GPI_NEVER, 60 * GPI_S)
+
+/* The place of each option is in the part of the settings that the table of kinds names. */
+#define X_KIND(option, kind) KIND_OF_##option = GPI_OPTION_##kind,
+enum { GPI_OPTION_KINDS(X_KIND) };
+#define X_AGREES(option, place, kind, most, otherwise)                                      \
+    _Static_assert(                                                                         \
+        ((int)KIND_OF_##option == GPI_OPTION_CLASS) ==                                      \
+            (offsetof(struct gpi_settings, place) >= offsetof(struct gpi_settings, class)), \
+        "option " #option " is in the other part of the settings");
+OPTIONS(X_AGREES)
 
 /* ---- what is refused ---- */
 
@@ -144,15 +156,15 @@ static void complete(struct gpi_settings *ret, const struct gpud_options *o)
 #define X_SETTING(option, place, kind, most, otherwise) \
     .place = o->option ? o->option : (otherwise),
     *ret = (struct gpi_settings){ OPTIONS(X_SETTING) };
-    ret->kill_limit_gpu = o->kill_limit ? o->kill_limit : KILL_LIMIT_GPU_NS;
+    ret->pool.kill_limit_gpu = o->kill_limit ? o->kill_limit : KILL_LIMIT_GPU_NS;
     if (o->cuda & GPUD_CUDA_NO_CANARY)
-        ret->health.passes = 0;
-    ret->health.own_kill = OWN_KILL_NS;
-    ret->health.stale = STALE_NS;
+        ret->pool.health.passes = 0;
+    ret->pool.health.own_kill = OWN_KILL_NS;
+    ret->pool.health.stale = STALE_NS;
 }
 
 /* By default the next batch is there when one ends. */
-static uint32_t least_ahead(const struct gpi_settings *s)
+static uint32_t least_ahead(const struct gpi_class_set *s)
 {
     if (s->max_batch == 1)
         return 0;
@@ -174,17 +186,17 @@ int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, str
     if (r)
         return r;
     complete(ret, o);
-    ret->least_ahead = least_ahead(ret);
-    at_least(&ret->restart.cap, ret->restart.backoff);
-    at_least(&ret->retry.cap, ret->retry.backoff);
-    at_least(&ret->health.backoff_cap, ret->health.backoff);
-    return gpi_xid_rules_read(&ret->health.xids,
+    ret->class.least_ahead = least_ahead(&ret->class);
+    at_least(&ret->class.restart.cap, ret->class.restart.backoff);
+    at_least(&ret->class.retry.cap, ret->class.retry.backoff);
+    at_least(&ret->pool.health.backoff_cap, ret->pool.health.backoff);
+    return gpi_xid_rules_read(&ret->pool.health.xids,
                               o->xid_rules ? o->xid_rules : getenv("GPUD_XID_RULES"), e);
 }
 
 /* ---- what the budget is divided into ---- */
 
-int gpi_options_share(struct gpi_settings *s, uint32_t n_slots, struct gpud_error *e)
+int gpi_options_share(struct gpi_pool_set *s, uint32_t n_slots, struct gpud_error *e)
 {
     const uint64_t least = 2 * (2 * GPI_CHUNK + (uint64_t)n_slots * GPI_GRANULE);
     uint64_t file = gpi_memory_file_limit() & ~(GPI_CHUNK - 1);

@@ -11,6 +11,6 @@ int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o,
                      struct gpud_error *reterr);
 
 /* Shares the payload budget out once the number of slots is known. */
-int gpi_options_share(struct gpi_settings *set, uint32_t n_slots, struct gpud_error *reterr);
+int gpi_options_share(struct gpi_pool_set *set, uint32_t n_slots, struct gpud_error *reterr);
 
 #endif

@@ -22,12 +22,12 @@ void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s)
     p->magic = GPI_PAGE_MAGIC;
     p->version = GPI_PAGE_VERSION;
     p->slot = s->index;
-    p->definition = d->set.definition;
-    p->seed = d->set.seed;
-    p->max_batch = d->set.max_batch;
-    p->batch_wait = d->set.batch_wait;
-    p->result_wait = d->set.result_wait;
-    p->start_events = d->set.start_events;
+    p->definition = d->class.definition;
+    p->seed = d->class.seed;
+    p->max_batch = d->class.max_batch;
+    p->batch_wait = d->class.batch_wait;
+    p->result_wait = d->class.result_wait;
+    p->start_events = d->class.start_events;
     atomic_store(&p->closing, d->close.closing);
     p->setup_off = d->arena.setup_off;
     p->setup_size = d->arena.setup_size;
@@ -179,7 +179,7 @@ int gpi_channel_tell(const struct gpi_slot *s, uint32_t kind, bool force)
 
 int gpi_channel_start(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    return tell(s, (struct gpi_control){ .kind = GPI_CTL_START, .at = d->set.stop_limit });
+    return tell(s, (struct gpi_control){ .kind = GPI_CTL_START, .at = d->class.stop_limit });
 }
 
 int gpi_channel_tell_when(const struct gpi_slot *s, uint32_t cell, uint64_t at)

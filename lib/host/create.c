@@ -74,7 +74,7 @@ static int init_arena(gpud_dispatcher *d, const struct gpi_birth *b)
     if (d->arena.input_ro_fd < 0 || !d->arena.input ||
         gpi_chunks_init(&d->arena.input_chunks, d->arena.input, d->set.input_size))
         return GPUD_ESYSTEM;
-    if (d->set.cuda & GPUD_CUDA_PIN)
+    if (d->class.cuda & GPUD_CUDA_PIN)
         d->arena.input_chunks.barrier = (uint32_t)(GPI_PIN_PIECE / GPI_CHUNK);
     return 0;
 }
@@ -154,18 +154,18 @@ static int init_core(gpud_dispatcher *d, const struct gpi_birth *b)
             .reply_limit = gpi_spawner_patience,
         },
         .class = {
-            .ahead = d->set.sent_ahead,
-            .least_ahead = d->set.least_ahead ? d->set.least_ahead : 1,
-            .batch_wait = d->set.batch_wait,
-            .max_tasks = d->set.max_tasks_per_worker,
+            .ahead = d->class.sent_ahead,
+            .least_ahead = d->class.least_ahead ? d->class.least_ahead : 1,
+            .batch_wait = d->class.batch_wait,
+            .max_tasks = d->class.max_tasks_per_worker,
             .executed = d->launch.executed,
             .boot_limit = GPI_ANSWER_LIMIT_NS,
-            .setup_limit = d->set.setup_limit,
-            .grace = d->set.grace,
-            .cleanup_limit = d->set.cleanup_limit,
-            .lead = gpi_longest_lead(d->set.grace),
-            .restart = d->set.restart,
-            .retry = d->set.retry,
+            .setup_limit = d->class.setup_limit,
+            .grace = d->class.grace,
+            .cleanup_limit = d->class.cleanup_limit,
+            .lead = gpi_longest_lead(d->class.grace),
+            .restart = d->class.restart,
+            .retry = d->class.retry,
         },
     };
 
@@ -290,14 +290,15 @@ static gpud_dispatcher *found(const struct gpi_birth *b)
         free(d);
         return NULL;
     }
-    d->set = b->set;
+    d->set = b->set.pool;
+    d->class = b->set.class;
     d->alive = b->alive;
     d->own = b->own;
     d->places = b->places;
     d->act = gpi_act;
     /* Queued tasks, lent outcomes, and the tasks of one source call that arrive after the last
      * start. */
-    d->n_tasks = b->set.queue_size + GPI_EVENTS_MAX + GPI_FED_AT_ONCE;
+    d->n_tasks = b->set.pool.queue_size + GPI_EVENTS_MAX + GPI_FED_AT_ONCE;
     d->launch.fd = d->launch.program_fd = d->arena.setup_fd = d->launch.stdio_fd[0] =
         d->launch.stdio_fd[1] = -1;
     d->arena.input_fd = d->arena.input_ro_fd = d->spawner.pidfd = d->loop.epoll = d->loop.wake =
@@ -306,7 +307,7 @@ static gpud_dispatcher *found(const struct gpi_birth *b)
     d->spawner.fd = b->connection;
     d->close.at = GPI_NEVER;
     d->now = gpi_now();
-    d->stats.count.payload_budget = b->set.payload_budget;
+    d->stats.count.payload_budget = b->set.pool.payload_budget;
     return d;
 }
 

@@ -21,7 +21,7 @@ static void log_given_up(gpud_dispatcher *d, const struct gpi_slot *s)
 {
     const uint32_t failures = gpi_sched_failures(d->core, s->index);
 
-    if (failures < d->set.restart.failures_in_a_row) /* a start would fail again */
+    if (failures < d->class.restart.failures_in_a_row) /* a start would fail again */
         gpi_log(d, GPUD_LEVEL_ERROR, s->index,
                 "slot %u starts no worker any more: %.100s; other slots run its tasks", s->index,
                 s->last_failure);
@@ -118,7 +118,7 @@ static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s)
         snprintf(text, sizeof text, "cleanup was killed at the %s", limit);
     else
         snprintf(text, sizeof text, "cleanup exceeded its time limit of %s (cleanup_limit)",
-                 gpi_duration_text(time, d->set.cleanup_limit));
+                 gpi_duration_text(time, d->class.cleanup_limit));
     tell_failure(d, s, GPUD_EVENT_CLEANUP_FAILURE,
                  why == GPI_WHY_NO ? GPUD_ECRASHED : GPUD_ETIMEOUT, s->last.kind, s->last.status,
                  why == GPI_WHY_NO ? NULL : text);

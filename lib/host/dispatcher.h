@@ -212,7 +212,8 @@ struct gpud_dispatcher {
     const _Atomic uint32_t *alive; /* reads 0 in a forked child */
     void *own;                     /* for the creator: lib/api */
     _Atomic uint32_t *places; /* slots of all dispatchers at this spawner, removed ones left out */
-    struct gpi_settings set;
+    struct gpi_pool_set set;
+    struct gpi_class_set class;
     uint64_t now; /* time of the current turn */
 
     struct gpi_sched *core; /* makes the decisions: act.h, core.h */

@@ -94,7 +94,7 @@ const char *gpi_start_limit_text(const gpud_dispatcher *d, const struct gpi_slot
     char time[GPI_DURATION_SIZE];
 
     (void)snprintf(to, size, "%s%s", gpi_duration_text(time, limit),
-                   limit == d->set.setup_limit ? " (setup_limit)" : "");
+                   limit == d->class.setup_limit ? " (setup_limit)" : "");
     return to;
 }
 

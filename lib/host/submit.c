@@ -78,10 +78,11 @@ static inline uint64_t arrival_time(gpud_dispatcher *d, struct intake *in, bool 
 static void fill_own(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task_desc *desc,
                      uint64_t expires)
 {
-    const uint64_t stall = desc->stall_limit ? desc->stall_limit : d->set.stall_limit;
+    const struct gpi_class_set *set = &d->class;
+    const uint64_t stall = desc->stall_limit ? desc->stall_limit : set->stall_limit;
     const uint32_t i = gpi_task_index(d, t);
 
-    t->limit = desc->limit ? desc->limit : d->set.task_limit;
+    t->limit = desc->limit ? desc->limit : set->task_limit;
     t->stalls = stall != GPI_NEVER;
     if (t->stalls)
         d->stall_limit[i] = stall;
@@ -106,19 +107,21 @@ static inline void fill_common(gpud_dispatcher *d, struct gpi_task *t, uint32_t 
 /* Sets the values that the records of plain tasks have in common. */
 void gpi_submit_init(gpud_dispatcher *d)
 {
+    const struct gpi_class_set *set = &d->class;
+
     d->plain = &d->task[d->n_tasks];
     *d->plain = (struct gpi_task){
-        .limit = d->set.task_limit,
+        .limit = set->task_limit,
         .result_place = GPI_RESULT_NONE,
         .state = GPI_TASK_QUEUED,
     };
     d->plain_what = (struct gpi_sched_task){
-        .max_attempts = d->set.max_attempts,
-        .causes = d->set.retry_causes,
-        .limit = d->set.task_limit,
+        .max_attempts = set->max_attempts,
+        .causes = set->retry_causes,
+        .limit = set->task_limit,
         .expires = GPI_NEVER,
     };
-    if (d->set.stall_limit == GPI_NEVER && d->set.expires == GPI_NEVER && !d->set.start_events)
+    if (set->stall_limit == GPI_NEVER && set->expires == GPI_NEVER && !set->start_events)
         d->plain_most = d->set.queue_size;
 }
 
@@ -216,7 +219,7 @@ static void assert_as_the_long_way(gpud_dispatcher *d, const struct gpi_task *t,
     d->serial--;
     (void)gpi_payload_place(d, desc, 0, own, NULL);
     fill_common(d, own, gpi_task_index(d, own), desc, at);
-    fill_own(d, own, desc, d->set.expires);
+    fill_own(d, own, desc, d->class.expires);
     same = memcmp(own, &before, sizeof before) == 0;
     *own = before;
     assert(same);
@@ -287,8 +290,8 @@ static int closed(gpud_dispatcher *d, struct gpud_error *e)
 static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
                        struct intake *in, uint64_t *ret_id, struct gpud_error *e)
 {
-    const uint64_t expires = desc->expires ? desc->expires : d->set.expires,
-                   away = d->intake.went_away;
+    const uint64_t away = d->intake.went_away;
+    const struct gpi_class_set *set = &d->class;
     struct gpi_task *t;
     int r;
 
@@ -317,13 +320,13 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     }
     if (d->intake.went_away != away) /* the lock was released meanwhile */
         in->at = 0;
-    admit(d, t, desc, label, in, expires);
+    admit(d, t, desc, label, in, desc->expires ? desc->expires : set->expires);
     *ret_id = t->id;
     enqueue(d, gpi_task_index(d, t),
             &(struct gpi_sched_task){
                 .priority = desc->priority,
-                .max_attempts = desc->max_attempts ? desc->max_attempts : d->set.max_attempts,
-                .causes = desc->retry_causes ? desc->retry_causes : d->set.retry_causes,
+                .max_attempts = desc->max_attempts ? desc->max_attempts : set->max_attempts,
+                .causes = desc->retry_causes ? desc->retry_causes : set->retry_causes,
                 .limit = gpi_task_soft(d, t),
                 .expires = gpi_task_expires(d, t),
             });

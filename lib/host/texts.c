@@ -129,7 +129,7 @@ void gpi_words_stopped(const gpud_dispatcher *d, char *to, size_t size)
     char time[GPI_DURATION_SIZE];
 
     (void)snprintf(to, size, "stopped for %s (stop_limit)",
-                   gpi_duration_text(time, d->set.stop_limit));
+                   gpi_duration_text(time, d->class.stop_limit));
 }
 
 void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size)

@@ -20,7 +20,7 @@
 static uint64_t first_look(const gpud_dispatcher *d, const struct gpi_task *t)
 {
     return gpi_time_add(gpi_time_add(d->now, gpi_task_soft(d, t)),
-                        d->set.grace - gpi_longest_lead(d->set.grace));
+                        d->class.grace - gpi_longest_lead(d->class.grace));
 }
 
 /* No task runs, and at least one was sent: another process has read the doorbell, or the words of

@@ -169,12 +169,12 @@ SABOTAGES = [
         "proc/denied.descriptors_needed"),
     Sabotage(
         "edges B2: a spoilt claim word makes each task one that has begun", "lib/host/running.c",
-        "n < d->set.max_batch; i++",
+        "n < d->class.max_batch; i++",
         "n < GPI_CELLS; i++",
         "proc/spoilt_page.one_task_is_charged"),
     Sabotage(
         "edges B2: a batch is one task", "lib/host/running.c",
-        "n < d->set.max_batch; i++",
+        "n < d->class.max_batch; i++",
         "n < 1; i++",
         "proc/spoilt_page.members_are_charged"),
     Sabotage(
