@@ -23,7 +23,7 @@ FLOORS = {
               "restart", "retry", "place", "device", "seat", "spread", "class", "record", "tasks",
               "behind", "limits", "close", "life", "slot_end", "slot", "gates", "pool", "sched",
               "stream"],
-    "host": ["attempt", "core", "desc", "files", "life", "monitor", "patience", "reasons",
+    "host": ["attempt", "class", "core", "desc", "files", "life", "monitor", "patience", "reasons",
              "wakeup", "sleepers", "timers", "notes", "numbers", "facts", "output", "payload",
              "devices", "channel", "running", "texts", "vacancy", "exec", "slots", "starts",
              "state", "stops", "cells", "judge", "canary", "monitors", "room", "close", "reset",

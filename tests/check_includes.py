@@ -15,7 +15,8 @@ but its own, and makes each descriptor close-on-exec from birth [C13]; nothing i
 by two processes.
 
 Records: struct gpud_dispatcher has one for each noun.  Its comment in lib/host/dispatcher.h names
-the files that write it.  create.c may, too: it sets the first values.
+the files that write it.  create.c may, too: it sets the first values.  The same holds for the
+records of struct gpi_class in lib/host/class.h.
 """
 import os
 import pathlib
@@ -61,8 +62,9 @@ COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 OUTSIDE = ["tools", "examples", "python", "bench"]
 OUTSIDE_MAY = {"bench/sched": {"sched", "sim", "base"}}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
-RECORD_WRITE = re.compile(r"\bd->(\w+)(?:\.\w+|\[[^]]*\])+\s*(?:=(?!=)|[-+|&]=|\+\+|--)"
-                          r"|(?:\+\+|--)d->(\w+)\.")
+# A write to a record of a dispatcher d, or of a class c.
+RECORD_WRITE = (r"\b{0}->(\w+)(?:\.\w+|\[[^]]*\])+\s*(?:=(?!=)|[-+|&]=|\+\+|--)"
+                r"|(?:\+\+|--){0}->(\w+)\.")
 SOURCES = {".c", ".h", ".cc", ".cpp", ".hpp", ".cu"}
 # What the tool chain itself puts into a shared library.
 TOOLCHAIN = {"_init", "_fini", "__bss_start", "_edata", "_end"}
@@ -153,25 +155,27 @@ def defined(library, options):
     return {n for n in names - TOOLCHAIN if not added.match(n)}
 
 
-def check_records(root, faults):
-    """A record of a dispatcher is written by the files that its comment names, and by no other."""
-    header = (root / "lib/host/dispatcher.h").read_text()
+def check_records(root, name, variable, first, least, faults):
+    """A record of a header is written by the files that its comment names, and by no other."""
+    header = (root / "lib/host" / name).read_text()
     named = {kind: set(re.findall(r"[\w.]+\.[ch]\b", comment))
              for comment, kind in re.findall(r"/\*((?:(?!\*/).)*)\*/\nstruct (gpi_\w+) {", header,
                                              flags=re.S)}
-    member = {name: kind for kind, name in re.findall(r"    struct (gpi_\w+) (\w+);", header)
+    member = {record: kind for kind, record in re.findall(r"    struct (gpi_\w+) (\w+);", header)
               if named.get(kind)}
-    wrote = {}
+    wrote, write = {}, re.compile(RECORD_WRITE.format(variable))
     for path in sorted((root / "lib/host").glob("*.[ch]")):
-        for name, before in RECORD_WRITE.findall(COMMENT.sub(" ", path.read_text())):
-            wrote.setdefault(name or before, set()).add(path.name)
-    for name, kind in member.items():
-        for stranger in sorted(wrote.get(name, set()) - named[kind] - {"create.c"}):
-            faults.append(f"lib/host/{stranger} writes d->{name}, which is not its record")
-        for silent in sorted(named[kind] - wrote.get(name, set())):
-            faults.append(f"lib/host/{silent} is named for d->{name}, and does not write it")
-    if len(member) < 10:
-        faults.append("lib/host/dispatcher.h: its records are not found")
+        for after, before in write.findall(COMMENT.sub(" ", path.read_text())):
+            wrote.setdefault(after or before, set()).add(path.name)
+    for record, kind in member.items():
+        for stranger in sorted(wrote.get(record, set()) - named[kind] - first):
+            faults.append(f"lib/host/{stranger} writes {variable}->{record}, which is not its"
+                          " record")
+        for silent in sorted(named[kind] - wrote.get(record, set())):
+            faults.append(f"lib/host/{silent} is named for {variable}->{record}, and does not"
+                          " write it")
+    if len(member) < least:
+        faults.append(f"lib/host/{name}: its records are not found")
 
 
 def main():
@@ -181,7 +185,8 @@ def main():
     check_calls(root, faults)
     check_outside(root, faults)
     check_public(root, faults)
-    check_records(root, faults)
+    check_records(root, "dispatcher.h", "d", {"create.c"}, 10, faults)
+    check_records(root, "class.h", "c", set(), 2, faults)
     if len(sys.argv) > 2:
         for name in sorted(defined(sys.argv[2], ["-D"])):
             if not name.startswith("gpud_"):

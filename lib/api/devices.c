@@ -51,14 +51,15 @@ int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info *rows, s
 static int choose_and_add(gpud_dispatcher *d, const char *devices, struct gpi_beside *beside,
                           int connection, struct gpud_error *e)
 {
+    const struct gpi_class *class = &d->class[0];
     struct gpi_choice c = { .gauge = NULL };
-    int r = gpi_choose_devices(&c, devices, d->class.devices_per_worker, connection, beside, e);
+    int r = gpi_choose_devices(&c, devices, class->set.devices_per_worker, connection, beside, e);
 
     if (r == 0)
-        r = gpi_choice_visible(&c, d->class.visible, e);
+        r = gpi_choice_visible(&c, class->set.visible, e);
     if (r == 0)
         /* One of them is open: the copy of the connection. */
-        r = gpi_files_check(gpi_files_slots(d->launch.lines, c.selection.n_slots), 1,
+        r = gpi_files_check(gpi_files_slots(class->launch.lines, c.selection.n_slots), 1,
                             c.selection.n_slots, e);
     if (r == 0)
         r = gpi_process_seat(d->places, c.selection.n_slots, e);

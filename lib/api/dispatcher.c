@@ -32,6 +32,7 @@ _Static_assert(GPI_DEVICE_SIZE == GPI_DEVICE_NAMES && GPI_DEVICES == GPI_DEVICE_
 /* Everything that a dispatcher is made of before there is one. */
 struct draft {
     struct gpi_start start; /* too much for the stack of a host's thread */
+    struct gpi_settings set;
     struct gpi_process *own; /* a spawner of its own */
     bool entered;            /* that of gpud_init keeps a place for it */
     uint32_t seated;         /* and so many for its slots */
@@ -62,7 +63,7 @@ static int choose_devices(struct draft *x, const struct gpud_options *o, struct 
 {
     const bool lines = x->start.launch.stdio == GPUD_STDIO_EVENTS;
     int r = gpi_choose_devices(&x->choice, o->devices ? o->devices : "cpu:1",
-                               x->birth.set.class.devices_per_worker, x->birth.connection, NULL, e);
+                               x->set.class.devices_per_worker, x->birth.connection, NULL, e);
 
     if (r == 0)
         r = gpi_choice_visible(&x->choice, o->visible, e);
@@ -76,7 +77,7 @@ static int choose_devices(struct draft *x, const struct gpud_options *o, struct 
     x->seated = x->choice.selection.n_slots;
     r = gpi_files_check(gpi_files_fixed(&x->birth) + gpi_files_slots(lines, x->seated), 1,
                         x->seated, e);
-    return r ? r : gpi_options_share(&x->birth.set.pool, x->seated, e);
+    return r ? r : gpi_options_share(&x->birth.set, x->seated, e);
 }
 
 /* With everything checked: the last that can fail but for resources. */
@@ -112,33 +113,38 @@ static void discard(struct draft *x)
     free(x);
 }
 
+/* Sets the parts of its class, with everything read that they come from. */
+static void set_class(struct draft *x, const struct gpud_options *o)
+{
+    x->set.class.definition = x->start.definition;
+    x->birth.class = (struct gpi_class_birth){
+        .set = x->set.class,
+        .name = x->start.name,
+        .launch = &x->start.launch,
+        .program_fd = x->start.program_fd,
+        .setup_data = o->setup_data,
+        .setup_size = o->setup_shared ? o->setup_shared->size : o->setup_size,
+        .setup_fd = o->setup_shared ? o->setup_shared->fd : -1,
+    };
+}
+
 static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, struct gpi_process *p,
                   struct draft *x, struct gpud_error *e)
 {
     struct gpi_birth *b = &x->birth;
     int r;
 
-    *b = (struct gpi_birth){ .launch = &x->start.launch,
-                             .setup_data = o->setup_data,
-                             .setup_size = o->setup_size,
-                             .setup_fd = -1,
-                             .connection = -1 };
     r = gpi_start_choose(&x->start, o, p, e);
     if (r == 0)
-        r = gpi_options_read(&b->set, o, e);
+        r = gpi_options_read(&x->set, o, e);
     if (r == 0)
         r = gpi_surroundings_read(&x->start.launch, o, e);
     if (r)
         return r;
-    b->set.class.definition = x->start.definition;
-    b->name = x->start.name;
+    set_class(x, o);
+    b->set = x->set.pool;
     b->remark = x->start.remark;
     b->remark_level = x->start.remark_level;
-    b->program_fd = x->start.program_fd;
-    if (o->setup_shared) {
-        b->setup_fd = o->setup_shared->fd;
-        b->setup_size = o->setup_shared->size;
-    }
     /* its words, before a process is made for it */
     r = gpi_choice_reads(o->devices ? o->devices : "cpu:1", e);
     if (r > 0)

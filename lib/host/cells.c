@@ -42,7 +42,8 @@ static void clear_cancel(struct gpi_slot *s, uint32_t cell)
 GPI_RARE static void fill_rest(const gpud_dispatcher *d, struct gpi_slot *s,
                                const struct gpi_task *t, uint32_t cell)
 {
-    if (d->class.start_events) /* else the old value may read as a start of this task */
+    /* Else the old value may read as a start of this task. */
+    if (gpi_slot_class(d, s)->set.start_events)
         atomic_store_explicit(&s->ch.page->cell[cell].started_at, 0, memory_order_relaxed);
     if (t->stalls)
         s->ch.page->extra[cell].stall_limit = d->stall_limit[gpi_task_index(d, t)];

@@ -17,25 +17,26 @@
 /* The host writes the header anew for each life: the last worker may have overwritten it. */
 void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    const struct gpi_class *c = gpi_slot_class(d, s);
     struct gpi_page *p = s->ch.page;
 
     p->magic = GPI_PAGE_MAGIC;
     p->version = GPI_PAGE_VERSION;
     p->slot = s->index;
-    p->definition = d->class.definition;
-    p->seed = d->class.seed;
-    p->max_batch = d->class.max_batch;
-    p->batch_wait = d->class.batch_wait;
-    p->result_wait = d->class.result_wait;
-    p->start_events = d->class.start_events;
+    p->definition = c->set.definition;
+    p->seed = c->set.seed;
+    p->max_batch = c->set.max_batch;
+    p->batch_wait = c->set.batch_wait;
+    p->result_wait = c->set.result_wait;
+    p->start_events = c->set.start_events;
     atomic_store(&p->closing, d->close.closing);
-    p->setup_off = d->arena.setup_off;
-    p->setup_size = d->arena.setup_size;
+    p->setup_off = c->setup.off;
+    p->setup_size = c->setup.size;
     p->input_size = d->set.input_size;
     p->result_size = d->set.result_size;
     memcpy(p->device, s->device, sizeof p->device);
     gpi_device_header(d, s, p);
-    memcpy(p->name, d->launch.name, sizeof p->name);
+    memcpy(p->name, c->launch.name, sizeof p->name);
     atomic_store(&p->share, d->set.result_size);
 }
 
@@ -110,13 +111,14 @@ static int open_pipes(gpud_dispatcher *d, struct gpi_slot *s, int theirs[4])
     if (gpi_drive_watch(d, s->ch.looks, GPI_FD_LOOKS, s->index) ||
         gpi_drive_watch(d, s->ch.output, GPI_FD_OUTPUT, s->index))
         return -1;
-    return d->launch.lines ? open_errors(d, s, &theirs[3]) : 0;
+    return gpi_slot_class(d, s)->launch.lines ? open_errors(d, s, &theirs[3]) : 0;
 }
 
 int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    const struct gpi_control c = { .kind = GPI_CTL_MAKE, .slot = s->index };
-    const bool inherits = d->launch.stdio_fd[0] >= 0;
+    const struct gpi_control make = { .kind = GPI_CTL_MAKE, .slot = s->index };
+    const struct gpi_class *c = gpi_slot_class(d, s);
+    const bool inherits = c->launch.stdio_fd[0] >= 0;
     int theirs[4] = { -1, -1, -1, -1 }, err = 0;
 
     if (open_pipes(d, s, theirs)) {
@@ -128,16 +130,16 @@ int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s)
             [GPI_MAKE_RESULT] = s->ch.result_fd,
             [GPI_MAKE_ORDERS] = theirs[0],
             [GPI_MAKE_LOOKS] = theirs[1],
-            [GPI_MAKE_OUTPUT] = inherits ? d->launch.stdio_fd[0] : theirs[2],
-            [GPI_MAKE_ERRORS] = inherits          ? d->launch.stdio_fd[1]
-                                : d->launch.lines ? theirs[3]
+            [GPI_MAKE_OUTPUT] = inherits ? c->launch.stdio_fd[0] : theirs[2],
+            [GPI_MAKE_ERRORS] = inherits          ? c->launch.stdio_fd[1]
+                                : c->launch.lines ? theirs[3]
                                                   : theirs[2],
-            [GPI_MAKE_LAUNCH] = d->launch.fd,
-            [GPI_MAKE_SETUP] = d->arena.setup_fd >= 0 ? d->arena.setup_fd : d->arena.input_ro_fd,
-            [GPI_MAKE_PROGRAM] = d->launch.program_fd,
+            [GPI_MAKE_LAUNCH] = c->launch.fd,
+            [GPI_MAKE_SETUP] = c->setup.fd >= 0 ? c->setup.fd : d->arena.input_ro_fd,
+            [GPI_MAKE_PROGRAM] = c->launch.program_fd,
         };
-        if (gpi_message_send(d->spawner.fd, &c, sizeof c, fds,
-                             d->launch.program_fd >= 0 ? GPI_MAKE_FDS + 1 : GPI_MAKE_FDS))
+        if (gpi_message_send(d->spawner.fd, &make, sizeof make, fds,
+                             c->launch.program_fd >= 0 ? GPI_MAKE_FDS + 1 : GPI_MAKE_FDS))
             err = errno;
     }
     gpi_fd_close(&theirs[1]);
@@ -179,7 +181,8 @@ int gpi_channel_tell(const struct gpi_slot *s, uint32_t kind, bool force)
 
 int gpi_channel_start(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    return tell(s, (struct gpi_control){ .kind = GPI_CTL_START, .at = d->class.stop_limit });
+    return tell(s, (struct gpi_control){ .kind = GPI_CTL_START,
+                                         .at = gpi_slot_class(d, s)->set.stop_limit });
 }
 
 int gpi_channel_tell_when(const struct gpi_slot *s, uint32_t cell, uint64_t at)

@@ -41,14 +41,14 @@ static void describe_kill(const gpud_dispatcher *d, const struct gpi_slot *s,
     char limit[96], grace[GPI_DURATION_SIZE];
 
     if (why == GPI_WHY_STOPPED) {
-        gpi_words_stopped(d, limit, sizeof limit);
+        gpi_words_stopped(d, s, limit, sizeof limit);
         (void)snprintf(text, GPI_WORDS_SIZE, "%s%s%s", limit, with_exit ? ", " : "",
                        with_exit ? exit : "");
         return;
     }
     gpi_words_limit(d, t, gpi_slot_stalled(d, s, t->cell), limit, sizeof limit);
     (void)snprintf(text, GPI_WORDS_SIZE, "%s and the grace of %s (grace), %s", limit,
-                   gpi_duration_text(grace, d->class.grace), exit);
+                   gpi_duration_text(grace, gpi_slot_class(d, s)->set.grace), exit);
 }
 
 /* The dispatcher's close limit has expired. */
@@ -103,7 +103,7 @@ static void charge(gpud_dispatcher *d, const struct gpi_sched_end *e)
     t->attempts = (uint8_t)e->attempts;
     t->started_at = started < t->sent_at || started > d->now ? t->sent_at : started;
     t->ended_at = d->now;
-    if (d->class.start_events)
+    if (gpi_slot_class(d, s)->set.start_events)
         gpi_start_seen(d, s, t->cell, t->attempts, t->started_at);
     s->work_time += (d->now - t->started_at) / (s->batch ? s->batch : 1);
     if (!d->stats.first_start || t->started_at < d->stats.first_start)

@@ -162,7 +162,7 @@ static inline void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gp
     t->started_at = e.started_at;
     t->ended_at = e.ended_at;
     t->attempts++;
-    if (d->class.start_events)
+    if (gpi_slot_class(d, s)->set.start_events)
         gpi_start_seen(d, s, cell, t->attempts, t->started_at);
     learn(d, s, t, &a);
     d->stats.count.batches += e.first;
@@ -406,7 +406,7 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
         if (goes_short(d, s))
             collect_plainly(d, s, last);
     while (collect_one(d, s, last));
-    if (d->class.start_events)
+    if (gpi_slot_class(d, s)->set.start_events)
         gpi_see_starts(d, s);
     s->claimed |= s->sent != before;
     gpi_slot_loaded(d, s);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/failure.h"
 #include "host/act.h"
+#include "host/class.h"
 #include "host/core.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
@@ -74,7 +75,7 @@ static int init_arena(gpud_dispatcher *d, const struct gpi_birth *b)
     if (d->arena.input_ro_fd < 0 || !d->arena.input ||
         gpi_chunks_init(&d->arena.input_chunks, d->arena.input, d->set.input_size))
         return GPUD_ESYSTEM;
-    if (d->class.cuda & GPUD_CUDA_PIN)
+    if (gpi_classes_pin(d))
         d->arena.input_chunks.barrier = (uint32_t)(GPI_PIN_PIECE / GPI_CHUNK);
     return 0;
 }
@@ -103,16 +104,7 @@ static int init_own_blocks(gpud_dispatcher *d, const struct gpi_birth *b)
 
 static int copy_setup_data(gpud_dispatcher *d, const struct gpi_birth *b)
 {
-    int fresh;
-
-    if (b->setup_size == 0 || b->setup_fd >= 0)
-        return 0;
-    d->arena.setup_off = gpi_chunks_alloc(&d->arena.input_chunks, b->setup_size, &fresh);
-    if (d->arena.setup_off == GPI_CHUNKS_NONE)
-        return GPUD_ETOOBIG;
-    d->arena.setup_size = b->setup_size;
-    memcpy(d->arena.input + d->arena.setup_off, b->setup_data, b->setup_size);
-    return 0;
+    return gpi_class_copy_setup(d, &d->class[0], &b->class);
 }
 
 /* Sets how many bytes task data can have beside the own blocks and the setup data. */
@@ -121,26 +113,23 @@ static int measure_room(gpud_dispatcher *d, const struct gpi_birth *b)
     (void)b;
     d->arena.base = gpi_chunks_used(&d->arena.input_chunks);
     d->arena.most = d->set.input_size - round_up((uint64_t)d->n_tasks * GPI_OWN_SIZE, GPI_CHUNK) -
-                    round_up(d->arena.setup_size, GPI_CHUNK);
+                    round_up(d->class[0].setup.size, GPI_CHUNK);
     return d->arena.most < GPI_CHUNK || d->arena.most > d->set.input_size ? GPUD_EINVAL : 0;
 }
 
 static int keep_setup_memory(gpud_dispatcher *d, const struct gpi_birth *b)
 {
-    if (b->setup_fd < 0)
-        return 0;
-    d->arena.setup_size = b->setup_size;
-    d->arena.setup_fd = gpi_fd_lift(fcntl(b->setup_fd, F_DUPFD_CLOEXEC, 3));
-    return d->arena.setup_fd < 0 ? GPUD_ESYSTEM : 0;
+    return gpi_class_keep_setup(&d->class[0], &b->class);
 }
 
 static int keep_program(gpud_dispatcher *d, const struct gpi_birth *b)
 {
-    return gpi_start_init(d, b) ? GPUD_ESYSTEM : 0;
+    return gpi_class_keep_launch(&d->class[0], &b->class);
 }
 
 static int init_core(gpud_dispatcher *d, const struct gpi_birth *b)
 {
+    const struct gpi_class *c = &d->class[0];
     const struct gpi_sched_settings set = {
         .pool = {
             .slots = GPI_SLOTS_MAX,
@@ -154,18 +143,18 @@ static int init_core(gpud_dispatcher *d, const struct gpi_birth *b)
             .reply_limit = gpi_spawner_patience,
         },
         .class = {
-            .ahead = d->class.sent_ahead,
-            .least_ahead = d->class.least_ahead ? d->class.least_ahead : 1,
-            .batch_wait = d->class.batch_wait,
-            .max_tasks = d->class.max_tasks_per_worker,
-            .executed = d->launch.executed,
+            .ahead = c->set.sent_ahead,
+            .least_ahead = c->set.least_ahead ? c->set.least_ahead : 1,
+            .batch_wait = c->set.batch_wait,
+            .max_tasks = c->set.max_tasks_per_worker,
+            .executed = c->launch.executed,
             .boot_limit = GPI_ANSWER_LIMIT_NS,
-            .setup_limit = d->class.setup_limit,
-            .grace = d->class.grace,
-            .cleanup_limit = d->class.cleanup_limit,
-            .lead = gpi_longest_lead(d->class.grace),
-            .restart = d->class.restart,
-            .retry = d->class.retry,
+            .setup_limit = c->set.setup_limit,
+            .grace = c->set.grace,
+            .cleanup_limit = c->set.cleanup_limit,
+            .lead = gpi_longest_lead(c->set.grace),
+            .restart = c->set.restart,
+            .retry = c->set.retry,
         },
     };
 
@@ -226,8 +215,7 @@ void gpi_free(gpud_dispatcher *d)
     gpi_memory_unmap(d->arena.pool, d->arena.pool_size);
     gpi_fd_close(&d->arena.input_fd);
     gpi_fd_close(&d->arena.input_ro_fd);
-    gpi_fd_close(&d->arena.setup_fd);
-    gpi_start_fini(d);
+    gpi_classes_fini(d);
     while (d->why_no_worker) {
         struct gpi_reason *before = d->why_no_worker->before;
         free(d->why_no_worker);
@@ -286,28 +274,27 @@ static gpud_dispatcher *found(const struct gpi_birth *b)
 {
     gpud_dispatcher *d = calloc(1, sizeof *d);
 
-    if (!d || init_locks(d)) {
+    if (!d || gpi_classes_init(d, &b->class) || init_locks(d)) {
+        if (d)
+            gpi_classes_fini(d);
         free(d);
         return NULL;
     }
-    d->set = b->set.pool;
-    d->class = b->set.class;
+    d->set = b->set;
     d->alive = b->alive;
     d->own = b->own;
     d->places = b->places;
     d->act = gpi_act;
     /* Queued tasks, lent outcomes, and the tasks of one source call that arrive after the last
      * start. */
-    d->n_tasks = b->set.pool.queue_size + GPI_EVENTS_MAX + GPI_FED_AT_ONCE;
-    d->launch.fd = d->launch.program_fd = d->arena.setup_fd = d->launch.stdio_fd[0] =
-        d->launch.stdio_fd[1] = -1;
+    d->n_tasks = b->set.queue_size + GPI_EVENTS_MAX + GPI_FED_AT_ONCE;
     d->arena.input_fd = d->arena.input_ro_fd = d->spawner.pidfd = d->loop.epoll = d->loop.wake =
         d->loop.lib_fd = -1;
     d->pollable.outer = d->pollable.news = d->pollable.alarm = -1;
     d->spawner.fd = b->connection;
     d->close.at = GPI_NEVER;
     d->now = gpi_now();
-    d->stats.count.payload_budget = b->set.pool.payload_budget;
+    d->stats.count.payload_budget = b->set.payload_budget;
     return d;
 }
 

@@ -19,9 +19,10 @@
 
 static void log_given_up(gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    const uint32_t failures = gpi_sched_failures(d->core, s->index);
+    const uint32_t failures = gpi_sched_failures(d->core, s->index),
+                   most = gpi_slot_class(d, s)->set.restart.failures_in_a_row;
 
-    if (failures < d->class.restart.failures_in_a_row) /* a start would fail again */
+    if (failures < most) /* a start would fail again */
         gpi_log(d, GPUD_LEVEL_ERROR, s->index,
                 "slot %u starts no worker any more: %.100s; other slots run its tasks", s->index,
                 s->last_failure);
@@ -77,7 +78,7 @@ static void setup_failed(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_page_text(text, s->ch.page->setup_text, sizeof text);
     if (why == GPI_WHY_STOPPED) {
         code = GPUD_ETIMEOUT;
-        gpi_words_stopped(d, text, sizeof text);
+        gpi_words_stopped(d, s, text, sizeof text);
     } else if (!s->initialised && atomic_load(&s->ch.page->setup_done) == 0 &&
                kind != GPUD_EXIT_LOST) {
         code = gpi_start_verdict(d, s, why, kind, status, text, sizeof text);
@@ -113,12 +114,12 @@ static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s)
     d->stats.count.cleanup_failures++;
     gpi_close_words(d, limit, sizeof limit);
     if (why == GPI_WHY_STOPPED)
-        gpi_words_stopped(d, text, sizeof text);
+        gpi_words_stopped(d, s, text, sizeof text);
     else if (d->close.at <= d->now)
         snprintf(text, sizeof text, "cleanup was killed at the %s", limit);
     else
         snprintf(text, sizeof text, "cleanup exceeded its time limit of %s (cleanup_limit)",
-                 gpi_duration_text(time, d->class.cleanup_limit));
+                 gpi_duration_text(time, gpi_slot_class(d, s)->set.cleanup_limit));
     tell_failure(d, s, GPUD_EVENT_CLEANUP_FAILURE,
                  why == GPI_WHY_NO ? GPUD_ECRASHED : GPUD_ETIMEOUT, s->last.kind, s->last.status,
                  why == GPI_WHY_NO ? NULL : text);

@@ -112,7 +112,7 @@ uint32_t gpi_devices_count(const gpud_dispatcher *d)
 void gpi_device_header(gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_page *p)
 {
     p->device_kind = d->dev.row[s->devices[0]].id.kind;
-    p->cuda = d->class.cuda;
+    p->cuda = gpi_slot_class(d, s)->set.cuda;
     for (uint32_t i = 0; i < s->n_devices; i++)
         memcpy(p->uuid[i], d->dev.row[s->devices[i]].id.uuid, sizeof p->uuid[i]);
 }

@@ -13,7 +13,7 @@
  *   destroy.c   the end
  *   stats.c     stats
  *
- * The nouns have a header each: task.h, slot.h, device.h, event.h, drive.h.  act.h has the
+ * The nouns have a header each: class.h, task.h, slot.h, device.h, event.h, drive.h.  act.h has the
  * decisions of the core, settings.h the values of the options.  monitor.h knows no dispatcher.
  */
 #ifndef GPI_HOST_DISPATCHER_H
@@ -30,10 +30,10 @@
 #include "base/hist.h"
 #include "gpudispatch/dispatch.h"
 #include "gpudispatch/stats.h"
+#include "host/class.h"
 #include "host/device.h"
 #include "host/settings.h"
 #include "sched/sched.h"
-#include "wire/launch.h"
 
 #define GPI_NONE UINT32_MAX
 #define GPI_EVENTS_MAX 256u /* the most events that one poll returns, and so lends */
@@ -89,27 +89,12 @@ struct gpi_arena {
     int input_fd, input_ro_fd;
     unsigned char *input;
     struct gpi_chunks input_chunks;
-    uint64_t own_off; /* offset of the records' own blocks */
-    uint64_t setup_off, setup_size;
-    int setup_fd;        /* shared memory with the setup data, or -1: the input arena has them */
-    uint64_t base;       /* bytes of these two; not counted as used */
+    uint64_t own_off;    /* offset of the records' own blocks */
+    uint64_t base;       /* bytes of these and of the setup data; not counted as used */
     uint64_t most;       /* the largest block that fits beside them */
     unsigned char *pool; /* results of up to 4 KiB, from their end to delivery */
     uint64_t pool_size;
     struct gpi_chunks pool_chunks;
-};
-
-/* How workers start: exec.c; and if they print: output.c. */
-struct gpi_launching {
-    bool executed;     /* workers are programs, not forked */
-    bool reads_output; /* the host reads the workers' output: option stdio */
-    bool lines;        /* each line of the output becomes an event */
-    bool told_output;  /* the host has reported that a worker prints */
-    int fd;            /* how to start them: launch.h */
-    int program_fd;    /* the program, or -1 */
-    int stdio_fd[2];   /* the host's stdout and stderr, where workers inherit them; or -1 */
-    char program[128]; /* its name, for messages */
-    char name[GPI_NAME_SIZE]; /* name of the definition */
 };
 
 /* The process that makes keepers: keeper.c, channel.c. */
@@ -213,7 +198,8 @@ struct gpud_dispatcher {
     void *own;                     /* for the creator: lib/api */
     _Atomic uint32_t *places; /* slots of all dispatchers at this spawner, removed ones left out */
     struct gpi_pool_set set;
-    struct gpi_class_set class;
+    struct gpi_class *class; /* an array */
+    uint32_t n_classes;
     uint64_t now; /* time of the current turn */
 
     struct gpi_sched *core; /* makes the decisions: act.h, core.h */
@@ -247,7 +233,6 @@ struct gpud_dispatcher {
 
     struct gpi_intake intake;
     struct gpi_arena arena;
-    struct gpi_launching launch;
     struct gpi_spawning spawner;
     struct gpi_looping loop;
     struct gpi_waits waits;
@@ -262,7 +247,8 @@ struct gpud_dispatcher {
 
 /* create.c */
 struct gpi_birth {
-    struct gpi_settings set;
+    struct gpi_pool_set set;
+    struct gpi_class_birth class;
     const _Atomic uint32_t *alive;
     int door;                 /* connects to the spawner; borrowed */
     void *own;                /* for the creator, which ends it after destroy */
@@ -273,13 +259,7 @@ struct gpi_birth {
                                  failure; -1 = create connects */
     const struct gpi_selection *chosen; /* devices and slots, borrowed */
     struct gpi_gauge *gauge;            /* reads the devices, taken on success; NULL = none */
-    const void *setup_data;
-    uint64_t setup_size;
-    int setup_fd; /* shared memory that replaces setup_data, borrowed; -1 = none */
-    const struct gpi_launch *launch; /* borrowed */
-    int program_fd;                  /* the program to execute, borrowed; -1 = none */
-    const char *name;                /* of the definition: a program finds it by name; borrowed */
-    const char *remark;              /* for the log, with a level that is not 0; borrowed */
+    const char *remark;                 /* for the log, with a level that is not 0; borrowed */
     uint32_t remark_level;
 };
 int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_error *reterr);

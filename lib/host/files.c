@@ -19,8 +19,10 @@
 
 uint32_t gpi_files_fixed(const struct gpi_birth *b)
 {
-    return FILES_FIXED + (b->program_fd >= 0) + (b->setup_fd >= 0) + (b->spawner_pidfd >= 0) +
-           (b->launch->stdio == GPUD_STDIO_INHERIT ? 2 : 0);
+    const struct gpi_class_birth *c = &b->class;
+
+    return FILES_FIXED + (b->spawner_pidfd >= 0) + (c->program_fd >= 0) + (c->setup_fd >= 0) +
+           (c->launch->stdio == GPUD_STDIO_INHERIT ? 2 : 0);
 }
 
 /* With option stdio EVENTS each slot also has a pipe for stderr.  While the host requests the

@@ -33,7 +33,7 @@ static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
         if (!gpi_cell_progress(&s->ch.page->extra[cell], &s->progress, s->progress_text))
             continue;
         s->last_progress_task = t->id;
-        if (d->class.start_events)
+        if (gpi_slot_class(d, s)->set.start_events)
             gpi_see_start(d, s, cell); /* gpi_see_starts misses a task that has ended since */
         n = gpi_note_of_task(d, s, t, GPUD_EVENT_PROGRESS);
         if (!n)

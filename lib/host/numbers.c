@@ -63,8 +63,8 @@ void gpi_numbers_order(gpud_dispatcher *d, struct gpi_slot *s)
         doubt_all(d);
     if (s->canary == GPI_CANARY_ONLY) /* no code that reads the variable runs in it */
         return;
-    if (d->class.visible != GPUD_VISIBLE_AUTO || are_certain(d, s))
-        p->visible = d->class.visible;
+    if (gpi_slot_class(d, s)->set.visible != GPUD_VISIBLE_AUTO || are_certain(d, s))
+        p->visible = gpi_slot_class(d, s)->set.visible;
     for (uint32_t i = 0; i < s->n_devices; i++)
         p->number[i] = d->dev.row[s->devices[i]].number;
 }

@@ -140,9 +140,11 @@ static void take_rest(gpud_dispatcher *d, struct gpi_slot *s)
 
 static void tell_once(gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    if (d->launch.told_output || d->launch.lines)
+    struct gpi_class *c = gpi_slot_class(d, s);
+
+    if (c->launch.told_output || c->launch.lines)
         return;
-    d->launch.told_output = true;
+    c->launch.told_output = true;
     gpi_log(d, GPUD_LEVEL_INFO, s->index,
             "the worker of slot %u prints; each outcome carries the last %u bytes, the host prints "
             "none of them (stdio)",
@@ -167,7 +169,7 @@ static bool read_once(gpud_dispatcher *d, struct gpi_slot *s, int *fd, uint32_t 
     s->out.prints = PRINTS_FOR;
     tell_once(d, s);
     keep(s, buffer, (size_t)r);
-    if (d->launch.lines)
+    if (gpi_slot_class(d, s)->launch.lines)
         take_lines(d, s, stream, buffer, (size_t)r);
     return r == (ssize_t)sizeof buffer;
 }
@@ -190,7 +192,7 @@ void gpi_on_errors(gpud_dispatcher *d, struct gpi_slot *s)
 
 void gpi_output_begin(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    s->out.prints = d->launch.reads_output ? PRINTS_FOR : 0;
+    s->out.prints = gpi_slot_class(d, s)->launch.reads_output ? PRINTS_FOR : 0;
     s->out.read = 0;
     s->out.line[0].size = s->out.line[1].size = 0;
 }

@@ -63,11 +63,10 @@ static uint64_t buffer_offset(const gpud_dispatcher *d, const void *data)
  * memory all the same: the next block there first checks that there is enough memory. */
 static void cool(gpud_dispatcher *d)
 {
-    const bool pinned = d->class.cuda & GPUD_CUDA_PIN;
     uint64_t off, size;
 
     while ((off = gpi_chunks_cool(&d->arena.input_chunks, &size)) != GPI_CHUNKS_NONE)
-        if (!pinned)
+        if (!gpi_classes_pin(d))
             gpi_memory_punch(d->arena.input_fd, off, size);
 }
 

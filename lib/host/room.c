@@ -20,7 +20,7 @@
 
 void gpi_result_room(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    if (d->class.result_wait && gpi_slot_has_worker(d, s))
+    if (gpi_slot_class(d, s)->set.result_wait && gpi_slot_has_worker(d, s))
         gpi_slot_ring_for(d, s, &s->ch.page->worker_wants_room, GPI_ORDER_ROOM);
 }
 

@@ -20,11 +20,12 @@
  */
 static uint64_t begun(const gpud_dispatcher *d, const struct gpi_slot *s, bool also_ended)
 {
+    const uint32_t most = gpi_slot_class(d, s)->set.max_batch;
     uint64_t cells = 0;
     uint32_t n = 0;
     bool waits = false; /* the worker has not claimed an earlier task */
 
-    for (uint64_t i = s->oldest; s->sent && i <= s->number && n < d->class.max_batch; i++) {
+    for (uint64_t i = s->oldest; s->sent && i <= s->number && n < most; i++) {
         const bool alone = s->order[i % GPI_CELLS] & GPI_ALONE;
         uint64_t claim;
         uint32_t cell;
@@ -149,7 +150,8 @@ uint64_t gpi_patience(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     uint64_t limit = gpi_kill_limit(d, s);
 
-    return gpi_time_add(limit > LEAST_PATIENCE_NS ? limit : LEAST_PATIENCE_NS, d->class.batch_wait);
+    return gpi_time_add(limit > LEAST_PATIENCE_NS ? limit : LEAST_PATIENCE_NS,
+                        gpi_slot_class(d, s)->set.batch_wait);
 }
 
 uint64_t gpi_patience_ends(const gpud_dispatcher *d, const struct gpi_slot *s)

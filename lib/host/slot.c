@@ -47,7 +47,7 @@ static void forget_last(gpud_dispatcher *d, struct gpi_slot *s)
     s->told = s->cancelled = 0;
     s->denied = 0;
     s->setup_time = 0;
-    s->initialised = !d->launch.executed;
+    s->initialised = !gpi_slot_class(d, s)->launch.executed;
     s->last = (struct gpi_obituary){ .kind = GPUD_EXIT_NONE };
     gpi_output_begin(d, s);
 }

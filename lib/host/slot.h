@@ -11,7 +11,7 @@
  *   running.c      the tasks that run there, and since when
  *   texts.c        how its worker ended, as text
  *   output.c       the worker's output
- *   exec.c         workers that are programs: the executed program, and its failures
+ *   exec.c         workers that are programs: the time that a start may take, and its failures
  *   slots.c        room for slots; slots that are added later
  *   starts.c       events of starts
  *   state.c        the state that the user sees
@@ -100,6 +100,7 @@ struct gpi_slot {
     uint16_t devices[GPI_DEVICES]; /* places in the table */
     uint32_t n_devices;
     bool gone;       /* the user removed a device of it: no longer a slot of the dispatcher */
+    uint16_t class;  /* of its workers: index */
     uint32_t canary; /* enum gpi_canary: the order to its worker, until the result is judged */
 
     struct gpi_channel ch;
@@ -245,7 +246,8 @@ void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char 
                        uint32_t kind, int32_t status);
 /* Returns "; out of memory? ..." after a SIGKILL that this library has not sent, else "". */
 const char *gpi_exit_hint(const struct gpi_slot *s, uint32_t kind, int32_t status);
-void gpi_words_stopped(const gpud_dispatcher *d, char *to, size_t size); /* with the stop limit */
+/* Writes how long its worker was stopped, with the stop limit. */
+void gpi_words_stopped(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size);
 /* Writes "the spawner is gone", and the reason if the spawner has reported one.  Returns `to`. */
 const char *gpi_spawner_gone_text(const gpud_dispatcher *d, char *to, size_t size);
 /* Writes the limit after which close kills, or has killed. */
@@ -388,8 +390,6 @@ bool gpi_keeper_hangs(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_keepers_drop(gpud_dispatcher *d); /* all stopped ones; their workers die too */
 
 /* exec.c */
-int gpi_start_init(gpud_dispatcher *d, const struct gpi_birth *b);
-void gpi_start_fini(gpud_dispatcher *d);
 /* From the start of a program to its gpud_init.  Interpreters that import half of a framework from
  * a cold disk take tens of seconds.  A program that has not called it by then probably does not
  * know the library. */
@@ -403,6 +403,12 @@ const char *gpi_start_limit_text(const gpud_dispatcher *d, const struct gpi_slot
 int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_why why,
                           uint32_t kind, int32_t status, char *text, size_t size);
 
+/* The class of its workers. */
+static inline struct gpi_class *gpi_slot_class(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    return &d->class[s->class];
+}
+
 #define GPI_OUTPUT_AGE GPI_MS
 
 /* Returns whether to read a worker's output before the host takes the ends of its tasks: while the
@@ -411,7 +417,8 @@ int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, en
 static inline bool gpi_output_expected(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     return s->out.prints || (d->now > d->loop.heard_at + GPI_OUTPUT_AGE &&
-                             d->now > s->out.looked_at + GPI_OUTPUT_AGE && d->launch.reads_output);
+                             d->now > s->out.looked_at + GPI_OUTPUT_AGE &&
+                             gpi_slot_class(d, s)->launch.reads_output);
 }
 
 /* The cell of send number n, if its task is still there: it may be recalled, cancelled or ended. */

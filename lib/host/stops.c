@@ -52,7 +52,7 @@ void gpi_slot_overdue(gpud_dispatcher *d, struct gpi_slot *s)
 
     s->killed = true;
     gpi_hear_slot(d, s, GPI_EV_OVERDUE, 0);
-    gpi_words_stopped(d, how, sizeof how);
+    gpi_words_stopped(d, s, how, sizeof how);
     if (idle)
         gpi_log(d, GPUD_LEVEL_WARNING, s->index,
                 "worker %d of slot %u was %s between tasks; its keeper kills it, the slot starts "

@@ -78,7 +78,7 @@ static inline uint64_t arrival_time(gpud_dispatcher *d, struct intake *in, bool 
 static void fill_own(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task_desc *desc,
                      uint64_t expires)
 {
-    const struct gpi_class_set *set = &d->class;
+    const struct gpi_class_set *set = &gpi_task_class(d, t)->set;
     const uint64_t stall = desc->stall_limit ? desc->stall_limit : set->stall_limit;
     const uint32_t i = gpi_task_index(d, t);
 
@@ -104,10 +104,10 @@ static inline void fill_common(gpud_dispatcher *d, struct gpi_task *t, uint32_t 
     t->cost = desc->cost ? desc->cost : 1;
 }
 
-/* Sets the values that the records of plain tasks have in common. */
+/* Sets the values that the records of plain tasks have in common.  They belong to class 0. */
 void gpi_submit_init(gpud_dispatcher *d)
 {
-    const struct gpi_class_set *set = &d->class;
+    const struct gpi_class_set *set = &d->class[0].set;
 
     d->plain = &d->task[d->n_tasks];
     *d->plain = (struct gpi_task){
@@ -219,7 +219,7 @@ static void assert_as_the_long_way(gpud_dispatcher *d, const struct gpi_task *t,
     d->serial--;
     (void)gpi_payload_place(d, desc, 0, own, NULL);
     fill_common(d, own, gpi_task_index(d, own), desc, at);
-    fill_own(d, own, desc, d->class.expires);
+    fill_own(d, own, desc, gpi_task_class(d, own)->set.expires);
     same = memcmp(own, &before, sizeof before) == 0;
     *own = before;
     assert(same);
@@ -291,7 +291,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
                        struct intake *in, uint64_t *ret_id, struct gpud_error *e)
 {
     const uint64_t away = d->intake.went_away;
-    const struct gpi_class_set *set = &d->class;
+    const struct gpi_class_set *set;
     struct gpi_task *t;
     int r;
 
@@ -320,6 +320,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     }
     if (d->intake.went_away != away) /* the lock was released meanwhile */
         in->at = 0;
+    set = &gpi_task_class(d, t)->set;
     admit(d, t, desc, label, in, desc->expires ? desc->expires : set->expires);
     *ret_id = t->id;
     enqueue(d, gpi_task_index(d, t),

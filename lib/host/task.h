@@ -77,6 +77,7 @@ struct gpi_task {
     uint32_t incarnation;
     uint32_t cost;
     uint16_t slot; /* that it was last sent to */
+    uint16_t class; /* index */
     uint8_t cell;
     uint8_t state;
     uint8_t attempts; /* started so far */
@@ -177,6 +178,11 @@ static inline bool gpi_payload_is_ours(const gpud_dispatcher *d, const void *dat
 static inline uint32_t gpi_task_index(const gpud_dispatcher *d, const struct gpi_task *t)
 {
     return (uint32_t)(t - d->task);
+}
+
+static inline struct gpi_class *gpi_task_class(const gpud_dispatcher *d, const struct gpi_task *t)
+{
+    return &d->class[t->class];
 }
 
 /* Frees record, data, result and texts. */

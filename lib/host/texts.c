@@ -124,12 +124,12 @@ const char *gpi_exit_hint(const struct gpi_slot *s, uint32_t kind, int32_t statu
     return foreign ? "; out of memory? see the kernel log" : "";
 }
 
-void gpi_words_stopped(const gpud_dispatcher *d, char *to, size_t size)
+void gpi_words_stopped(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size)
 {
     char time[GPI_DURATION_SIZE];
 
     (void)snprintf(to, size, "stopped for %s (stop_limit)",
-                   gpi_duration_text(time, d->class.stop_limit));
+                   gpi_duration_text(time, gpi_slot_class(d, s)->set.stop_limit));
 }
 
 void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size)

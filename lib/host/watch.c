@@ -19,8 +19,10 @@
 /* For a task that the worker claims from now on: its hard limit cannot matter earlier. */
 static uint64_t first_look(const gpud_dispatcher *d, const struct gpi_task *t)
 {
+    const uint64_t grace = gpi_task_class(d, t)->set.grace;
+
     return gpi_time_add(gpi_time_add(d->now, gpi_task_soft(d, t)),
-                        d->class.grace - gpi_longest_lead(d->class.grace));
+                        grace - gpi_longest_lead(grace));
 }
 
 /* No task runs, and at least one was sent: another process has read the doorbell, or the words of

@@ -410,7 +410,7 @@ SABOTAGES = [
     # ---- option start_events ----
     Sabotage(
         "starts are events unasked", "lib/host/completions.c",
-        "    t->attempts++;\n    if (d->class.start_events)\n",
+        "    t->attempts++;\n    if (gpi_slot_class(d, s)->set.start_events)\n",
         "    t->attempts++;\n    if (e.end)\n",
         "proc/starts.off_by_default"),
     Sabotage(
@@ -425,12 +425,12 @@ SABOTAGES = [
         "proc/starts.ended_before_the_host_looks"),
     Sabotage(
         "the start comes behind the outcome", "lib/host/completions.c",
-        "    if (d->class.start_events)\n"
+        "    if (gpi_slot_class(d, s)->set.start_events)\n"
         "        gpi_start_seen(d, s, cell, t->attempts, t->started_at);\n"
         "    learn(d, s, t, &a);\n",
         "    learn(d, s, t, &a);\n    (void)gpi_sched_end(d->core, d->now, &a);\n"
         "    gpi_task_end(d, t, a.outcome, GPUD_PHASE_PROCESS, 0);\n"
-        "    if (d->class.start_events)\n"
+        "    if (gpi_slot_class(d, s)->set.start_events)\n"
         "        gpi_start_seen(d, s, cell, t->attempts, t->started_at);\n    return;\n",
         "proc/starts.ended_before_the_host_looks"),
     Sabotage(
@@ -440,8 +440,8 @@ SABOTAGES = [
         "proc/starts.wakes_a_caller_that_drives"),
     Sabotage(
         "a death is charged without a start", "lib/host/charge.c",
-        "    if (d->class.start_events)\n",
-        "    if (d->class.start_events && !s->last.kind)\n",
+        "    if (gpi_slot_class(d, s)->set.start_events)\n",
+        "    if (gpi_slot_class(d, s)->set.start_events && !s->last.kind)\n",
         "proc/hostile.hides_its_start"),
     Sabotage(
         "the end of an attempt makes a second start", "lib/host/starts.c",
@@ -455,8 +455,8 @@ SABOTAGES = [
         "proc/starts.wakes_a_thread_that_waits"),
     Sabotage(
         "progress overtakes its start", "lib/host/messages.c",
-        "        if (d->class.start_events)\n            gpi_see_start(d, s, cell);",
-        "        if (d->class.start_events && !pending)\n            gpi_see_start(d, s, cell);",
+        "        if (gpi_slot_class(d, s)->set.start_events)\n",
+        "        if (gpi_slot_class(d, s)->set.start_events && !pending)\n",
         "proc/starts.progress_comes_after_the_start"),
     Sabotage(
         "starts take the room of events that must arrive", "lib/host/notes.c",
@@ -470,7 +470,7 @@ SABOTAGES = [
         "proc/starts.wakes_a_thread_that_waits"),
     Sabotage(
         "workers do not know of start_events", "lib/host/channel.c",
-        "    p->start_events = d->class.start_events;\n",
+        "    p->start_events = c->set.start_events;\n",
         "",
         "proc/starts.wakes_a_caller_that_drives"),
     # ---- states of a slot, and their deadlines ----

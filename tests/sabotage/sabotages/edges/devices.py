@@ -130,7 +130,7 @@ SABOTAGES = [
         "proc/visible.wrong_number_runs_nothing"),
     Sabotage(
         "edges C7: an instance gets the number of a GPU", "lib/api/devices.c",
-        "        r = gpi_choice_visible(&c, d->class.visible, e);\n",
+        "        r = gpi_choice_visible(&c, class->set.visible, e);\n",
         "        r = 0;\n",
         "proc/visible.instances_have_no_number"),
     Sabotage(

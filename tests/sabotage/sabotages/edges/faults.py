@@ -169,13 +169,13 @@ SABOTAGES = [
         "proc/denied.descriptors_needed"),
     Sabotage(
         "edges B2: a spoilt claim word makes each task one that has begun", "lib/host/running.c",
-        "n < d->class.max_batch; i++",
-        "n < GPI_CELLS; i++",
+        "most = gpi_slot_class(d, s)->set.max_batch;",
+        "most = GPI_CELLS;",
         "proc/spoilt_page.one_task_is_charged"),
     Sabotage(
         "edges B2: a batch is one task", "lib/host/running.c",
-        "n < d->class.max_batch; i++",
-        "n < 1; i++",
+        "most = gpi_slot_class(d, s)->set.max_batch;",
+        "most = 1;",
         "proc/spoilt_page.members_are_charged"),
     Sabotage(
         "edges B2: the first claim is not told", "lib/worker/worker.c",
