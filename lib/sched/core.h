@@ -172,6 +172,7 @@ struct gpi_sched_slot {
 struct gpi_sched_device { /* device.c */
     uint8_t may; /* enum gpi_may */
     bool watched;
+    bool paused;   /* no task and no worker starts there */
     bool draining; /* it is to have no worker */
     bool removing; /* for good */
     bool noted;   /* the core has noted that the device is drained, or removed */
@@ -239,6 +240,7 @@ struct gpi_sched_class {
     uint32_t wants_from;       /* with more of them it wants a further worker */
     uint32_t unused;           /* grants that have had no task: stream.c writes it, too */
     uint64_t again;            /* before it, it boots no worker */
+    bool paused;               /* no task of it starts */
     uint32_t renewing;     /* life.c: 1 + the slot whose worker the core replaces for max_tasks */
 };
 
@@ -360,6 +362,7 @@ bool gpi_devices_bar(const struct gpi_sched *c, const struct gpi_sched_slot *s);
 bool gpi_devices_are(const struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_may may);
 bool gpi_devices_well(const struct gpi_sched *c, const struct gpi_sched_slot *s); /* no doubt */
 bool gpi_devices_drain(const struct gpi_sched *c, const struct gpi_sched_slot *s);
+bool gpi_devices_pause(const struct gpi_sched *c, const struct gpi_sched_slot *s);
 bool gpi_devices_removed(const struct gpi_sched *c, const struct gpi_sched_slot *s);
 bool gpi_devices_try(const struct gpi_sched *c, const struct gpi_sched_slot *s);
 void gpi_devices_set_trying(struct gpi_sched *c, const struct gpi_sched_slot *s, bool trying);
@@ -501,6 +504,7 @@ void gpi_life_only(struct gpi_sched *c, struct gpi_sched_slot *s, bool only);
 void gpi_life_owe(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_life_pay(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_life_still(struct gpi_sched *c, struct gpi_sched_slot *s, bool still);
+void gpi_life_pause(struct gpi_sched *c, struct gpi_sched_slot *s, bool paused);
 bool gpi_life_late(struct gpi_sched *c, struct gpi_sched_slot *s); /* true: extended, not expired */
 /* Returns true if the worker has not ended setup.  It may be dying. */
 bool gpi_life_is_in_setup(const struct gpi_sched_slot *s);
@@ -533,6 +537,11 @@ void gpi_pool_follow(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_pool_looked(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_pool_device(struct gpi_sched *c, uint32_t device);
 void gpi_pool_try(struct gpi_sched *c, uint32_t device);
+void gpi_pool_foreign(struct gpi_sched *c, uint32_t device, uint64_t bytes, uint32_t load);
+void gpi_pool_observed(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t device,
+                       uint64_t bytes);
+void gpi_pool_class_set(struct gpi_sched *c, struct gpi_sched_class *k,
+                        enum gpi_plan_class_what what);
 void gpi_pool_decide(struct gpi_sched *c);
 uint64_t gpi_pool_due(const struct gpi_sched *c);
 

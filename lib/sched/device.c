@@ -30,7 +30,10 @@ void gpi_device_wish(struct gpi_sched *c, uint32_t device, uint32_t event)
     struct gpi_sched_device *v = &c->device[device];
     const bool drains = event == GPI_EV_DRAIN;
 
-    if (v->removing || (event != GPI_EV_REMOVE && v->draining == drains))
+    if (v->removing)
+        return;
+    v->paused = event == GPI_EV_PAUSE || (v->paused && event != GPI_EV_RETURN);
+    if (event == GPI_EV_PAUSE || (event != GPI_EV_REMOVE && v->draining == drains))
         return;
     v->removing = event == GPI_EV_REMOVE;
     v->draining = drains || v->removing;
@@ -87,9 +90,17 @@ bool gpi_devices_drain(const struct gpi_sched *c, const struct gpi_sched_slot *s
     return false;
 }
 
+bool gpi_devices_pause(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (c->device[s->device[i]].paused)
+            return true;
+    return false;
+}
+
 bool gpi_devices_bar(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
-    const bool out = gpi_devices_are(c, s, GPI_MAY_OUT) && !s->only;
+    const bool out = (gpi_devices_are(c, s, GPI_MAY_OUT) || gpi_devices_pause(c, s)) && !s->only;
 
     return out || gpi_devices_are(c, s, GPI_MAY_DEAD) || gpi_devices_drain(c, s);
 }

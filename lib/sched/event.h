@@ -125,7 +125,8 @@ enum gpi_life { GPI_LIFE_MAP(GPI_X_LIFE) GPI_LIVES };
  *   DEVICE        how the device may be used now, and what happens to its workers.  DOUBT: a canary
  *                 precedes setup.  OUT: canaries bring the device back.  DEAD: only a reading can
  *                 bring it back.  Reply to JUDGE, and the result of readings
- *   DRAIN, RETURN, REMOVE   the user's request
+ *   PAUSE, DRAIN, RETURN, REMOVE   the user's request.  PAUSE: no task and no worker starts on the
+ *                 device, and its workers stay.  RETURN ends PAUSE and DRAIN
  *   TRY           a canary is due on a device that is OUT
  *   MEMORY        the memory of the slot's devices is free again, or no reading can show it.  Reply
  *                 to READ_MEMORY
@@ -164,6 +165,7 @@ enum gpi_life { GPI_LIFE_MAP(GPI_X_LIFE) GPI_LIVES };
     X(UNSENT, GPI_F_SLOT, "", 0, "") \
     X(BEGUN, GPI_F_SLOT, "", 0, "") \
     X(DEVICE, GPI_F_DEVICE | GPI_F_HOW | GPI_F_WHAT, "ok doubt out dead", 0, "none leave kill") \
+    X(PAUSE, GPI_F_DEVICE, "", 0, "") \
     X(DRAIN, GPI_F_DEVICE, "", 0, "") \
     X(RETURN, GPI_F_DEVICE, "", 0, "") \
     X(REMOVE, GPI_F_DEVICE, "", 0, "") \

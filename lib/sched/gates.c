@@ -26,12 +26,21 @@ static uint32_t count_setups(const struct gpi_sched *c)
     return n;
 }
 
+/* Without a spawner a slot fails here, and with it its last tasks may end, and a close may be
+ * complete: then no worker starts beside it. */
 static void start(struct gpi_sched *c)
 {
     struct gpi_sched_slot *s;
+    bool fails = false;
 
-    while ((c->makes < c->set.makes || c->spawner_gone) && (s = next_at_gate(c, true)) != NULL)
+    while ((c->makes < c->set.makes || c->spawner_gone) && (s = next_at_gate(c, true)) != NULL) {
         gpi_slot_input(c, s, GPI_IN_GATE);
+        fails |= c->spawner_gone;
+    }
+    if (fails) {
+        c->undecided = true;
+        return;
+    }
     for (uint32_t n = count_setups(c); n < c->set.setup_concurrency; n++) {
         s = next_at_gate(c, false);
         if (!s)

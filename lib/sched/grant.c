@@ -579,6 +579,15 @@ void gpi_grant_leaves(struct gpi_plan *p, uint32_t worker)
     gpi_grant_load(p, r->class);
 }
 
+void gpi_grant_forgive(struct gpi_plan *p, uint32_t class)
+{
+    if (p->class[class].again <= p->now)
+        return;
+    p->class[class].again = 0;
+    gpi_shape_class(p, class);
+    examine_class(p, class);
+}
+
 void gpi_grant_gone(struct gpi_plan *p, uint32_t worker, uint64_t again)
 {
     struct gpi_run *r = &p->run[worker];

@@ -285,6 +285,14 @@ void gpi_life_verdict(struct gpi_sched_slot *s, enum gpi_why why)
 
 /* ---- conditions ---- */
 
+/* Its class or a device of it is paused, or no more. */
+void gpi_life_pause(struct gpi_sched *c, struct gpi_sched_slot *s, bool paused)
+{
+    gpi_spread_refresh(c, s);
+    if (paused && s->sent && (s->life == GPI_LIFE_UP || s->life == GPI_LIFE_LEAVE))
+        gpi_ring_order(c, s, GPI_ACT_HOLD);
+}
+
 void gpi_life_owe(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     if (!gpi_devices_watched(c, s))

@@ -237,6 +237,8 @@ void gpi_plan_class_set(struct gpi_plan *p, uint64_t now, uint32_t class,
     struct gpi_learned *c = &p->class[class];
 
     set_time(p, now);
+    if (what == GPI_CLASS_LOAD || what == GPI_CLASS_RESUME)
+        gpi_grant_forgive(p, class);
     if (what == GPI_CLASS_PIN || what == GPI_CLASS_UNPIN) {
         c->set.pinned = what == GPI_CLASS_PIN;
         if (p->n_devices)

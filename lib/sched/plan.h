@@ -83,6 +83,7 @@ void gpi_plan_foreign(struct gpi_plan *p, uint64_t now, uint32_t device, uint64_
 /* A reading: bytes that the worker has on the device.  It holds at least its need.         [S1] */
 void gpi_plan_observed(struct gpi_plan *p, uint64_t now, uint32_t worker, uint32_t device,
                        uint64_t bytes);
+/* LOAD and RESUME also end the wait of gpi_plan_gone. */
 void gpi_plan_class_set(struct gpi_plan *p, uint64_t now, uint32_t class,
                         enum gpi_plan_class_what what);
 

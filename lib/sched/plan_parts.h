@@ -508,6 +508,7 @@ uint32_t gpi_grant_warm(struct gpi_plan *p, uint32_t class, const uint16_t *devi
 void gpi_grant_up(struct gpi_plan *p, uint32_t worker);
 void gpi_grant_leaves(struct gpi_plan *p, uint32_t worker);
 void gpi_grant_gone(struct gpi_plan *p, uint32_t worker, uint64_t again);
+void gpi_grant_forgive(struct gpi_plan *p, uint32_t class); /* it may boot again at once */
 
 /* ---- plan.c ---- */
 

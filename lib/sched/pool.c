@@ -351,6 +351,7 @@ void gpi_pool_device(struct gpi_sched *c, uint32_t device)
     const enum gpi_plan_may may = v->removing   ? GPI_PLAN_GONE
                                   : v->draining ? GPI_PLAN_DRAINED
                                   : out         ? GPI_PLAN_OUT
+                                  : v->paused   ? GPI_PLAN_PAUSED
                                                 : GPI_PLAN_IN;
 
     if (c->device[device].planned == may)
@@ -379,6 +380,48 @@ void gpi_pool_try(struct gpi_sched *c, uint32_t device)
         return;
     occupy(c, s, &c->class[0], &(uint16_t){ (uint16_t)device }, 1);
     gpi_life_only(c, s, true);
+}
+
+/* ---- readings, and requests of the user ---- */
+
+void gpi_pool_foreign(struct gpi_sched *c, uint32_t device, uint64_t bytes, uint32_t load)
+{
+    gpi_plan_foreign(c->plan, c->now, device, bytes, load);
+    fed(c);
+}
+
+/* A reading may be older than the end of the worker. */
+void gpi_pool_observed(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t device,
+                       uint64_t bytes)
+{
+    if (!s->known)
+        return;
+    gpi_plan_observed(c->plan, c->now, s->run, device, bytes);
+    fed(c);
+}
+
+/* The failures of the class count no more, nor those of its seats that the plan does not know. */
+static void forgive(struct gpi_sched *c, struct gpi_sched_class *k)
+{
+    k->again = k->failures = k->n_hopeless = 0;
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        if (c->slot[i].class == k)
+            c->slot[i].again = 0;
+}
+
+void gpi_pool_class_set(struct gpi_sched *c, struct gpi_sched_class *k,
+                        enum gpi_plan_class_what what)
+{
+    const bool pauses = what == GPI_CLASS_PAUSE || what == GPI_CLASS_DRAIN;
+
+    if (what == GPI_CLASS_LOAD || what == GPI_CLASS_RESUME)
+        forgive(c, k);
+    k->paused = pauses || (k->paused && what != GPI_CLASS_RESUME);
+    for (uint32_t i = 0; i < c->n_slots && (pauses || what == GPI_CLASS_RESUME); i++)
+        if (c->slot[i].class == k)
+            gpi_life_pause(c, &c->slot[i], pauses);
+    gpi_plan_class_set(c->plan, c->now, class_number(c, k), what);
+    fed(c);
 }
 
 /* ---- decisions ---- */

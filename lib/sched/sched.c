@@ -181,10 +181,15 @@ static void on_device(struct gpi_sched *c, const struct gpi_sched_event *e)
 
 static void on_wish(struct gpi_sched *c, const struct gpi_sched_event *e)
 {
+    const bool stays = e->kind == GPI_EV_RETURN || e->kind == GPI_EV_PAUSE;
+
     gpi_device_wish(c, e->device, e->kind);
     if (c->plan)
         gpi_pool_device(c, e->device);
-    tell_device(c, e->device, e->kind == GPI_EV_RETURN ? GPI_IN_CHANGED : GPI_IN_LEAVE);
+    tell_device(c, e->device, stays ? GPI_IN_CHANGED : GPI_IN_LEAVE);
+    for (uint32_t i = 0; i < c->n_slots && stays; i++)
+        if (gpi_device_has(&c->slot[i], e->device))
+            gpi_life_pause(c, &c->slot[i], e->kind == GPI_EV_PAUSE);
     gpi_device_touch(c, e->device);
     gpi_device_note_end(c, e->device); /* the device may be drained, or removed, already */
 }
@@ -403,6 +408,7 @@ static void on_event(struct gpi_sched *c, const struct gpi_sched_event *e)
     case GPI_EV_DEVICE:
         on_device(c, e);
         break;
+    case GPI_EV_PAUSE:
     case GPI_EV_DRAIN:
     case GPI_EV_RETURN:
     case GPI_EV_REMOVE:
@@ -439,15 +445,52 @@ void gpi_sched_event(struct gpi_sched *c, const struct gpi_sched_event *e)
     c->heard = NULL;
 }
 
+/* ---- pooled: facts for the plan ---- */
+
+static const struct gpi_sched_event nothing = { .kind = GPI_EV_TIME };
+
+static void begin(struct gpi_sched *c, uint64_t now)
+{
+    gpi_set_time(c, now);
+    c->heard = &nothing;
+}
+
+static void end(struct gpi_sched *c)
+{
+    gpi_sched_follow(c);
+    c->heard = NULL;
+}
+
+void gpi_sched_foreign(struct gpi_sched *c, uint64_t now, uint32_t device, uint64_t bytes,
+                       uint32_t load)
+{
+    begin(c, now);
+    gpi_pool_foreign(c, device, bytes, load);
+    end(c);
+}
+
+void gpi_sched_observed(struct gpi_sched *c, uint64_t now, uint32_t slot, uint32_t device,
+                        uint64_t bytes)
+{
+    begin(c, now);
+    gpi_pool_observed(c, &c->slot[slot], device, bytes);
+    end(c);
+}
+
+void gpi_sched_class_set(struct gpi_sched *c, uint64_t now, uint32_t class,
+                         enum gpi_plan_class_what what)
+{
+    begin(c, now);
+    gpi_pool_class_set(c, &c->class[class], what);
+    end(c);
+}
+
 /* ---- decide: keepers and workers begin ---- */
 
 void gpi_sched_decide(struct gpi_sched *c, uint64_t now)
 {
-    static const struct gpi_sched_event nothing = { .kind = GPI_EV_TIME };
-
     assert(c->count == 0);
-    gpi_set_time(c, now);
-    c->heard = &nothing;
+    begin(c, now);
     c->undecided = false;
     if (c->plan && !gpi_close_starts_nothing(c))
         gpi_pool_decide(c);
@@ -458,8 +501,7 @@ void gpi_sched_decide(struct gpi_sched *c, uint64_t now)
     else if (!gpi_close_starts_nothing(c))
         gpi_gates_open(c);
     gpi_behind_decide(c);
-    gpi_sched_follow(c);
-    c->heard = NULL;
+    end(c);
 }
 
 bool gpi_sched_undecided(const struct gpi_sched *c)

@@ -108,6 +108,18 @@ bool gpi_sched_next(struct gpi_sched *s, struct gpi_sched_action *ret);
  * latest before gpi_sched_decide.  Returns false if there is none. */
 bool gpi_sched_ended(struct gpi_sched *s, struct gpi_sched_end *ret);
 
+/* ---- pooled: facts for the plan.  Behind each one, gpi_sched_next as after an event ---- */
+
+/* Readings: bytes that foreign processes have on the device, and their use of it in 1/10000; bytes
+ * that the slot's worker has there. */
+void gpi_sched_foreign(struct gpi_sched *s, uint64_t now, uint32_t device, uint64_t bytes,
+                       uint32_t load);
+void gpi_sched_observed(struct gpi_sched *s, uint64_t now, uint32_t slot, uint32_t device,
+                        uint64_t bytes);
+/* The user's request.  LOAD and RESUME also forget the failures of the class. */
+void gpi_sched_class_set(struct gpi_sched *s, uint64_t now, uint32_t class,
+                         enum gpi_plan_class_what what);
+
 /* ---- the hot path: direct, no ring, no table ---- */
 
 /* Accepts a task.  A closed dispatcher accepts tasks of a source, too: each ends as cancelled.

@@ -132,7 +132,8 @@ void gpi_spread_move(struct gpi_sched *c, struct gpi_sched_class *k)
 void gpi_spread_refresh(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const bool granted = s->granted == GPI_GRANTED_ONE || s->granted == GPI_GRANTED_MANY;
-    const bool takes = s->life == GPI_LIFE_UP && !s->still && (granted || !c->plan);
+    const bool takes = s->life == GPI_LIFE_UP && !s->still && (granted || !c->plan) &&
+                       !s->class->paused && !gpi_devices_pause(c, s);
     struct gpi_sched_class *k = s->class;
 
     k->n_takes = k->n_takes + takes - s->takes;

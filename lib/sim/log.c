@@ -63,16 +63,21 @@ static void add_field(struct gpi_line *t, const struct gpi_log_field *f,
         add_value(t, f, value);
 }
 
+static void add_stamp(struct gpi_line *t, const struct gpi_log_line *l)
+{
+    if (!l->stamped)
+        return;
+    gpi_line_add(t, "@");
+    gpi_line_add_time(t, l->now);
+    gpi_line_add(t, " ");
+}
+
 static void add_line(struct gpi_line *t, const struct gpi_log_line *l)
 {
     struct gpi_log_shape s;
     char name[GPI_LOG_NAME_SIZE];
 
-    if (l->stamped) {
-        gpi_line_add(t, "@");
-        gpi_line_add_time(t, l->now);
-        gpi_line_add(t, " ");
-    }
+    add_stamp(t, l);
     if (!gpi_log_shape_of(&s, l)) {
         gpi_line_add(t, "?");
         gpi_line_add_number(t, l->kind == GPI_LOG_EVENT ? l->event.kind : l->action.kind);
@@ -81,6 +86,17 @@ static void add_line(struct gpi_line *t, const struct gpi_log_line *l)
     gpi_line_add(t, gpi_log_name(name, &s));
     for (uint32_t i = 0; i < s.n; i++)
         add_field(t, &s.field[i], l);
+}
+
+/* The time of the line stands before its name. */
+static void add_fact(struct gpi_line *t, const struct gpi_log_line *l)
+{
+    char fact[GPI_FACT_LINE_SIZE];
+    const char *text = gpi_fact_write(fact, &l->fact);
+
+    add_stamp(t, l);
+    gpi_line_add(t, "fact ");
+    gpi_line_add(t, *text == '@' ? strchr(text, ' ') + 1 : text);
 }
 
 const char *gpi_log_write(char to[GPI_LOG_LINE_SIZE], const struct gpi_log_line *l)
@@ -96,9 +112,7 @@ const char *gpi_log_write(char to[GPI_LOG_LINE_SIZE], const struct gpi_log_line 
         gpi_line_add(&t, "=");
         add_value(&t, &gpi_log_settings[l->set.which], l->set.value);
     } else if (l->kind == GPI_LOG_FACT) {
-        char fact[GPI_FACT_LINE_SIZE];
-        gpi_line_add(&t, "fact ");
-        gpi_line_add(&t, gpi_fact_write(fact, &l->fact));
+        add_fact(&t, l);
     } else if (l->kind != GPI_LOG_BLANK) {
         add_line(&t, l);
     }
@@ -122,6 +136,12 @@ void gpi_log_set(struct gpi_sched_settings *set, const struct gpi_log_line *l)
 bool gpi_log_sets_class(const struct gpi_log_line *l)
 {
     return gpi_log_settings[l->set.which].at >= offsetof(struct gpi_sched_settings, class);
+}
+
+bool gpi_log_has_time(const struct gpi_log_line *l)
+{
+    return l->kind >= GPI_LOG_EVENT ||
+           (l->kind == GPI_LOG_FACT && l->fact.kind >= GPI_FACT_SUBMIT);
 }
 
 bool gpi_log_setting(struct gpi_log_line *ret, const struct gpi_sched_settings *before,

@@ -10,6 +10,7 @@
  *     class 1                               it has all settings as they are now
  *     fact class 0 residence=resident ...   pooled: what the next class or device is for the plan
  *     fact plan cpus=4                      (sim/fact.h); the core is pooled
+ *     @1s fact foreign d=0 memory=3GiB      a reading; in OBSERVED, w= is a slot
  *
  *     @1075ms time                          a step: an input of the core, and its time
  *     ----
@@ -61,7 +62,7 @@ enum gpi_log_kind {
     GPI_LOG_CUT,     /* the writer has left out everything from here on */
     GPI_LOG_SET,
     /* steps; FACT, CLASS, DEVICE and SLOT have no time */
-    GPI_LOG_FACT, /* of kind PLAN, CLASS or DEVICE */
+    GPI_LOG_FACT, /* of kind PLAN, CLASS or DEVICE; FOREIGN, OBSERVED, CLASS_SET: with a time */
     GPI_LOG_CLASS,
     GPI_LOG_DEVICE,
     GPI_LOG_SLOT,
@@ -125,6 +126,8 @@ void gpi_log_defaults(struct gpi_sched_settings *ret);
 void gpi_log_set(struct gpi_sched_settings *set, const struct gpi_log_line *l);
 /* Returns true if the line of kind SET has a setting of a class. */
 bool gpi_log_sets_class(const struct gpi_log_line *l);
+/* Returns true if the step happens at a time. */
+bool gpi_log_has_time(const struct gpi_log_line *l);
 /* Returns the line of the next setting that *set has unlike *before.  *at is 0 before the first
  * call.  Returns false after the last such setting. */
 bool gpi_log_setting(struct gpi_log_line *ret, const struct gpi_sched_settings *before,

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "sim/log_shape.h"
 
-#define WORDS_MAX 16u /* of a line: more than the longest shape has */
+#define WORDS_MAX 24u /* of a line: more than the longest shape or fact has */
 
 _Static_assert(GPI_LOG_FIELDS_MAX + 2 < WORDS_MAX, "a line has room for all");
 
@@ -75,6 +75,7 @@ static bool read_value(struct gpi_line_word w, const struct gpi_log_field *f, ui
 struct reader {
     struct gpi_line_word word[WORDS_MAX];
     uint32_t n, at;
+    const char *end; /* of the text */
     char *error;
 };
 
@@ -233,6 +234,27 @@ static bool read_stamp(struct reader *r, struct gpi_log_line *l)
     return r->n > 1 || refuse(r, "expected a step behind the time");
 }
 
+static bool is_core_fact(const struct gpi_fact *f)
+{
+    return f->kind <= GPI_FACT_CLASS || f->kind == GPI_FACT_FOREIGN ||
+           f->kind == GPI_FACT_OBSERVED || f->kind == GPI_FACT_CLASS_SET;
+}
+
+static bool read_fact(struct reader *r, struct gpi_log_line *l)
+{
+    const char *text = r->word[r->at].at + strlen("fact");
+
+    l->kind = GPI_LOG_FACT;
+    l->fact.now = l->now;
+    if (!gpi_fact_read(&l->fact, text, (size_t)(r->end - text), r->error))
+        return false;
+    if (!is_core_fact(&l->fact))
+        return refuse(r, "a core has no fact of this kind");
+    if (l->stamped && l->fact.kind <= GPI_FACT_CLASS)
+        return refuse(r, "this fact has no time");
+    return l->fact.now == l->now || refuse(r, "expected the time before fact");
+}
+
 static bool read_line(struct reader *r, struct gpi_log_line *l)
 {
     struct gpi_log_shape s;
@@ -241,6 +263,8 @@ static bool read_line(struct reader *r, struct gpi_log_line *l)
         return read_setting(r, l);
     if (!read_stamp(r, l))
         return false;
+    if (gpi_line_is(r->word[r->at], "fact"))
+        return read_fact(r, l);
     if (!gpi_log_shape_named(&s, r->word[r->at], count_placed(r)))
         return refuse(r, "%.*s is no event, call, action or other word of a log",
                       gpi_line_shown(r->word[r->at]), r->word[r->at].at);
@@ -265,12 +289,7 @@ bool gpi_log_read(struct gpi_log_line *ret, const char *text, size_t size,
 
     memset(ret, 0, sizeof *ret); /* so that equal lines have equal bytes */
     *reterr = 0;
-    if (size >= 5 && !memcmp(text, "fact ", 5)) {
-        ret->kind = GPI_LOG_FACT;
-        return gpi_fact_read(&ret->fact, text + 5, size - 5, reterr) &&
-               (ret->fact.kind <= GPI_FACT_CLASS ||
-                refuse(&r, "expected a fact of a plan, a device or a class"));
-    }
+    r.end = text + size;
     while (rest.at) {
         w = cut(&rest, " \t");
         if (w.size && r.n == WORDS_MAX && *r.word[0].at != '#')

@@ -57,6 +57,7 @@ struct gpi_truth {
     uint32_t slots, devices, tasks, classes;
     bool pooled;
     uint64_t usable[GPI_TRUTH_DEVICES]; /* bytes of memory that workers may have; pooled */
+    uint64_t foreign[GPI_TRUTH_DEVICES]; /* of these, bytes of foreign processes */
     struct gpi_plan_class class[GPI_TRUTH_CLASSES]; /* pooled; the only variant is the first */
     uint32_t ahead, least_ahead, setup_concurrency, makes, max_tasks;
     uint64_t batch_wait;
@@ -123,7 +124,7 @@ struct gpi_book_slot {
 
 struct gpi_book_device {
     uint32_t may; /* enum gpi_may */
-    bool draining, removing, noted;
+    bool draining, removing, noted, paused;
     bool due;     /* a canary is due, and no slot has begun one since */
     bool was_due; /* before this event */
     bool changed; /* in this event: the core decided its current orders before */
@@ -165,7 +166,7 @@ struct gpi_oracle {
     struct {
         uint64_t mean_run; /* ns of a task; 0 = unknown */
         uint32_t renewing; /* 1 + the slot whose worker has had max_tasks tasks; 0 = none */
-        bool given_up;     /* pooled */
+        bool given_up, paused; /* pooled; `paused` comes from the world */
     } class[GPI_TRUTH_CLASSES];
     /* the first fault, and the oracles that have objected */
     uint32_t objected, first;
@@ -216,6 +217,8 @@ bool gpi_book_unclaimed(const struct gpi_oracle *o, uint32_t slot); /* of its la
 uint64_t gpi_book_setup_limit(const struct gpi_oracle *o, uint32_t slot);
 bool gpi_book_barred(const struct gpi_oracle *o, uint32_t slot);
 bool gpi_book_drains(const struct gpi_oracle *o, uint32_t slot);
+bool gpi_book_on_paused(const struct gpi_oracle *o, uint32_t slot); /* a device of it is paused */
+bool gpi_book_paused(const struct gpi_oracle *o, uint32_t slot);    /* or its class */
 bool gpi_book_doubted(const struct gpi_oracle *o, uint32_t slot);
 bool gpi_book_has(const struct gpi_oracle *o, uint32_t slot, uint32_t device);
 bool gpi_book_cancels(const struct gpi_oracle *o); /* tasks not started end as cancelled */

@@ -26,12 +26,25 @@ bool gpi_book_drains(const struct gpi_oracle *o, uint32_t slot)
     return false;
 }
 
+bool gpi_book_on_paused(const struct gpi_oracle *o, uint32_t slot)
+{
+    for (uint32_t d = 0; d < o->truth->devices; d++)
+        if (gpi_book_has(o, slot, d) && o->device[d].paused)
+            return true;
+    return false;
+}
+
+bool gpi_book_paused(const struct gpi_oracle *o, uint32_t slot)
+{
+    return gpi_book_on_paused(o, slot) || o->class[o->truth->slot[slot].class].paused;
+}
+
 bool gpi_book_barred(const struct gpi_oracle *o, uint32_t slot)
 {
     for (uint32_t d = 0; d < o->truth->devices; d++)
         if (gpi_book_has(o, slot, d) && o->device[d].may >= GPI_MAY_OUT)
             return true;
-    return gpi_book_drains(o, slot);
+    return gpi_book_drains(o, slot) || gpi_book_on_paused(o, slot);
 }
 
 bool gpi_book_doubted(const struct gpi_oracle *o, uint32_t slot)
@@ -105,7 +118,7 @@ bool gpi_book_takes(const struct gpi_oracle *o, uint32_t slot)
     const struct gpi_book_slot *s = &o->slot[slot];
 
     return s->worker && s->ready && !s->lost && s->kill == GPI_BOOK_SPARE && !s->sweeping &&
-           !s->still && !s->ending && s->life == GPI_LIFE_UP;
+           !s->still && !s->ending && s->life == GPI_LIFE_UP && !gpi_book_paused(o, slot);
 }
 
 bool gpi_book_has_life(const struct gpi_oracle *o, uint32_t slot)
@@ -237,6 +250,16 @@ bool gpi_book_renews(const struct gpi_oracle *o, uint32_t slot)
     return o->class[o->truth->slot[slot].class].renewing != 0;
 }
 
+/* Beside foreign processes. */
+static bool has_room(const struct gpi_oracle *o, const struct gpi_request *need, uint32_t device)
+{
+    const uint64_t usable = o->truth->usable[device], foreign = o->truth->foreign[device];
+
+    if (need->memory == GPI_MEMORY_ALL)
+        return foreign == 0;
+    return foreign < usable / 2 && need->memory <= usable / 2 - foreign;
+}
+
 bool gpi_book_could_fit(const struct gpi_oracle *o, uint32_t class)
 {
     const struct gpi_request *need = &o->truth->class[class].need[0];
@@ -244,6 +267,6 @@ bool gpi_book_could_fit(const struct gpi_oracle *o, uint32_t class)
 
     for (uint32_t d = 0; d < o->truth->devices; d++)
         n += o->device[d].may < GPI_MAY_OUT && !o->device[d].draining && !o->device[d].removing &&
-             (need->memory == GPI_MEMORY_ALL || need->memory <= o->truth->usable[d]);
+             !o->device[d].paused && has_room(o, need, d);
     return n >= need->devices;
 }

@@ -259,8 +259,11 @@ static void for_device(struct gpi_oracle *o, const struct gpi_sched_event *e)
         d->noted &= d->removing;
         d->removing = true;
         break;
+    case GPI_EV_PAUSE:
+        d->paused = true;
+        break;
     case GPI_EV_RETURN:
-        d->draining = false;
+        d->draining = d->paused = false;
         break;
     case GPI_EV_TRY:
         d->due = d->may == GPI_MAY_OUT && !gpi_book_tries(o, e->device);

@@ -140,14 +140,14 @@ static bool stands_still(const struct gpi_oracle *o, uint32_t class)
     const uint64_t longest =
         o->truth->backoff_cap + k->max_wait + k->min_residence + o->truth->memory_wait;
 
-    if (!gpi_book_queues(o, class) || !gpi_book_could_fit(o, class) ||
+    if (!gpi_book_queues(o, class) || !gpi_book_could_fit(o, class) || o->class[class].paused ||
         o->class[class].given_up || gpi_book_cancels(o) || o->spawner_gone)
         return false;
     for (uint32_t i = 0; i < o->truth->classes; i++)
         if (stays(o, i))
             return false;
     for (uint32_t i = 0; i < o->truth->slots; i++)
-        if (o->slot[i].sent || o->slot[i].still ||
+        if (o->slot[i].sent || o->slot[i].still || !o->slot[i].room ||
             (o->slot[i].life != GPI_LIFE_OFF && o->slot[i].life != GPI_LIFE_UP))
             return false;
     return is_over(o, o->moved_at, longest);

@@ -52,6 +52,8 @@ static void start_on_device(struct gpi_oracle *o, const struct gpi_sched_action 
            "START on a dead device");
     object(o, out && a->how != GPI_START_ONLY, "START on a device that is out of use");
     object(o, gpi_book_drains(o, a->slot), "START on a device that is drained or removed");
+    object(o, gpi_book_on_paused(o, a->slot) && a->how != GPI_START_ONLY,
+           "START on a device that is paused");
     object(o, !watched && a->how != GPI_START_PLAIN, "a canary on a CPU slot");
     object(o, a->how == GPI_START_PLAIN && has_device(o, a->slot, GPI_MAY_DOUBT),
            "START without a canary on a doubted device");
@@ -368,6 +370,7 @@ static void sent_to_worker(struct gpi_oracle *o, uint32_t slot)
     object(o, s->kill != GPI_BOOK_SPARE || s->ending || s->lost || s->sweeping,
            "a send to a worker that is ending");
     object(o, s->still, "a send to a worker that is stopped");
+    object(o, gpi_book_paused(o, slot), "a send to a worker that is paused");
     object(o, gpi_book_drains(o, slot), "a send to a device that is drained or removed");
     object(o, s->leave && gpi_book_barred(o, slot), "a send to a worker that is to leave");
     object(o, s->sent >= gpi_book_most(o, slot), "too many tasks at a worker");

@@ -167,15 +167,30 @@ static bool send_one(struct gpi_play *p, uint64_t now, struct gpi_log_line *ret_
 
 static void take_fact(struct gpi_play *p, const struct gpi_fact *f)
 {
-    if (f->kind == GPI_FACT_CLASS)
+    switch (f->kind) {
+    case GPI_FACT_CLASS:
         p->class = gpi_fact_class(f);
-    else if (f->kind == GPI_FACT_DEVICE)
+        break;
+    case GPI_FACT_DEVICE:
         p->has = f->has;
+        break;
+    case GPI_FACT_FOREIGN:
+        gpi_sched_foreign(p->core, f->now, f->device, f->bytes, f->load);
+        break;
+    case GPI_FACT_OBSERVED:
+        gpi_sched_observed(p->core, f->now, f->worker, f->device, f->bytes);
+        break;
+    case GPI_FACT_CLASS_SET:
+        gpi_sched_class_set(p->core, f->now, f->class, (enum gpi_plan_class_what)f->what);
+        break;
+    default:
+        break;
+    }
 }
 
 static bool feed(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_log_line *ret_sent)
 {
-    if (l->kind >= GPI_LOG_EVENT && l->kind != GPI_LOG_SUBMIT)
+    if (gpi_log_has_time(l) && l->kind != GPI_LOG_SUBMIT)
         p->now = l->now;
     switch (l->kind) {
     case GPI_LOG_FACT:
@@ -214,10 +229,10 @@ bool gpi_play_line(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_
     bool sent;
 
     write_step(p, l);
-    if (l->kind != GPI_LOG_CLASS && l->kind != GPI_LOG_FACT)
+    if (l->kind != GPI_LOG_CLASS)
         step_begins();
     sent = feed(p, l, ret_sent);
-    if (l->kind != GPI_LOG_CLASS && l->kind != GPI_LOG_FACT)
+    if (l->kind != GPI_LOG_CLASS)
         step_ends();
     gather(p, l->kind == GPI_LOG_END ? &l->end : NULL);
     return sent;
@@ -232,9 +247,10 @@ static struct gpi_log_line at_time(enum gpi_log_kind kind, uint64_t now)
 
 static void feed_fact(struct gpi_play *p, const struct gpi_fact *f)
 {
-    struct gpi_log_line l = { .kind = GPI_LOG_FACT };
+    struct gpi_log_line l = { .kind = GPI_LOG_FACT, .now = f->now };
 
     l.fact = *f;
+    l.stamped = gpi_log_has_time(&l);
     (void)gpi_play_line(p, &l, NULL);
 }
 
@@ -279,6 +295,36 @@ void gpi_play_slot(struct gpi_play *p, uint32_t slot, uint32_t class, const uint
     if (n)
         memcpy(l.slot.device, device, n * sizeof *device);
     (void)gpi_play_line(p, &l, NULL);
+}
+
+void gpi_play_foreign(struct gpi_play *p, uint64_t now, uint32_t device, uint64_t bytes,
+                      uint32_t load)
+{
+    const struct gpi_fact f = {
+        .kind = GPI_FACT_FOREIGN, .now = now, .device = device, .bytes = bytes, .load = load
+    };
+
+    feed_fact(p, &f);
+}
+
+void gpi_play_observed(struct gpi_play *p, uint64_t now, uint32_t slot, uint32_t device,
+                       uint64_t bytes)
+{
+    const struct gpi_fact f = {
+        .kind = GPI_FACT_OBSERVED, .now = now, .worker = slot, .device = device, .bytes = bytes
+    };
+
+    feed_fact(p, &f);
+}
+
+void gpi_play_class_set(struct gpi_play *p, uint64_t now, uint32_t class,
+                        enum gpi_plan_class_what what)
+{
+    const struct gpi_fact f = {
+        .kind = GPI_FACT_CLASS_SET, .now = now, .class = class, .what = what
+    };
+
+    feed_fact(p, &f);
 }
 
 void gpi_play_event(struct gpi_play *p, const struct gpi_sched_event *e)

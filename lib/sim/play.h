@@ -67,6 +67,12 @@ void gpi_play_device(struct gpi_play *p, uint32_t device, bool watched, uint64_t
                      const struct gpi_plan_has *has);
 void gpi_play_slot(struct gpi_play *p, uint32_t slot, uint32_t class, const uint16_t *device,
                    uint32_t n);
+void gpi_play_foreign(struct gpi_play *p, uint64_t now, uint32_t device, uint64_t bytes,
+                      uint32_t load);
+void gpi_play_observed(struct gpi_play *p, uint64_t now, uint32_t slot, uint32_t device,
+                       uint64_t bytes);
+void gpi_play_class_set(struct gpi_play *p, uint64_t now, uint32_t class,
+                        enum gpi_plan_class_what what);
 void gpi_play_event(struct gpi_play *p, const struct gpi_sched_event *e);
 void gpi_play_decide(struct gpi_play *p, uint64_t now);
 bool gpi_play_submit(struct gpi_play *p, uint32_t task, const struct gpi_sched_task *what);

@@ -102,6 +102,12 @@ static bool check_fact(struct run *run, const struct gpi_fact *f)
 
     if (!run->set.pool.pooled)
         return bad(run, "expected fact plan first of all");
+    if (f->kind == GPI_FACT_CLASS_SET)
+        return check_number(run, "class", f->class, run->classes);
+    if (f->kind == GPI_FACT_FOREIGN || f->kind == GPI_FACT_OBSERVED)
+        return check_number(run, "device", f->device, run->devices) &&
+               (f->kind == GPI_FACT_FOREIGN ||
+                check_number(run, "slot", f->worker, run->slots));
     if (!good || (f->kind == GPI_FACT_CLASS && f->is.residence == GPI_EXTERNAL))
         return bad(run, "expected residence=resident or transient, and need=");
     for (uint32_t i = 0; i < f->n_requests && good; i++)
@@ -241,7 +247,9 @@ static bool take_step(struct run *run, struct gpi_log_line *l)
         l->now = run->now;
     if (l->kind == GPI_LOG_EVENT)
         l->event.now = l->now;
-    l->stamped = l->kind >= GPI_LOG_EVENT;
+    if (l->kind == GPI_LOG_FACT)
+        l->fact.now = l->now;
+    l->stamped = gpi_log_has_time(l);
     run->now = l->now;
     run->together++;
     run->r->steps++;

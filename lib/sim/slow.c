@@ -125,6 +125,8 @@ void gpi_slow_class_set(struct gpi_slow *m, uint64_t now, uint32_t class,
     c->set.pinned = what == GPI_CLASS_PIN || (what != GPI_CLASS_UNPIN && c->set.pinned);
     if (what == GPI_CLASS_PAUSE || what == GPI_CLASS_DRAIN || what == GPI_CLASS_RESUME)
         c->paused = what != GPI_CLASS_RESUME;
+    if (what == GPI_CLASS_LOAD || what == GPI_CLASS_RESUME)
+        c->again = 0;
     if (what == GPI_CLASS_LOAD)
         c->to_load |= gpi_slow_hands(m, class) == 0;
     if (what == GPI_CLASS_UNLOAD)

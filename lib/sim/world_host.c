@@ -21,7 +21,7 @@ static void perform(struct gpi_world *w, const struct gpi_sched_action *a);
 
 /* The host feeds a reply while it performs an action.  The effects of the reply join the end of the
  * ring. */
-static void perform_all(struct gpi_world *w)
+void gpi_host_perform(struct gpi_world *w)
 {
     struct gpi_sched_action a;
     struct gpi_sched_end e;
@@ -48,7 +48,7 @@ void gpi_host_feed(struct gpi_world *w, struct gpi_sched_event e)
     e.now = w->now;
     gpi_oracle_fed(&w->oracle, &e);
     gpi_play_event(&w->play, &e);
-    perform_all(w);
+    gpi_host_perform(w);
 }
 
 void gpi_host_feed_slot(struct gpi_world *w, uint32_t kind, uint32_t slot, uint32_t how)
@@ -74,7 +74,7 @@ void gpi_host_submit(struct gpi_world *w, uint32_t task, const struct gpi_sched_
     pass_time(w);
     gpi_oracle_submitted(&w->oracle, task);
     (void)gpi_play_submit(&w->play, task, what);
-    perform_all(w);
+    gpi_host_perform(w);
 }
 
 static void feed_end(struct gpi_world *w, const struct gpi_world_cell *c)
@@ -90,7 +90,7 @@ static void feed_end(struct gpi_world *w, const struct gpi_world_cell *c)
     pass_time(w);
     gpi_oracle_attempt_ended(&w->oracle, &a);
     (void)gpi_play_end(&w->play, w->now, &a);
-    perform_all(w);
+    gpi_host_perform(w);
 }
 
 /* ---- cells ---- */
@@ -446,7 +446,7 @@ void gpi_host_decide(struct gpi_world *w)
     gpi_oracle_decides(&w->oracle, true);
     w->truth.now = w->now;
     gpi_play_decide(&w->play, w->now);
-    perform_all(w);
+    gpi_host_perform(w);
     gpi_oracle_decides(&w->oracle, false);
     while (send_one(w))
         ;

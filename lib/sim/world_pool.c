@@ -19,6 +19,8 @@ void gpi_pool_draw(struct gpi_world *w)
         .mode = gpi_random_chance(r, 200000) ? GPI_MODE_STRICT : GPI_MODE_BACKFILL,
         .passing = gpi_random_chance(r, 500000) ? GPI_PASS_LEARNED : GPI_PASS_APART,
         .cpus = (uint32_t)gpi_random_from(r, 1, 4),
+        .headroom = 1000,
+        .least_headroom = GIB / 2,
         .foreign_memory = GIB,
     };
 }
@@ -82,7 +84,7 @@ bool gpi_pool_begin(struct gpi_world *w)
 
     for (uint32_t d = 0; d < w->truth.devices; d++) {
         const struct gpi_plan_has has = { .memory = gpi_random_from(&w->random, 16, 80) * GIB };
-        w->truth.usable[d] = has.memory;
+        w->truth.usable[d] = has.memory - has.memory / 10000 * w->set.pool.plan.headroom;
         w->device[d].watched = watched;
         gpi_play_device(&w->play, d, w->device[d].watched, w->kill_limit, &has);
     }
@@ -121,4 +123,70 @@ void gpi_pool_entered(struct gpi_world *w, const struct gpi_sched_action *a)
 {
     if (w->truth.pooled && (a->how == GPI_LIFE_OFF || a->how == GPI_LIFE_STOPPED))
         w->truth.slot[a->slot].n_devices = 0;
+}
+
+/* ---- readings, and requests for classes ---- */
+
+static void read_foreign(struct gpi_world *w)
+{
+    const uint32_t device = (uint32_t)gpi_random_below(&w->random, w->truth.devices);
+    const uint64_t bytes = gpi_random_chance(&w->random, 500000)
+                               ? 0
+                               : gpi_random_below(&w->random, w->truth.usable[device]);
+
+    w->truth.foreign[device] = bytes;
+    gpi_play_foreign(&w->play, w->now, device, bytes, 0);
+    gpi_host_perform(w);
+}
+
+static void read_worker(struct gpi_world *w)
+{
+    const uint32_t slot = (uint32_t)gpi_random_below(&w->random, w->truth.slots);
+    const struct gpi_truth_slot *t = &w->truth.slot[slot];
+    uint32_t device;
+
+    if (!w->slot[slot].host.worker || t->n_devices == 0)
+        return;
+    device = t->device[gpi_random_below(&w->random, t->n_devices)];
+    gpi_play_observed(&w->play, w->now, slot, device,
+                      gpi_random_below(&w->random, w->truth.usable[device]));
+    gpi_host_perform(w);
+}
+
+void gpi_pool_wish(struct gpi_world *w, uint32_t class, uint32_t what)
+{
+    if (what == GPI_CLASS_PAUSE || what == GPI_CLASS_DRAIN || what == GPI_CLASS_RESUME)
+        w->oracle.class[class].paused = what != GPI_CLASS_RESUME;
+    if (what == GPI_CLASS_LOAD || what == GPI_CLASS_RESUME)
+        w->oracle.class[class].given_up = false;
+    if (what == GPI_CLASS_PIN || what == GPI_CLASS_UNPIN)
+        w->truth.class[class].pinned = what == GPI_CLASS_PIN;
+    gpi_play_class_set(&w->play, w->now, class, (enum gpi_plan_class_what)what);
+    gpi_host_perform(w);
+}
+
+/* A pause ends after a while. */
+static void wish(struct gpi_world *w)
+{
+    const uint32_t class = (uint32_t)gpi_random_below(&w->random, w->truth.classes);
+    const uint32_t what = (uint32_t)gpi_random_below(&w->random, GPI_CLASS_UNPIN + 1);
+
+    gpi_pool_wish(w, class, what);
+    if (what == GPI_CLASS_PAUSE || what == GPI_CLASS_DRAIN)
+        gpi_agenda_add(w, (struct gpi_fact){ .at = w->now + gpi_world_time(w, GPI_US, 3 * GPI_S),
+                                             .kind = GPI_FACT_WISH,
+                                             .token = class,
+                                             .word.how = GPI_CLASS_RESUME });
+}
+
+void gpi_pool_disturb(struct gpi_world *w)
+{
+    if (w->stopped_until > w->now)
+        return;
+    if (gpi_world_happens(w, GPI_TROUBLE_READINGS))
+        read_foreign(w);
+    if (gpi_world_happens(w, GPI_TROUBLE_READINGS))
+        read_worker(w);
+    if (gpi_world_happens(w, GPI_TROUBLE_WISHES))
+        wish(w);
 }

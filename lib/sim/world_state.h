@@ -56,6 +56,7 @@ enum gpi_fact_kind {
     GPI_FACT_USER_DEVICE,
     GPI_FACT_CLOSE,
     GPI_FACT_ROOM,          /* the host frees results in a slot's arena, or they fill it */
+    GPI_FACT_WISH,          /* for a class: see gpi_pool_wish */
     GPI_FACT_SOURCE_ENDS,
     GPI_FACT_LOOK,          /* the host checks whether a keeper is stopped */
     GPI_FACT_PATIENCE,      /* the host checks whether a worker begins its tasks */
@@ -226,6 +227,7 @@ void gpi_host_feed(struct gpi_world *w, struct gpi_sched_event e);
 void gpi_host_feed_slot(struct gpi_world *w, uint32_t kind, uint32_t slot, uint32_t how);
 void gpi_host_submit(struct gpi_world *w, uint32_t task, const struct gpi_sched_task *what);
 void gpi_host_decide(struct gpi_world *w);
+void gpi_host_perform(struct gpi_world *w); /* all orders */
 void gpi_host_collect(struct gpi_world *w, uint32_t slot); /* tasks that have ended in its cells */
 void gpi_host_take_back(struct gpi_world *w, uint32_t slot); /* tasks that have not begun */
 void gpi_host_drain(struct gpi_world *w, uint32_t slot); /* both */
@@ -283,6 +285,9 @@ bool gpi_pool_begin(struct gpi_world *w); /* false: no memory */
 void gpi_pool_seat(struct gpi_world *w, const struct gpi_sched_action *a);
 void gpi_pool_seat_on(struct gpi_world *w, const struct gpi_sched_action *a);
 void gpi_pool_entered(struct gpi_world *w, const struct gpi_sched_action *a);
+/* A random reading, or a request for a class. */
+void gpi_pool_disturb(struct gpi_world *w);
+void gpi_pool_wish(struct gpi_world *w, uint32_t class, uint32_t what);
 
 /* ---- world_user.c ---- */
 

@@ -236,6 +236,7 @@ void gpi_user_hear(struct gpi_world *w, const struct gpi_fact *f)
     case GPI_FACT_USER_DEVICE: change_device(w, f); break;
     case GPI_FACT_CLOSE: close_it(w, f); break;
     case GPI_FACT_SOURCE_ENDS: end_source(w); break;
+    case GPI_FACT_WISH: gpi_pool_wish(w, f->token, f->word.how); break;
     case GPI_FACT_ROOM:
         gpi_host_feed(w, (struct gpi_sched_event){
                              .kind = GPI_EV_ROOM, .slot = f->slot, .cell = f->token });
@@ -278,6 +279,10 @@ static void disturb_devices(struct gpi_world *w)
         if (gpi_random_chance(&w->random, 700000))
             plan(w, GPI_FACT_USER_DEVICE, device, GPI_EV_RETURN,
                  gpi_world_time(w, GPI_US, 3 * GPI_S));
+    }
+    if (gpi_world_happens(w, GPI_TROUBLE_PAUSES)) {
+        plan(w, GPI_FACT_USER_DEVICE, device, GPI_EV_PAUSE, 0);
+        plan(w, GPI_FACT_USER_DEVICE, device, GPI_EV_RETURN, gpi_world_time(w, GPI_US, 3 * GPI_S));
     }
     if (gpi_world_happens(w, GPI_TROUBLE_DRAINS))
         plan(w, GPI_FACT_USER_DEVICE, device, GPI_EV_RETURN, 0);
@@ -323,4 +328,6 @@ void gpi_user_weather(struct gpi_world *w)
     if (gpi_world_happens(w, GPI_TROUBLE_HOST_STOPS))
         stop_group(w);
     disturb_devices(w);
+    if (w->truth.pooled)
+        gpi_pool_disturb(w);
 }

@@ -420,7 +420,9 @@ T_CASE(bad_lines)
         { "device", "event device lacks field d" },
         { "device 0 watched=2", "watched is 2, expected 0 or 1" },
         { "device x", "device is x, expected a number from 0 to 4294967295" },
-        { "fact end t=0", "expected a fact of a plan, a device or a class" },
+        { "fact end t=0", "a core has no fact of this kind" },
+        { "@1s fact device 0", "this fact has no time" },
+        { "fact @1s foreign d=0", "expected the time before fact" },
         { "slot 0 devices=", "devices is , expected up to 16 numbers with commas between them" },
         { "slot 0 devices=0,",
           "devices is 0,, expected up to 16 numbers with commas between them" },
@@ -452,7 +454,7 @@ T_CASE(bad_lines)
         { "task 0 SUCCESS PROCESS", "task lacks field attempts" },
         { "task 0 attempts=1", "task lacks field outcome" },
         { "task 0 t=0", "task has no field t" },
-        { "time a a a a a a a a a a a a a a a a", "more than 16 words" },
+        { "time a a a a a a a a a a a a a a a a a a a a a a a a", "more than 24 words" },
         { "\xc3\xa4\x01", "??? is no event, call, action or other word of a log" },
     };
     char error[GPI_LOG_ERROR_SIZE];

@@ -176,8 +176,8 @@ SABOTAGES = [
     # ---- seats of a pooled core ----
     Sabotage(
         "a worker without a grant takes tasks", "lib/sched/spread.c",
-        "!s->still && (granted || !c->plan);",
-        "!s->still;",
+        "!s->still && (granted || !c->plan) &&",
+        "!s->still &&",
         "sched/scripts.pool_grant"),
     Sabotage(
         "a revoked grant takes no task back", "lib/sched/pool.c",
@@ -204,6 +204,16 @@ SABOTAGES = [
         "[GPI_IN_KILL_ALL] = kill_now, [GPI_IN_EVICT] = leave },",
         "[GPI_IN_KILL_ALL] = kill_now, [GPI_IN_EVICT] = nothing },",
         "sched/scripts.pool_evict_doomed"),
+    Sabotage(
+        "a worker of a paused class takes tasks", "lib/sched/spread.c",
+        "!s->class->paused && !gpi_devices_pause(c, s);",
+        "!gpi_devices_pause(c, s);",
+        "sched/worlds.oracles"),
+    Sabotage(
+        "a worker on a paused device takes tasks", "lib/sched/spread.c",
+        "!s->class->paused && !gpi_devices_pause(c, s);",
+        "!s->class->paused;",
+        "sched/worlds.oracles"),
     # ---- classes ----
     Sabotage(
         "a task is queued for the first class, whatever its own is", "lib/sched/stream.c",
