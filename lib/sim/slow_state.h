@@ -138,6 +138,10 @@ bool gpi_slow_may_boot(const struct gpi_slow *m, uint32_t i, const struct gpi_re
                        uint32_t d);
 bool gpi_slow_could_start(struct gpi_slow *m, uint32_t i);
 
+/* slow_evict.c */
+/* Whether workers could go, so that it would have devices. */
+bool gpi_slow_could_evict(const struct gpi_slow *m, uint32_t i);
+
 /* slow_grants.c */
 const char *gpi_slow_how_breaks(const struct gpi_slow *m, const struct gpi_plan_action *a,
                                 uint32_t i);
