@@ -412,7 +412,9 @@ enum gpi_plan_class_what {
  * RUN      the task starts on the devices of the action, as its variant `what`; in the worker, or
  *          without one (GPI_NOWHERE).  `how`: enum gpi_plan_run
  * REVOKE   of a granted run, once, even in the decision that has granted it: the caller starts no
- *          further task in it, and feeds gpi_plan_end when those that it has started have ended
+ *          further task in it, and takes back those that have not begun.  They are part of the
+ *          queue again, so the stream task is the oldest of all.  When the tasks that have begun
+ *          have ended, the caller feeds gpi_plan_end
  * PROMISE  the blocked task starts by `at`; `how` is the reason
  * BOOT     a worker of the class starts on the devices
  * DRAIN    the worker takes nothing new, and is unloaded after its task.  A granted run is revoked

@@ -5,7 +5,7 @@
  * A worker that stays is in the way of a shape that its device could hold without it.  It goes if
  * it is ripe: it was up for min_residence, is not pinned, and its class keeps min_workers.  An
  * idle one whose class has no queue goes at once.  Any other one goes only when the shape's first
- * task has waited for max_wait.
+ * task has waited for max_wait, and its grant has been revoked before.
  */
 #include <stdlib.h>
 
@@ -357,6 +357,18 @@ static bool would_be_head(struct gpi_plan *p, uint32_t shape, const struct way *
     return other == GPI_NONE;
 }
 
+/* Returns true if the device holds the variant once the workers of the way are gone, and not
+ * before. */
+static bool is_way(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t variant,
+                   uint32_t device, uint64_t hard_at, struct way *ret)
+{
+    const struct gpi_plan_device *d = &p->device[device];
+
+    return d->may == GPI_PLAN_IN && d->n_firm && !(s->kinds_of[variant] & GPI_BIT_KIND(d->kind)) &&
+           gpi_memory_could(p, device, &s->request[variant]) &&
+           find_way(p, device, s->class, &s->request[variant], hard_at, ret);
+}
+
 /* Lists the best ways for `k` devices.  Returns their number. */
 static uint32_t find_ways(struct gpi_plan *p, uint32_t shape, uint32_t variant, uint32_t k,
                           uint64_t hard_at, struct way *ret)
@@ -366,12 +378,8 @@ static uint32_t find_ways(struct gpi_plan *p, uint32_t shape, uint32_t variant, 
     struct way w;
 
     for (uint32_t d = 0; d < p->n_devices; d++) {
-        if (p->device[d].may != GPI_PLAN_IN || p->device[d].n_firm == 0 ||
-            s->kinds_of[variant] & GPI_BIT_KIND(p->device[d].kind) ||
-            !gpi_memory_could(p, d, &s->request[variant]) ||
-            !find_way(p, d, s->class, &s->request[variant], hard_at, &w))
-            continue;
-        if ((n == k && !is_better(&w, &ret[k - 1])) || !would_be_head(p, shape, &w))
+        if (!is_way(p, s, variant, d, hard_at, &w) || (n == k && !is_better(&w, &ret[k - 1])) ||
+            !would_be_head(p, shape, &w))
             continue;
         for (j = n < k ? n++ : k - 1; j > 0 && is_better(&w, &ret[j - 1]); j--)
             ret[j] = ret[j - 1];
@@ -410,6 +418,23 @@ static bool go(struct gpi_plan *p, const struct way *way, uint32_t n)
     return true;
 }
 
+/* A granted run in the way is revoked.  No worker goes while one of them is ahead of tasks that may
+ * be older than the shape: it is examined again when the plan knows these. */
+static bool awaits_tasks(struct gpi_plan *p, const struct way *way, uint32_t n)
+{
+    bool awaits = false;
+
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < way[i].n; j++) {
+            struct gpi_run *r = &p->run[way[i].victim[j]];
+            if (r->grant == GPI_GRANT_LASTS)
+                gpi_revoke_run(p, way[i].victim[j]);
+            r->awaited |= r->ahead;
+            awaits |= r->ahead;
+        }
+    return awaits;
+}
+
 static uint64_t hard_at(const struct gpi_plan *p, const struct gpi_shape *s)
 {
     const struct gpi_learned *c = &p->class[s->class];
@@ -430,9 +455,51 @@ static uint64_t evict_variant(struct gpi_plan *p, uint32_t shape, uint32_t varia
 
     if (k == 0 || find_ways(p, shape, variant, k, hard_at(p, s), way) < k)
         return GPI_NEVER;
-    if (way[k - 1].at <= p->now && !go(p, way, k))
-        return GPI_NEVER;
-    return way[k - 1].at;
+    if (way[k - 1].at > p->now || awaits_tasks(p, way, k))
+        return way[k - 1].at;
+    return go(p, way, k) ? p->now : GPI_NEVER;
+}
+
+/* ---- a stream task that starts ---- */
+
+static bool is_victim(const struct way *w, uint32_t run)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        if (w->victim[i] == run)
+            return true;
+    return false;
+}
+
+/* Returns true if there are enough ways for the variant now, and the worker is in one of them. */
+static bool is_in_way(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t variant,
+                      uint32_t run)
+{
+    const uint32_t wanted = s->request[variant].devices;
+    const uint32_t has = gpi_memory_count(p, s->kinds_of[variant]);
+    uint32_t n = has;
+    bool is_in = false;
+    struct way w;
+
+    for (uint32_t d = 0; d < p->n_devices && has < wanted; d++)
+        if (is_way(p, s, variant, d, p->now, &w) && w.at <= p->now) {
+            is_in |= is_victim(&w, run);
+            n++;
+        }
+    return is_in && n >= wanted;
+}
+
+bool gpi_evict_is_due(const struct gpi_plan *p, uint32_t run)
+{
+    const struct gpi_tree_wanted w = { GPI_BIT_SHORT, UINT64_MAX, UINT32_MAX };
+    bool is_due = false;
+
+    for (uint32_t i = gpi_tree_first(&p->order, &w); i != GPI_NONE && !is_due;
+         i = gpi_tree_next(&p->order, i, &w)) {
+        const struct gpi_shape *s = &p->shape[i];
+        for (uint32_t k = 0; k < s->n_requests && hard_at(p, s) <= p->now && s->begins; k++)
+            is_due |= is_in_way(p, s, k, run);
+    }
+    return is_due;
 }
 
 /* The class of which some workers have to stay, if the place could do without them; or GPI_NONE. */
@@ -495,6 +562,10 @@ struct gpi_obstacle gpi_evict_obstacle(struct gpi_plan *p, uint32_t shape, uint3
     for (uint32_t i = 0; i < w.n; i++)
         if ((going = going_of(p, &p->run[w.victim[i]], hard)).at > last.at)
             last = going;
+    for (uint32_t i = 0; i < w.n && last.at <= p->now; i++)
+        if (p->run[w.victim[i]].ahead)
+            last =
+                (struct gpi_obstacle){ GPI_REASON_MAX_WAIT, p->run[w.victim[i]].class, GPI_NEVER };
     return last;
 }
 

@@ -8,7 +8,7 @@
 int gpi_grant_make(struct gpi_plan *p)
 {
     p->run = malloc(sizeof *p->run * p->set.runs);
-    p->granted = GPI_NONE;
+    p->granted = p->ahead = GPI_NONE;
     if (!p->run)
         return -1;
     for (uint32_t i = 0; i < p->set.runs; i++) {
@@ -43,7 +43,7 @@ static uint32_t make_run(struct gpi_plan *p, uint32_t shape, uint32_t variant)
     r->since = r->used = p->now;
     r->work = GPI_WORK_TASK;
     r->grant = GPI_GRANT_NONE;
-    r->leaves = false;
+    r->leaves = r->ahead = r->awaited = false;
     return run;
 }
 
@@ -58,8 +58,8 @@ static void give_task(struct gpi_plan *p, uint32_t run, uint32_t shape)
     r->limit = p->task[s->head].limit;
     r->end_by = gpi_time_add(p->now, gpi_shape_takes(p, shape));
     r->plausible = gpi_learn_plausible(&p->class[s->class], p -> now, r -> limit);
-    if (p->task[r->task].stream && gpi_revoke_may_grant(p, r, shape))
-        gpi_revoke_grant(p, run);
+    if (p->task[r->task].stream)
+        gpi_revoke_start(p, run, gpi_revoke_may_grant(p, r, shape) && !gpi_evict_is_due(p, run));
 }
 
 static void free_run(struct gpi_plan *p, uint32_t run)
@@ -388,12 +388,15 @@ void gpi_grant_withdraw(struct gpi_plan *p, uint32_t task)
 {
     const uint32_t shape = p->task[task].holder, class = p->shape[shape].class;
     const uint64_t bits = p->order.node[shape].mask & GPI_BITS_HEADED;
+    const bool stream = p->task[task].stream;
 
     if (p->shape[shape].head == task) {
         gpi_reserve_leave(p, shape, 0);
         p->changed |= bits | GPI_BIT_HOST;
     }
     gpi_shape_take(p, task);
+    if (stream)
+        gpi_revoke_class_known(p, class);
     offer_spare(p, class);
     calm(p, class);
 }
@@ -487,8 +490,7 @@ void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t took,
             gpi_learn_spell(&c->run, took);
         gpi_shape_class(p, r->class);
     }
-    gpi_revoke_forget(p, run);
-    r->grant = GPI_GRANT_NONE;
+    gpi_revoke_end(p, run);
     if (r->work != GPI_WORK_TASK) {
         r->keep = keep_alive ? keep_alive : c->set.keep_alive;
         end_in_worker(p, run);
@@ -503,7 +505,10 @@ void gpi_grant_ends_by(struct gpi_plan *p, uint32_t task, uint64_t at)
     const uint32_t run = p->task[task].holder;
     const struct gpi_run *r = &p->run[run];
 
-    if (r->grant != GPI_GRANT_REVOKED || at >= r->end_by)
+    if (r->grant != GPI_GRANT_REVOKED)
+        return;
+    gpi_revoke_known(p, run);
+    if (at >= r->end_by)
         return;
     gpi_memory_ends_by(p, run, at);
     /* Heads may have a promise now.  CPU slots are part of that of any head. */

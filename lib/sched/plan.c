@@ -127,6 +127,8 @@ bool gpi_plan_submit(struct gpi_plan *p, uint64_t now, uint32_t task,
     if (!gpi_shape_put(p, place, task, &own))
         return false;
     p->unsure |= 1u << GPI_PROMISE_ORDER;
+    if (what->stream)
+        gpi_revoke_class_known(p, what->class);
     return true;
 }
 

@@ -65,7 +65,8 @@ void gpi_plan_withdraw(struct gpi_plan *p, uint64_t now, uint32_t task); /* it w
 void gpi_plan_end(struct gpi_plan *p, uint64_t now, uint32_t task, bool good, uint64_t run,
                   uint64_t keep_alive);
 /* The granted run of the task, which is revoked, ends by `at`, kills included.  A later time than
- * that of a call before changes nothing.                                                  [R3] */
+ * that of a call before changes nothing.  The caller has taken back the tasks that had not begun,
+ * and has submitted the stream task.                                                 [R3] [R6] */
 void gpi_plan_ends_by(struct gpi_plan *p, uint64_t now, uint32_t task, uint64_t at);
 /* The worker has booted. */
 void gpi_plan_up(struct gpi_plan *p, uint64_t now, uint32_t worker);

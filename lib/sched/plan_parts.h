@@ -125,7 +125,10 @@ struct gpi_run {
     uint8_t work;                  /* enum gpi_work; evict.c, too */
     uint8_t grant;                 /* enum gpi_grant */
     bool leaves;                   /* it goes without an order: no action is for it */
-    uint32_t list_next, list_prev; /* idle workers of the class, or booting ones; granted runs */
+    bool ahead;                    /* revoke.c: the caller may have older tasks of its class */
+    bool awaited;                  /* evict.c, revoke.c: a shape waits until it has none */
+    uint32_t list_next, list_prev; /* idle workers of the class, or booting ones; runs
+                                    * that are granted, or ahead */
     uint64_t since, used;          /* when it booted, was up, or unloads; when it ended a task */
     uint64_t keep;                 /* it stays idle this long */
     uint32_t n_devices, variant;
@@ -215,6 +218,7 @@ struct gpi_plan {
     uint32_t n_lacking;      /* shapes that lack nothing but CPU slots or host memory */
     /* revoke.c */
     uint32_t granted;       /* the first granted run */
+    uint32_t ahead;         /* the first run that is ahead of tasks which the plan does not know */
     uint64_t granted_kinds; /* of all granted runs, and the host bit if one has CPU slots */
     uint64_t doubted;       /* shape.c: bits to which a shape has come since the last check;
                              * GPI_BIT_ANY: a device or a class has changed, too */
@@ -452,9 +456,17 @@ uint32_t gpi_reserve_next(struct gpi_plan *p, uint32_t head, uint32_t kind, uint
 /* Returns true if a run for the first task of the shape may be granted: no task waits that could
  * use a part of it, but for younger ones of its class.                                     [R1] */
 bool gpi_revoke_may_grant(const struct gpi_plan *p, const struct gpi_run *r, uint32_t shape);
-void gpi_revoke_grant(struct gpi_plan *p, uint32_t run);
+/* A stream task starts in the run. */
+void gpi_revoke_start(struct gpi_plan *p, uint32_t run, bool granted);
 /* The run is granted no more, if it was. */
 void gpi_revoke_forget(struct gpi_plan *p, uint32_t run);
+void gpi_revoke_end(struct gpi_plan *p, uint32_t run);
+/* Orders the caller to end the grant. */
+void gpi_revoke_run(struct gpi_plan *p, uint32_t run);
+/* The plan knows the oldest task of the class again: the run is ahead of no other one; or no run of
+ * the class is. */
+void gpi_revoke_known(struct gpi_plan *p, uint32_t run);
+void gpi_revoke_class_known(struct gpi_plan *p, uint32_t class);
 /* Revokes the runs of which another class may use a part now, or whose class or device is off. */
 void gpi_revoke_doubted(struct gpi_plan *p);
 
@@ -467,6 +479,9 @@ void gpi_evict_for(struct gpi_plan *p, uint32_t shape);
 void gpi_evict_worker(struct gpi_plan *p, uint32_t run);
 void gpi_evict_list(struct gpi_plan *p, uint32_t run, uint32_t *list); /* it is the first there */
 void gpi_evict_unlist(struct gpi_plan *p, uint32_t run); /* it is idle, or boots, no more */
+/* Returns true if the busy worker is in the way of a shape that has waited for its max_wait: the
+ * device of the worker is part of a way, whichever shape would follow there.               [R1] */
+bool gpi_evict_is_due(const struct gpi_plan *p, uint32_t run);
 /* Its workers leave: all, or the ones on the device. */
 void gpi_evict_class(struct gpi_plan *p, uint32_t class);
 void gpi_evict_device(struct gpi_plan *p, uint32_t device);

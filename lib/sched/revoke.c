@@ -4,10 +4,15 @@
  *
  * No limit ends a granted run, so no promise counts on it, and nothing is known of its end until it
  * is revoked.  That is as soon as a task of another class waits that may use a device of the run,
- * or, if the run has CPU slots, needs something of the machine.
+ * or, if the run has CPU slots, needs something of the machine; or that is to evict its worker.
  *
  * A check takes all granted runs.  It is made only after a shape has come to a kind that has some,
  * or a device or a class has changed: shape.c notes that in `doubted`.
+ *
+ * The caller may have older tasks of the class than the plan knows: tasks that it has sent into a
+ * run that is now revoked, or the next task of its queue, once the stream task has begun.  The plan
+ * knows their age with the next stream task.  Until then the run is ahead of them, and its worker
+ * stays.                                                                                    [R6]
  */
 #include "sched/plan_parts.h"
 
@@ -54,36 +59,93 @@ bool gpi_revoke_may_grant(const struct gpi_plan *p, const struct gpi_run *r, uin
     return !is_wanted(p, r, shape);
 }
 
-void gpi_revoke_grant(struct gpi_plan *p, uint32_t run)
+static void link_run(struct gpi_plan *p, uint32_t run, uint32_t *list)
 {
     struct gpi_run *r = &p->run[run];
 
+    r->list_prev = GPI_NONE;
+    r->list_next = *list;
+    if (*list != GPI_NONE)
+        p->run[*list].list_prev = run;
+    *list = run;
+}
+
+static void unlink_run(struct gpi_plan *p, uint32_t run, uint32_t *list)
+{
+    const struct gpi_run *r = &p->run[run];
+
+    if (r->list_prev == GPI_NONE)
+        *list = r->list_next;
+    else
+        p->run[r->list_prev].list_next = r->list_next;
+    if (r->list_next != GPI_NONE)
+        p->run[r->list_next].list_prev = r->list_prev;
+}
+
+static void is_ahead(struct gpi_plan *p, uint32_t run)
+{
+    p->run[run].ahead = true;
+    link_run(p, run, &p->ahead);
+}
+
+void gpi_revoke_start(struct gpi_plan *p, uint32_t run, bool granted)
+{
+    struct gpi_run *r = &p->run[run];
+
+    if (!granted) {
+        is_ahead(p, run);
+        return;
+    }
     r->grant = GPI_GRANT_LASTS;
     r->end_by = GPI_NEVER;
     r->plausible = 0;
-    r->list_prev = GPI_NONE;
-    r->list_next = p->granted;
-    if (p->granted != GPI_NONE)
-        p->run[p->granted].list_prev = run;
-    p->granted = run;
+    link_run(p, run, &p->granted);
     p->granted_kinds |= bits_of(p, r);
 }
 
 void gpi_revoke_forget(struct gpi_plan *p, uint32_t run)
 {
-    struct gpi_run *r = &p->run[run];
-
-    if (r->grant != GPI_GRANT_LASTS)
+    if (p->run[run].grant != GPI_GRANT_LASTS)
         return;
-    r->grant = GPI_GRANT_REVOKED;
-    if (r->list_prev == GPI_NONE)
-        p->granted = r->list_next;
-    else
-        p->run[r->list_prev].list_next = r->list_next;
-    if (r->list_next != GPI_NONE)
-        p->run[r->list_next].list_prev = r->list_prev;
+    p->run[run].grant = GPI_GRANT_REVOKED;
+    unlink_run(p, run, &p->granted);
     if (p->granted == GPI_NONE)
         p->granted_kinds = 0;
+    is_ahead(p, run);
+}
+
+void gpi_revoke_run(struct gpi_plan *p, uint32_t run)
+{
+    gpi_revoke_forget(p, run);
+    gpi_actions_put(p, GPI_PLAN_REVOKE, p->run[run].task, 0, p->now);
+}
+
+void gpi_revoke_known(struct gpi_plan *p, uint32_t run)
+{
+    struct gpi_run *r = &p->run[run];
+
+    if (!r->ahead)
+        return;
+    unlink_run(p, run, &p->ahead);
+    if (r->awaited)
+        gpi_shape_evict_again(p);
+    r->ahead = r->awaited = false;
+}
+
+void gpi_revoke_class_known(struct gpi_plan *p, uint32_t class)
+{
+    for (uint32_t run = p->ahead, next; run != GPI_NONE; run = next) {
+        next = p->run[run].list_next;
+        if (p->run[run].class == class)
+            gpi_revoke_known(p, run);
+    }
+}
+
+void gpi_revoke_end(struct gpi_plan *p, uint32_t run)
+{
+    gpi_revoke_forget(p, run);
+    gpi_revoke_known(p, run);
+    p->run[run].grant = GPI_GRANT_NONE;
 }
 
 void gpi_revoke_doubted(struct gpi_plan *p)
@@ -94,8 +156,7 @@ void gpi_revoke_doubted(struct gpi_plan *p)
     for (uint32_t run = p->granted, next; doubted && run != GPI_NONE; run = next) {
         next = p->run[run].list_next;
         if (is_off(p, &p->run[run]) || is_wanted(p, &p->run[run], GPI_NONE)) {
-            gpi_revoke_forget(p, run);
-            gpi_actions_put(p, GPI_PLAN_REVOKE, p->run[run].task, 0, p->now);
+            gpi_revoke_run(p, run);
         } else {
             kinds |= bits_of(p, &p->run[run]);
         }

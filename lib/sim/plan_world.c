@@ -62,9 +62,22 @@ static void go_to(struct gpi_plan_world *w, uint64_t time)
 
 /* ---- events ---- */
 
+/* Returns a task whose run is revoked, from a number on, or NO_ONE. */
+static uint32_t revoked_task(const struct gpi_plan_world *w, uint32_t from)
+{
+    const struct gpi_trial_task *t = w->trial->task;
+
+    while (from < w->set.tasks && !(t[from].state == GPI_TRIAL_RUNS && t[from].revoked))
+        from++;
+    return from < w->set.tasks ? from : NO_ONE;
+}
+
 static bool submit(struct gpi_plan_world *w, struct gpi_fact *f)
 {
-    const uint32_t kind = (uint32_t)gpi_plan_below(w, GPI_PLAN_WORLD_REQUESTS);
+    const uint32_t revoked =
+        gpi_plan_in_part(w, GPI_PLAN_PART_AHEAD, 40) ? revoked_task(w, 0) : NO_ONE;
+    const uint32_t kind = revoked != NO_ONE ? w->trial->task[revoked].class
+                                            : (uint32_t)gpi_plan_below(w, GPI_PLAN_WORLD_REQUESTS);
     const bool resident = w->trial->class[kind % w->n_classes].is.residence == GPI_RESIDENT;
 
     f->kind = GPI_FACT_SUBMIT;
@@ -78,10 +91,10 @@ static bool submit(struct gpi_plan_world *w, struct gpi_fact *f)
     f->job.priority =
         gpi_plan_in_part(w, GPI_PLAN_PART_PRIORITIES, 30) ? (int32_t)gpi_plan_below(w, 5) - 2 : 0;
     f->job.order = ++w->order * 8;
-    if (gpi_plan_in_part(w, GPI_PLAN_PART_OLD, 15))
+    if (revoked != NO_ONE || gpi_plan_in_part(w, GPI_PLAN_PART_OLD, 15))
         f->job.order -= gpi_plan_below(w, w->order * 7);
     f->job.stream = w->trial->class[f->class].is.residence != GPI_EXTERNAL &&
-                    gpi_plan_in_part(w, GPI_PLAN_PART_STREAMS, 60);
+                    (revoked != NO_ONE || gpi_plan_in_part(w, GPI_PLAN_PART_STREAMS, 60));
     f->job.limit = gpi_plan_chance(w, 15) ? GPI_NEVER : (100 + scale(w, 50000)) * w->unit;
     if (gpi_trial_refuses(w->trial, f))
         return false;
@@ -119,14 +132,11 @@ static bool end(struct gpi_plan_world *w, struct gpi_fact *f)
 /* A revoked run ends soon, or only some time; the caller may also know no time. */
 static bool limit_run(struct gpi_plan_world *w, struct gpi_fact *f)
 {
-    const struct gpi_trial_task *t = w->trial->task;
     uint64_t ends;
 
     f->kind = GPI_FACT_ENDS_BY;
-    f->task = (uint32_t)gpi_plan_below(w, w->set.tasks);
-    while (f->task < w->set.tasks && !(t[f->task].state == GPI_TRIAL_RUNS && t[f->task].revoked))
-        f->task++;
-    if (f->task == w->set.tasks)
+    f->task = revoked_task(w, (uint32_t)gpi_plan_below(w, w->set.tasks));
+    if (f->task == NO_ONE)
         return false;
     ends = w->task[f->task].ends;
     f->at = (ends > w->now ? ends : w->now) + gpi_plan_units(w, 5000);

@@ -36,6 +36,7 @@
     X(KINDS, 0)      /* many devices, each of a kind of its own */                          \
     X(KINDS_WARM, 0) /* such worlds may have workers */                                     \
     X(FEW, 25)       /* eight tasks at a time */                                            \
+    X(TIGHT, 15)     /* one or two devices, and workers that need most of one */            \
     X(VARIANTS, 70)  /* several requests of one task */                                     \
     X(ODD, 20)       /* no device could ever hold one of these */                           \
     X(HOST, 80)      /* CPU slots and host memory */                                        \
@@ -58,6 +59,7 @@
     X(KEEP_TASK, 40)  /* of tasks */                                                        \
     X(STREAMS, 50)    /* tasks whose runs may be granted */                                 \
     X(QUEUES, 40)     /* of the caller */                                                   \
+    X(AHEAD, 50)      /* when a grant ends, older tasks come back */                        \
     X(RUNS, 30)       /* the caller has measured how long a task ran */                     \
     X(BOOTS_FAIL, 60)                                                                       \
     X(LEAVES, 60) /* workers that go without an order */                                    \

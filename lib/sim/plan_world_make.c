@@ -80,6 +80,16 @@ static void make_request(struct gpi_plan_world *w, struct gpi_request *r)
         r->memory = 500 * GIB;
 }
 
+/* Two workers with these needs do not fit on a device of 24 GiB, and some not on one of 80 GiB. */
+static void make_tight(struct gpi_plan_world *w, struct gpi_request *r)
+{
+    *r = (struct gpi_request){ .devices = gpi_plan_chance(w, 85) ? 1 : w->n_devices,
+                               .share = GPI_SHARE_ALL,
+                               .memory = gpi_plan_chance(w, 20)
+                                             ? GPI_MEMORY_ALL
+                                             : GIB * (12 + gpi_plan_below(w, 8)) };
+}
+
 static void make_requests(struct gpi_plan_world *w)
 {
     for (uint32_t i = 0; i < GPI_PLAN_WORLD_REQUESTS; i++) {
@@ -87,17 +97,21 @@ static void make_requests(struct gpi_plan_world *w)
         if (gpi_plan_in_part(w, GPI_PLAN_PART_VARIANTS, 40))
             w->n_made[i] += (uint32_t)gpi_plan_below(w, GPI_VARIANTS);
         for (uint32_t j = 0; j < w->n_made[i]; j++)
-            make_request(w, &w->made[i][j]);
+            if (gpi_plan_in_part(w, GPI_PLAN_PART_TIGHT, 85))
+                make_tight(w, &w->made[i][j]);
+            else
+                make_request(w, &w->made[i][j]);
     }
 }
 
 static void make_settings(struct gpi_plan_world *w)
 {
     const uint32_t tasks = gpi_plan_has(w, GPI_PLAN_PART_FEW) ? 8 : GPI_PLAN_WORLD_TASKS;
+    const uint32_t most = gpi_plan_has(w, GPI_PLAN_PART_TIGHT) ? 2 : 12; /* devices */
 
     w->n_devices = gpi_plan_has(w, GPI_PLAN_PART_KINDS)
                        ? GPI_PLAN_WORLD_DEVICES - (uint32_t)gpi_plan_below(w, 30)
-                       : 1 + (uint32_t)gpi_plan_below(w, 12);
+                       : 1 + (uint32_t)gpi_plan_below(w, most);
     w->n_classes = 1 + (uint32_t)gpi_plan_below(w, GPI_PLAN_WORLD_CLASSES);
     w->unit = gpi_plan_has(w, GPI_PLAN_PART_LONG) ? 1000 : 1;
     w->set = (struct gpi_plan_settings){
@@ -141,9 +155,11 @@ static void make_places(struct gpi_plan_world *w, struct gpi_fact *f)
 
 static enum gpi_residence make_residence(struct gpi_plan_world *w)
 {
-    if (!gpi_plan_in_part(w, GPI_PLAN_PART_WORKERS, 70))
+    const bool tight = gpi_plan_has(w, GPI_PLAN_PART_TIGHT);
+
+    if (!gpi_plan_in_part(w, GPI_PLAN_PART_WORKERS, tight ? 95 : 70))
         return GPI_EXTERNAL;
-    return gpi_plan_chance(w, 60) ? GPI_RESIDENT : GPI_TRANSIENT;
+    return gpi_plan_chance(w, tight ? 95 : 60) ? GPI_RESIDENT : GPI_TRANSIENT;
 }
 
 static void make_class(struct gpi_plan_world *w, struct gpi_fact *f)
@@ -164,6 +180,8 @@ static void make_class(struct gpi_plan_world *w, struct gpi_fact *f)
     };
     if (gpi_plan_in_part(w, GPI_PLAN_PART_KEEP_ALIVE, 70))
         f->is.keep_alive = 1 + gpi_plan_units(w, 50000);
+    if (gpi_plan_in_part(w, GPI_PLAN_PART_TIGHT, 70))
+        f->is.max_wait = gpi_plan_units(w, 40000);
     f->n_requests = w->n_made[f->class];
     memcpy(f->request, w->made[f->class], sizeof f->request);
 }

@@ -184,7 +184,7 @@ void gpi_slow_leaves(struct gpi_slow *m, uint64_t now, uint32_t worker)
     if (h->state == BOOTS || h->state == UP)
         h->state = h->job == NONE ? UNLOADS : LEAVES;
     if (h->job != NONE && m->job[h->job].grant == GRANTED)
-        m->job[h->job].grant = REVOKED;
+        gpi_slow_revoke(&m->job[h->job]);
     gpi_slow_count_loads(m);
 }
 
@@ -241,6 +241,13 @@ void gpi_slow_places_add(struct gpi_slow *m, uint32_t set, const uint16_t *devic
     gpi_slow_count_loads(m);
 }
 
+/* With the stream task of a class the model knows the oldest task of its queue. */
+static void know_oldest(struct gpi_slow *m, const struct job *stream)
+{
+    for (uint32_t t = 0; t < m->set.tasks; t++)
+        m->job[t].ahead &= !stream->what.stream || m->job[t].what.class != stream->what.class;
+}
+
 void gpi_slow_submit(struct gpi_slow *m, uint64_t now, uint32_t task,
                      const struct gpi_plan_task *what)
 {
@@ -253,12 +260,14 @@ void gpi_slow_submit(struct gpi_slow *m, uint64_t now, uint32_t task,
     };
     j->what.order += m->set.classes;
     memcpy(j->request, what->request, sizeof *j->request * what->n_requests);
+    know_oldest(m, j);
 }
 
 void gpi_slow_withdraw(struct gpi_slow *m, uint64_t now, uint32_t task)
 {
     m->now = now;
     m->job[task].state = GONE;
+    know_oldest(m, &m->job[task]);
 }
 
 void gpi_slow_end(struct gpi_slow *m, uint64_t now, uint32_t task, bool good, uint64_t run,
@@ -290,8 +299,10 @@ void gpi_slow_ends_by(struct gpi_slow *m, uint64_t now, uint32_t task, uint64_t 
     struct job *j = &m->job[task];
 
     m->now = now;
-    if (j->grant == REVOKED && at < j->end_by)
-        j->end_by = at;
+    if (j->grant != REVOKED)
+        return;
+    j->ahead = false;
+    j->end_by = at < j->end_by ? at : j->end_by;
 }
 
 void gpi_slow_device(struct gpi_slow *m, uint64_t now, uint32_t device, enum gpi_plan_may may)

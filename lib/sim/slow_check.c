@@ -117,8 +117,13 @@ static const char *leave_breaks(struct gpi_slow *m, const struct gpi_plan_action
 
     if (h->dies)
         return "S4: a worker that goes without an order gets one";
-    if (a->kind == GPI_PLAN_DRAIN && h->job != NONE && m->job[h->job].grant == GRANTED)
-        m->job[h->job].grant = REVOKED;
+    if (a->kind == GPI_PLAN_DRAIN && h->job != NONE) {
+        struct job *j = &m->job[h->job];
+        if (j->grant == GRANTED)
+            gpi_slow_revoke(j);
+        if (j->ahead && !h->leaves)
+            return "R6: a worker goes while the caller may have older tasks of its class";
+    }
     h->state = a->kind == GPI_PLAN_DRAIN ? LEAVES : UNLOADS;
     if (before == LEAVES)
         return h->job == NONE ? NULL : "S4: it is unloaded under its task";
@@ -159,6 +164,7 @@ static void begin(struct gpi_slow *m, const struct gpi_plan_action *a)
     if (c->n >= 4 && j->what.limit != NEVER)
         j->plausible += (uint64_t)((unsigned __int128)j->what.limit * least / 65536);
     j->grant = a->how == GPI_RUN_GRANT ? GRANTED : NO_GRANT;
+    j->ahead = j->what.stream && j->grant == NO_GRANT;
     if (j->grant == GRANTED) {
         j->end_by = NEVER;
         j->plausible = 0;

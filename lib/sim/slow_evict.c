@@ -2,19 +2,31 @@
 /* slow_evict.c - which workers that stay could go for a task.                             [R6] */
 #include "sim/slow_state.h"
 
-/* Whether the worker could go now for this one. */
+/* Whether it is cold, and has waited for max_wait. */
+static bool is_pressed(const struct gpi_slow *m, uint32_t task)
+{
+    const struct job *j = &m->job[task];
+    const struct class *c = &m->class[j->what.class];
+    const bool cold = task >= m->set.tasks || gpi_slow_hands(m, j->what.class) == 0;
+
+    return cold && m->now >= gpi_time_add(j->queued_at / GPI_MS * GPI_MS, c->set.max_wait);
+}
+
+/* Whether the worker could go now for this one, or when the oldest task of its class is known. */
 static bool may_go(const struct gpi_slow *m, const struct hand *h, uint32_t i)
 {
-    const struct job *j = &m->job[m->order[i]];
-    const struct class *c = &m->class[h->class], *own = &m->class[j->what.class];
+    const uint32_t class = m->job[m->order[i]].what.class;
+    const struct class *c = &m->class[h->class];
     const bool calm = h->job == NONE && (gpi_slow_queued(m, h->class) == 0 || c->paused);
-    const bool cold = m->order[i] >= m->set.tasks || gpi_slow_hands(m, j->what.class) == 0;
-    const bool pressed =
-        cold && m->now >= gpi_time_add(j->queued_at / GPI_MS * GPI_MS, own->set.max_wait);
 
-    return h->state == UP && h->class != j->what.class && !c->set.pinned &&
+    return h->state == UP && h->class != class && !c->set.pinned &&
            m->now - h->since >= c->set.min_residence &&
-           gpi_slow_hands(m, h->class) > c->set.min_workers && (calm || pressed);
+           gpi_slow_hands(m, h->class) > c->set.min_workers && (calm || is_pressed(m, m->order[i]));
+}
+
+static bool is_ahead(const struct gpi_slow *m, const struct hand *h)
+{
+    return h->job != NONE && m->job[h->job].ahead;
 }
 
 static uint32_t movable(const struct gpi_slow *m, uint32_t class, uint32_t d, uint32_t i)
@@ -27,9 +39,15 @@ static uint32_t movable(const struct gpi_slow *m, uint32_t class, uint32_t d, ui
     return n;
 }
 
-/* Whether the device would do for it, without the workers that could go for it now. */
+/* Workers that go: if `all`, each one that could go alone, else only all that can; never `but`. */
+struct going {
+    bool all;
+    const struct hand *but;
+};
+
+/* Whether the device would do for it, without workers that could go for it now. */
 static bool could_clear(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d,
-                        uint32_t i)
+                        uint32_t i, struct going going)
 {
     const struct place *p = &m->place[d];
     uint64_t firm = gpi_slow_used(m, d).firm;
@@ -37,9 +55,9 @@ static bool could_clear(const struct gpi_slow *m, const struct gpi_request *r, u
 
     for (uint32_t w = 0; w < m->set.runs; w++) {
         const struct hand *h = &m->hand[w];
-        if (!gpi_slow_stays(m, h) || !gpi_slow_is_on(h, d) || !may_go(m, h, i) ||
-            movable(m, h->class, d, i) >
-                gpi_slow_hands(m, h->class) - m->class[h->class].set.min_workers)
+        if (!gpi_slow_stays(m, h) || !gpi_slow_is_on(h, d) || !may_go(m, h, i) || h == going.but ||
+            (!going.all && movable(m, h->class, d, i) >
+                               gpi_slow_hands(m, h->class) - m->class[h->class].set.min_workers))
             continue;
         firm -= h->need.memory == GPI_MEMORY_ALL ? p->has.memory
                                                  : h->need.memory + gpi_slow_beyond(h, d);
@@ -63,15 +81,26 @@ static bool is_preceded(const struct gpi_slow *m, uint32_t d, uint32_t i)
                      m->hand[w].class == j->what.class;
         for (uint32_t v = 0; v < j->what.n_requests && begin; v++)
             if (j->request[v].devices && !m->class[j->what.class].paused &&
-                could_clear(m, &j->request[v], d, i))
+                could_clear(m, &j->request[v], d, i, (struct going){ 0 }))
                 return true;
     }
     return gpi_slow_memory_head(m, d) < i;
 }
 
+/* Whether a worker may be in its way there that does not go yet. */
+static bool is_awaited(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d,
+                       uint32_t i)
+{
+    for (uint32_t w = 0; w < m->set.runs; w++)
+        if (gpi_slow_is_on(&m->hand[w], d) && is_ahead(m, &m->hand[w]) && may_go(m, &m->hand[w], i))
+            return could_clear(m, r, d, i, (struct going){ .all = true });
+    return false;
+}
+
 bool gpi_slow_could_evict(const struct gpi_slow *m, uint32_t i)
 {
     const struct job *j = &m->job[m->order[i]];
+    bool could = false;
 
     for (uint32_t v = 0; v < j->what.n_requests && gpi_slow_begins(m, j); v++) {
         const struct gpi_request *r = &j->request[v];
@@ -79,11 +108,90 @@ bool gpi_slow_could_evict(const struct gpi_slow *m, uint32_t i)
         for (uint32_t d = 0; d < m->n_places; d++)
             if (gpi_slow_may_use(m, r, d))
                 has++;
+            else if (is_awaited(m, r, d, i))
+                return false;
             else
-                cleared += could_clear(m, r, d, i) && !is_preceded(m, d, i);
+                cleared += could_clear(m, r, d, i, (struct going){ 0 }) && !is_preceded(m, d, i);
         /* Of several devices one may have the worker that another needs to keep. */
-        if (has + 1 == r->devices && cleared > 0)
+        could |= has + 1 == r->devices && cleared > 0;
+    }
+    return could;
+}
+
+/* ---- granted runs in the way ---- */
+
+/* Whether one before it surely takes the device once the worker is gone. */
+static bool is_surely_preceded(const struct gpi_slow *m, const struct hand *h,
+                               const struct gpi_request *r, uint32_t d, uint32_t i)
+{
+    const struct place *p = &m->place[d];
+
+    for (uint32_t k = 0; k < i; k++) {
+        const struct job *j = &m->job[m->order[k]];
+        const bool begins = gpi_slow_begins(m, j) || j->what.class == h->class;
+        for (uint32_t v = 0; v < j->what.n_requests && begins; v++) {
+            const struct gpi_request *own = &j->request[v];
+            const bool all = own->memory == GPI_MEMORY_ALL;
+            if (own->devices && !m->class[j->what.class].paused && p->has.compute >= own->compute &&
+                (own->places == GPI_PLACES_ANY || p->in_set[own->places]) &&
+                (all ? gpi_slow_is_clear(m, p) : own->memory <= gpi_slow_usable(m, d)) &&
+                (own->memory <= r->memory))
+                return true;
+        }
+    }
+    return gpi_slow_memory_head(m, d) < i;
+}
+
+/* Whether the variant has ways for as many devices as it needs. */
+static bool has_ways(const struct gpi_slow *m, const struct gpi_request *r, uint32_t i,
+                     struct going going)
+{
+    uint32_t has = 0, cleared = 0;
+
+    for (uint32_t d = 0; d < m->n_places; d++)
+        if (gpi_slow_may_use(m, r, d))
+            has++;
+        else
+            cleared += could_clear(m, r, d, i, going);
+    return has < r->devices && has + cleared >= r->devices;
+}
+
+/* Whether the worker is in the way of the variant on a device: perhaps, or surely. */
+static bool is_in_way(const struct gpi_slow *m, const struct hand *h, const struct gpi_request *r,
+                      uint32_t i, bool heads, bool surely)
+{
+    const struct going others = { .all = true, .but = h }, going = { .all = !surely };
+
+    if (!may_go(m, h, i) || !has_ways(m, r, i, going))
+        return false;
+    for (uint32_t k = 0; k < h->n_devices; k++) {
+        const uint32_t d = h->device[k];
+        if (gpi_slow_may_use(m, r, d) || (heads && is_surely_preceded(m, h, r, d, i)))
+            continue;
+        if (could_clear(m, r, d, i, going) && !(surely && could_clear(m, r, d, i, others)))
             return true;
     }
     return false;
+}
+
+static bool is_due(const struct gpi_slow *m, uint32_t hand, bool heads, bool surely)
+{
+    for (uint32_t i = 0; i < m->n_order; i++) {
+        const struct job *j = &m->job[m->order[i]];
+        for (uint32_t v = 0;
+             v < j->what.n_requests && is_pressed(m, m->order[i]) && gpi_slow_begins(m, j); v++)
+            if (is_in_way(m, &m->hand[hand], &j->request[v], i, heads, surely))
+                return true;
+    }
+    return false;
+}
+
+bool gpi_slow_is_due(const struct gpi_slow *m, uint32_t hand, bool heads)
+{
+    return is_due(m, hand, heads, false);
+}
+
+bool gpi_slow_must_be_due(const struct gpi_slow *m, uint32_t hand)
+{
+    return is_due(m, hand, false, true);
 }

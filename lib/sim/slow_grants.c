@@ -2,6 +2,12 @@
 /* slow_grants.c - which runs may be granted, and which grants are revoked. */
 #include "sim/slow_state.h"
 
+void gpi_slow_revoke(struct job *j)
+{
+    j->grant = REVOKED;
+    j->ahead = true;
+}
+
 /* Whether the task number `k` in order waits for a part of the worker. */
 static bool wants(const struct gpi_slow *m, uint32_t k, const struct hand *h)
 {
@@ -49,9 +55,15 @@ const char *gpi_slow_how_breaks(const struct gpi_slow *m, const struct gpi_plan_
     const bool may =
         h && m->job[a->task].what.stream && !is_off(m, h) && !is_wanted_before(m, h, i);
 
+    if (a->how == GPI_RUN_GRANT && !may)
+        return "R1: a run is granted that is no stream, or passes another task";
     if (a->how == GPI_RUN_GRANT)
-        return may ? NULL : "R1: a run is granted that is no stream, or passes another task";
-    return may && !is_wanted(m, h) ? "R1: a stream is not granted, and no task waits" : NULL;
+        return gpi_slow_must_be_due(m, a->worker)
+                   ? "R1: a run is granted whose worker is to go for another class"
+                   : NULL;
+    return may && !is_wanted(m, h) && !gpi_slow_is_due(m, a->worker, false)
+               ? "R1: a stream is not granted, and no task waits"
+               : NULL;
 }
 
 const char *gpi_slow_revoke_breaks(struct gpi_slow *m, const struct gpi_plan_action *a)
@@ -61,9 +73,10 @@ const char *gpi_slow_revoke_breaks(struct gpi_slow *m, const struct gpi_plan_act
 
     if (j->state != RUNS || before != GRANTED || a->worker != j->hand)
         return "R1: a run is revoked that is not granted";
-    j->grant = REVOKED;
+    gpi_slow_revoke(j);
     gpi_slow_find_heads(m);
-    return is_off(m, &m->hand[j->hand]) || is_wanted(m, &m->hand[j->hand])
+    return is_off(m, &m->hand[j->hand]) || is_wanted(m, &m->hand[j->hand]) ||
+                   gpi_slow_is_due(m, j->hand, true)
                ? NULL
                : "R1: a run is revoked that no other class waits for";
 }

@@ -40,7 +40,8 @@ struct job {
     uint16_t device[16];
     uint64_t begun, end_by, plausible, queued_at;
     uint32_t hand;
-    bool told; /* that it is hopeless */
+    bool told;  /* that it is hopeless */
+    bool ahead; /* the caller may have older tasks of the class */
 };
 
 struct times {
@@ -141,8 +142,13 @@ bool gpi_slow_could_start(struct gpi_slow *m, uint32_t i);
 /* slow_evict.c */
 /* Whether workers could go, so that it would have devices. */
 bool gpi_slow_could_evict(const struct gpi_slow *m, uint32_t i);
+/* Whether the worker, which has a task, may be, or must be, in the way of a pressed task.  `heads`:
+ * only of one that would have the device. */
+bool gpi_slow_is_due(const struct gpi_slow *m, uint32_t hand, bool heads);
+bool gpi_slow_must_be_due(const struct gpi_slow *m, uint32_t hand);
 
 /* slow_grants.c */
+void gpi_slow_revoke(struct job *j);
 const char *gpi_slow_how_breaks(const struct gpi_slow *m, const struct gpi_plan_action *a,
                                 uint32_t i);
 const char *gpi_slow_revoke_breaks(struct gpi_slow *m, const struct gpi_plan_action *a);
