@@ -491,13 +491,17 @@ static bool is_in_way(const struct gpi_plan *p, const struct gpi_shape *s, uint3
 bool gpi_evict_is_due(const struct gpi_plan *p, uint32_t run)
 {
     const struct gpi_tree_wanted w = { GPI_BIT_SHORT, UINT64_MAX, UINT32_MAX };
+    const struct gpi_run *r = &p->run[run];
     bool is_due = false;
 
     for (uint32_t i = gpi_tree_first(&p->order, &w); i != GPI_NONE && !is_due;
          i = gpi_tree_next(&p->order, i, &w)) {
         const struct gpi_shape *s = &p->shape[i];
-        for (uint32_t k = 0; k < s->n_requests && hard_at(p, s) <= p->now && s->begins; k++)
+        const bool pressed = hard_at(p, s) <= p->now && s->begins;
+        for (uint32_t k = 0; k < s->n_requests && pressed; k++)
             is_due |= is_in_way(p, s, k, run);
+        is_due |= pressed && s->lacks_run && p->free_run == GPI_NONE && s->class != r->class &&
+                  goes_at(p, r, p->now) <= p->now;
     }
     return is_due;
 }
@@ -640,6 +644,78 @@ static bool evict_spare(struct gpi_plan *p, uint32_t shape, uint32_t variant)
     return r->devices && n == r->devices;
 }
 
+/* ---- a shape that lacks a run ---- */
+
+/* The workers with a run, as a shape that lacks one finds them. */
+struct runs {
+    uint32_t unloading, draining; /* numbers of them: each is about to release its run */
+    uint32_t calm, first;         /* that goes next: one without work, one of all; GPI_NONE */
+};
+
+static bool is_next(const struct gpi_plan *p, uint32_t run, uint32_t best, uint64_t hard_at)
+{
+    return goes_at(p, &p->run[run], hard_at) != GPI_NEVER &&
+           (best == GPI_NONE || goes_before(p, run, best, hard_at));
+}
+
+/* Returns true if the run of a worker of the class would be for another shape: a shape of the class
+ * waits before this one, or one that lacks a run, too. */
+static bool is_behind(struct gpi_plan *p, uint32_t shape, uint32_t class)
+{
+    for (uint32_t i = gpi_shape_first(p); i != GPI_NONE && gpi_shape_precedes(p, i, shape);
+         i = gpi_shape_next(p, i, GPI_BIT_ANY)) {
+        struct gpi_shape *s = &p->shape[i];
+        if (p->class[s->class].paused || (s->class != class && !s->lacks_run))
+            continue;
+        s->stops = true;
+        return true;
+    }
+    return false;
+}
+
+static struct runs find_runs(struct gpi_plan *p, uint32_t shape, uint64_t hard_at)
+{
+    struct runs f = { 0, 0, GPI_NONE, GPI_NONE };
+
+    for (uint32_t i = 0; i < p->set.runs; i++) {
+        const struct gpi_run *r = &p->run[i];
+        f.unloading += r->work == GPI_WORK_UNLOAD;
+        f.draining += r->work == GPI_WORK_DRAIN;
+        if ((r->work != GPI_WORK_IDLE && r->work != GPI_WORK_BUSY) ||
+            r->class == p->shape[shape].class)
+            continue;
+        if (is_next(p, i, f.calm, GPI_NEVER))
+            f.calm = i;
+        if (is_next(p, i, f.first, hard_at) && !is_behind(p, shape, r->class))
+            f.first = i;
+    }
+    return f;
+}
+
+/* One worker goes, unless another one is about to release its run.  Returns when one goes, if none
+ * does now. */
+static uint64_t evict_for_run(struct gpi_plan *p, uint32_t shape)
+{
+    const uint64_t hard = hard_at(p, &p->shape[shape]);
+    const struct runs f = find_runs(p, shape, hard);
+    const uint64_t calm_at =
+        f.calm == GPI_NONE ? GPI_NEVER : goes_at(p, &p->run[f.calm], GPI_NEVER);
+    const uint64_t at = f.first == GPI_NONE ? GPI_NEVER : goes_at(p, &p->run[f.first], hard);
+    const struct way way = { .n = 1, .victim = { f.first } };
+
+    if (f.unloading)
+        return GPI_NEVER;
+    if (calm_at <= p->now)
+        gpi_evict_worker(p, f.calm);
+    else if (at <= p->now && !f.draining && !awaits_tasks(p, &way, 1))
+        gpi_evict_worker(p, f.first);
+    else if (at > p->now)
+        return gpi_time_min(calm_at, at);
+    else
+        return calm_at;
+    return GPI_NEVER;
+}
+
 uint32_t gpi_evict_replaced(const struct gpi_plan *p, uint32_t shape)
 {
     const struct gpi_shape *s = &p->shape[shape];
@@ -701,6 +777,8 @@ void gpi_evict_for(struct gpi_plan *p, uint32_t shape)
         if (evict_spare(p, shape, i))
             break;
     replace(p, shape);
+    if (p->shape[shape].lacks_run)
+        at = gpi_time_min(at, evict_for_run(p, shape));
     if (p->now < c->again)
         at = gpi_time_min(at, c->again);
     if (!p->shape[shape].late)

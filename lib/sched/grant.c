@@ -7,7 +7,7 @@
 
 int gpi_grant_make(struct gpi_plan *p)
 {
-    p->run = malloc(sizeof *p->run * p->set.runs);
+    p->run = malloc(sizeof *p->run * (p->set.runs + 1));
     p->granted = p->ahead = GPI_NONE;
     if (!p->run)
         return -1;
@@ -25,14 +25,33 @@ void gpi_grant_free(struct gpi_plan *p)
 
 /* ---- a start ---- */
 
+/* What a run that begins lacks, if nothing but that. */
+struct lack {
+    bool host; /* CPU slots, or memory of the machine */
+    bool run;  /* a free run */
+};
+
+static void take_run(struct gpi_plan *p, uint32_t run)
+{
+    p->free_run = p->run[run].task;
+    p->run[run].task = GPI_NONE;
+    if (p->free_run == GPI_NONE)
+        p->unsure |= 1u << GPI_PROMISE_WORKERS; /* no time is known at which one is free */
+}
+
+/* Returns the next run to begin, or a record that is never used. */
+static struct gpi_run *next_run(struct gpi_plan *p)
+{
+    return &p->run[p->free_run == GPI_NONE ? p->set.runs : p->free_run];
+}
+
 static uint32_t make_run(struct gpi_plan *p, uint32_t shape, uint32_t variant)
 {
     const struct gpi_shape *s = &p->shape[shape];
     const uint32_t run = p->free_run;
     struct gpi_run *r = &p->run[run];
 
-    p->free_run = r->task;
-    r->task = GPI_NONE;
+    take_run(p, run);
     r->class = s->class;
     r->variant = variant;
     r->need = s->request[variant];
@@ -128,17 +147,32 @@ static bool pick(struct gpi_plan *p, uint32_t shape, uint32_t variant, uint16_t 
            (rest && gpi_memory_pick(p, r, open | rest, ret_device) == r->devices);
 }
 
-/* Returns true if the variant has started.  `ret_lacks_host`: nothing else was missing. */
-static bool try_variant(struct gpi_plan *p, uint32_t shape, uint32_t variant, bool *ret_lacks_host)
+/* Returns true if all devices are open to the shape, without the rest that heads leave. */
+static bool is_open(struct gpi_plan *p, uint32_t shape, const uint16_t *device, uint32_t n)
 {
-    struct gpi_run *run = &p->run[p->free_run];
+    const uint64_t open = gpi_reserve_open(p, shape, p->shape[shape].kinds, &(uint64_t){ 0 });
+
+    for (uint32_t i = 0; i < n; i++)
+        if (!(open & GPI_BIT_KIND(p->device[device[i]].kind)))
+            return false;
+    return true;
+}
+
+/* Returns true if the variant has started. */
+static bool try_variant(struct gpi_plan *p, uint32_t shape, uint32_t variant, struct lack *ret)
+{
+    struct gpi_run *run = next_run(p);
     uint32_t number;
     uint64_t kinds, rest;
 
     if (!pick(p, shape, variant, run->device))
         return false;
     if (!gpi_reserve_host(p, shape, &p->shape[shape].request[variant], false)) {
-        *ret_lacks_host = true;
+        ret->host = true;
+        return false;
+    }
+    if (p->free_run == GPI_NONE) {
+        ret->run |= is_open(p, shape, run->device, p->shape[shape].request[variant].devices);
         return false;
     }
     number = make_run(p, shape, variant);
@@ -202,7 +236,7 @@ static void calm(struct gpi_plan *p, uint32_t class)
     gpi_shape_evict_again(p);
 }
 
-static bool try_idle(struct gpi_plan *p, uint32_t shape, bool *ret_lacks_host)
+static bool try_idle(struct gpi_plan *p, uint32_t shape, struct lack *ret)
 {
     const struct gpi_shape *s = &p->shape[shape];
     const struct gpi_learned *c = &p->class[s->class];
@@ -217,7 +251,7 @@ static bool try_idle(struct gpi_plan *p, uint32_t shape, bool *ret_lacks_host)
         if (!can_work(p, r, shape, open))
             continue;
         if (!gpi_reserve_host(p, shape, &host, false)) {
-            *ret_lacks_host = true;
+            ret->host = true;
             continue;
         }
         gpi_evict_unlist(p, run);
@@ -293,10 +327,10 @@ static bool pick_for_boot(struct gpi_plan *p, uint32_t shape, const struct gpi_r
 }
 
 /* A boot needs memory, and no share: other workers of its devices go on. */
-static bool try_boot(struct gpi_plan *p, uint32_t shape, uint32_t variant, bool *ret_lacks_host)
+static bool try_boot(struct gpi_plan *p, uint32_t shape, uint32_t variant, struct lack *ret)
 {
     struct gpi_request r = p->shape[shape].request[variant];
-    struct gpi_run *run = &p->run[p->free_run];
+    struct gpi_run *run = next_run(p);
     const uint64_t kinds = p->shape[shape].kinds_of[variant];
 
     r.cpus = 0;
@@ -308,52 +342,56 @@ static bool try_boot(struct gpi_plan *p, uint32_t shape, uint32_t variant, bool 
             return false;
     }
     if (!gpi_reserve_host(p, shape, &r, true)) {
-        *ret_lacks_host = true;
+        ret->host = true;
+        return false;
+    }
+    if (p->free_run == GPI_NONE) {
+        ret->run = true;
         return false;
     }
     boot(p, shape, make_run(p, shape, variant));
     return true;
 }
 
-static bool try_worker(struct gpi_plan *p, uint32_t shape, bool *ret_lacks_host)
+static bool try_worker(struct gpi_plan *p, uint32_t shape, struct lack *ret)
 {
     const struct gpi_shape *s = &p->shape[shape];
 
-    if (try_idle(p, shape, ret_lacks_host))
+    if (try_idle(p, shape, ret))
         return true;
     for (uint32_t i = 0; i < s->n_requests && s->begins; i++)
-        if (p->free_run != GPI_NONE && try_boot(p, shape, i, ret_lacks_host))
+        if (try_boot(p, shape, i, ret))
             return true;
     return false;
 }
 
-static bool try_task(struct gpi_plan *p, uint32_t shape, bool *ret_lacks_host)
+static bool try_task(struct gpi_plan *p, uint32_t shape, struct lack *ret)
 {
     const uint32_t n = p->shape[shape].n_requests;
 
     if (p->order.node[shape].weight > gpi_memory_offer(p))
         return false;
-    for (uint32_t i = 0; i < n && p->free_run != GPI_NONE; i++)
-        if (try_variant(p, shape, i, ret_lacks_host))
+    for (uint32_t i = 0; i < n; i++)
+        if (try_variant(p, shape, i, ret))
             return true;
     return false;
 }
 
-static bool try_shape(struct gpi_plan *p, uint32_t shape, bool *ret_lacks_host)
+static bool try_shape(struct gpi_plan *p, uint32_t shape, struct lack *ret)
 {
     const struct gpi_learned *c = &p->class[p->shape[shape].class];
 
     if (c->paused)
         return false;
     if (c->set.residence == GPI_EXTERNAL)
-        return try_task(p, shape, ret_lacks_host);
+        return try_task(p, shape, ret);
     gpi_shape_class(p, p->shape[shape].class); /* it may boot again, by now */
-    return try_worker(p, shape, ret_lacks_host);
+    return try_worker(p, shape, ret);
 }
 
 bool gpi_grant_try(struct gpi_plan *p, uint32_t shape)
 {
-    bool lacks_host = false;
+    struct lack lack = { false, false };
 
     p->stats.examined++;
     gpi_shape_on_time(p, shape);
@@ -361,9 +399,10 @@ bool gpi_grant_try(struct gpi_plan *p, uint32_t shape)
         p->shape[shape].told = true;
         gpi_actions_put(p, GPI_PLAN_HOPELESS, p->shape[shape].head, 0, p->now);
     }
-    if (try_shape(p, shape, &lacks_host))
+    if (try_shape(p, shape, &lack))
         return true;
-    gpi_reserve_blocked(p, shape, lacks_host);
+    gpi_shape_lacks_run(p, shape, lack.run);
+    gpi_reserve_blocked(p, shape, lack.host);
     if (p->has_workers)
         gpi_evict_for(p, shape);
     return false;
@@ -522,7 +561,7 @@ uint32_t gpi_grant_warm(struct gpi_plan *p, uint32_t class, const uint16_t *devi
     struct gpi_run *r = &p->run[run];
 
     assert(run != GPI_NONE && c->set.residence == GPI_RESIDENT && n <= GPI_RUN_DEVICES);
-    p->free_run = r->task;
+    take_run(p, run);
     *r = (struct gpi_run){ .task = GPI_NONE,
                            .class = class,
                            .need = c->set.need[0],

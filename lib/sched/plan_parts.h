@@ -33,7 +33,7 @@
 #define GPI_KIND_MIXED (GPI_KINDS - 1)
 #define GPI_BIT_HOST (1ull << 60)  /* it waits for CPU slots or host memory alone */
 #define GPI_BIT_FRESH (1ull << 61) /* its first task has not been examined */
-#define GPI_BIT_SHORT (1ull << 62) /* too few devices could hold it as they are */
+#define GPI_BIT_SHORT (1ull << 62) /* too few devices could hold it, or no run is free */
 #define GPI_BIT_BOOTS (1ull << 63) /* a worker that stays may boot for it, beside a head */
 #define GPI_BIT_ANY GPI_TREE_ANY   /* every shape */
 #define GPI_BITS_KINDS (GPI_BIT_HOST - 1)
@@ -86,6 +86,7 @@ struct gpi_shape {
     bool lacks_host;     /* it lacks nothing but CPU slots or host memory */
     bool stops;          /* evict.c: it comes first where another shape would evict; shape.c */
     bool is_short;       /* shape.c: a variant needs more devices than its kinds have */
+    bool lacks_run;      /* shape.c: it lacks nothing but a free run */
     bool needs_host;     /* shape.c: a variant needs some of these */
     bool fresh;          /* shape.c: its first task has not been examined yet */
     bool loads;          /* it is the load task of its class */
@@ -205,6 +206,7 @@ struct gpi_plan {
      * share that it needs at least. */
     struct gpi_tree order;
     uint32_t n_fresh, last_fresh; /* shapes whose first task has not been examined */
+    uint32_t n_runless;           /* shapes that lack nothing but a free run */
     uint32_t head[GPI_KINDS + 1]; /* of each kind; GPI_UNKNOWN: to be found */
     uint64_t changed;             /* kinds that got something free, and the host bit */
     /* reserve.c */
@@ -230,7 +232,7 @@ struct gpi_plan {
     uint16_t late[GPI_LATE]; /* grant.c: the classes of the last boots */
     uint32_t n_late;
     /* grant.c */
-    uint32_t free_run;
+    uint32_t free_run; /* `run` has one more record, which is never used */
     bool has_workers; /* a class has: set when it is added */
 };
 
@@ -346,6 +348,8 @@ uint32_t gpi_shape_wants_from(const struct gpi_plan *p, const struct gpi_learned
 bool gpi_shape_in_reach(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r);
 void gpi_shape_examine(struct gpi_plan *p, uint32_t shape); /* in the next decision */
 void gpi_shape_examined(struct gpi_plan *p, uint32_t shape);
+/* The shape lacks nothing but a free run, or not any more. */
+void gpi_shape_lacks_run(struct gpi_plan *p, uint32_t shape, bool lacks);
 /* A worker may go for a shape now that could not before. */
 void gpi_shape_evict_again(struct gpi_plan *p);
 void gpi_shape_lacks_host(struct gpi_plan *p, uint32_t shape, bool lacks);
@@ -474,7 +478,8 @@ void gpi_revoke_doubted(struct gpi_plan *p);
 
 int gpi_evict_make(struct gpi_plan *p);
 void gpi_evict_free(struct gpi_plan *p);
-/* The shape does not fit: workers that stay may be in its way.  Unloads some, or sets a time. */
+/* The shape does not start: workers that stay may be in its way, or have all runs.  Unloads some,
+ * or sets a time. */
 void gpi_evict_for(struct gpi_plan *p, uint32_t shape);
 void gpi_evict_worker(struct gpi_plan *p, uint32_t run);
 void gpi_evict_list(struct gpi_plan *p, uint32_t run, uint32_t *list); /* it is the first there */

@@ -390,7 +390,7 @@ static uint64_t promise_of(struct gpi_plan *p, uint32_t shape)
         return s->warm && has_one_device(s) && !s->needs_host
                    ? devices_end(p, &s->request[0], kinds & s->warm, BY_LIMIT, p->now)
                    : GPI_NEVER;
-    for (uint32_t i = 0; i < s->n_requests; i++) {
+    for (uint32_t i = 0; i < s->n_requests && p->free_run != GPI_NONE; i++) {
         const struct gpi_request *r = &s->request[i];
         const uint64_t host = host_end(p, shape, r);
         uint64_t end = devices_end(p, r, kinds & s->kinds_of[i], BY_LIMIT, p->now);

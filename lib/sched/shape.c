@@ -301,7 +301,7 @@ static void is_no_head(struct gpi_plan *p, uint32_t shape, uint64_t bits)
 static uint64_t mask_of(const struct gpi_shape *s)
 {
     return s->kinds | (s->lacks_host ? GPI_BIT_HOST : 0) | (s->fresh ? GPI_BIT_FRESH : 0) |
-           (s->is_short ? GPI_BIT_SHORT : 0) | (s->boots ? GPI_BIT_BOOTS : 0);
+           (s->is_short || s->lacks_run ? GPI_BIT_SHORT : 0) | (s->boots ? GPI_BIT_BOOTS : 0);
 }
 
 static void set_mask(struct gpi_plan *p, uint32_t shape)
@@ -366,8 +366,8 @@ void gpi_shape_evict_again(struct gpi_plan *p)
 {
     const struct gpi_tree_wanted w = with(GPI_BIT_SHORT);
 
-    for (uint32_t i = p->n_firm ? gpi_tree_first(&p->order, &w) : GPI_NONE; i != GPI_NONE;
-         i = gpi_tree_next(&p->order, i, &w))
+    for (uint32_t i = p->n_firm || p->n_runless ? gpi_tree_first(&p->order, &w) : GPI_NONE;
+         i != GPI_NONE; i = gpi_tree_next(&p->order, i, &w))
         gpi_shape_examine(p, i);
 }
 
@@ -410,6 +410,8 @@ static void take_from_order(struct gpi_plan *p, uint32_t shape)
 {
     p->n_fresh -= p->shape[shape].fresh;
     p->shape[shape].fresh = false;
+    p->n_runless -= p->shape[shape].lacks_run;
+    p->shape[shape].lacks_run = false;
     gpi_tree_remove(&p->order, shape);
     is_no_head(p, shape, p->order.node[shape].mask);
 }
@@ -417,6 +419,17 @@ static void take_from_order(struct gpi_plan *p, uint32_t shape)
 void gpi_shape_lacks_host(struct gpi_plan *p, uint32_t shape, bool lacks)
 {
     p->shape[shape].lacks_host = lacks;
+    set_mask(p, shape);
+}
+
+void gpi_shape_lacks_run(struct gpi_plan *p, uint32_t shape, bool lacks)
+{
+    struct gpi_shape *s = &p->shape[shape];
+
+    if (s->lacks_run && !lacks && s->stops)
+        gpi_shape_evict_again(p); /* it would take no run */
+    p->n_runless = p->n_runless + lacks - s->lacks_run;
+    s->lacks_run = lacks;
     set_mask(p, shape);
 }
 

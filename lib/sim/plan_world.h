@@ -64,7 +64,7 @@
     X(BOOTS_FAIL, 60)                                                                       \
     X(LEAVES, 60) /* workers that go without an order */                                    \
     X(DOOMED, 40) /* workers that are about to go, without an order */                      \
-    X(SEATS, 0)   /* fewer runs than tasks */                                               \
+    X(SEATS, 20)  /* fewer runs than tasks */                                               \
     X(SHAPES, 20) /* fewer shapes than tasks */
 #define GPI_X_PART(name, percent) GPI_PLAN_PART_##name,
 enum gpi_plan_part { GPI_PLAN_PART_MAP(GPI_X_PART) GPI_PLAN_PARTS };

@@ -121,7 +121,7 @@ static void make_settings(struct gpi_plan_world *w)
         .shapes =
             gpi_plan_has(w, GPI_PLAN_PART_SHAPES) ? 1 + (uint32_t)gpi_plan_below(w, 8) : tasks,
         .runs = gpi_plan_has(w, GPI_PLAN_PART_SEATS)
-                    ? 1 + (uint32_t)gpi_plan_below(w, tasks)
+                    ? 1 + (uint32_t)gpi_plan_below(w, gpi_plan_chance(w, 70) ? 6 : tasks)
                     : tasks + GPI_PLAN_WORLD_RUNS - GPI_PLAN_WORLD_TASKS,
         .place_sets =
             gpi_plan_has(w, GPI_PLAN_PART_PLACES) ? 1 + (uint32_t)gpi_plan_below(w, 3) : 0,

@@ -7,6 +7,8 @@ static const char *run_breaks(struct gpi_slow *m, const struct gpi_plan_action *
     const struct job *j = &m->job[a->task];
     const struct gpi_request *r = &j->request[a->what];
 
+    if (!gpi_slow_has_run(m))
+        return "S1: more runs than there are";
     if (a->n_devices != r->devices)
         return "S1: not as many devices as it needs";
     for (uint32_t k = 0; k < a->n_devices; k++) {
@@ -114,6 +116,8 @@ static const char *leave_breaks(struct gpi_slow *m, const struct gpi_plan_action
     const bool calm = h->job == NONE && (gpi_slow_queued(m, h->class) == 0 || c->paused);
     const bool kept_no_more = is_kept_no_more(m, h), unneeded = is_unneeded(m, h->class);
     const enum hand_state before = h->state;
+    const bool for_run = before == UP && gpi_slow_goes_for_run(m, a->worker);
+    const bool for_place = before == UP && gpi_slow_goes_for_place(m, a->worker);
 
     if (h->dies)
         return "S4: a worker that goes without an order gets one";
@@ -134,11 +138,13 @@ static const char *leave_breaks(struct gpi_slow *m, const struct gpi_plan_action
     if (h->leaves || kept_no_more)
         return NULL;
     if (c->set.residence == GPI_TRANSIENT)
-        return h->job == NONE ? NULL : "R6: a transient worker leaves its task";
+        return h->job == NONE || for_run ? NULL : "R6: a transient worker leaves its task";
     if (c->set.pinned || m->now - h->since < c->set.min_residence)
         return "R6: it is pinned, or not ripe";
     if (gpi_slow_hands(m, h->class) + 1 <= c->set.min_workers)
         return "R6: fewer than min_workers are left";
+    if (!for_place && !for_run)
+        return "R6: it goes, and no task needs its place, or its run";
     return calm || is_pressed(m) ? NULL : "R6: it has work, and nobody has waited";
 }
 
@@ -321,8 +327,10 @@ const char *gpi_slow_decided(struct gpi_slow *m)
             return "R6: idle transient workers are in its way, and stay";
         if (gpi_slow_could_evict(m, i))
             return "R6: workers could go for it, and stay";
-        if (gpi_slow_could_start(m, i))
+        if (gpi_slow_could_start(m, i) && (gpi_slow_has_run(m) || gpi_slow_could_work(m, i)))
             return "S7: it fits what is free, and did not start";
+        if (gpi_slow_could_start(m, i) && gpi_slow_could_free_run(m, i))
+            return "R6: it lacks a run, and a worker that could go stays";
         if (m->job[m->order[i]].promise < m->now && m->set.passing != GPI_PASS_NAIVE)
             return "S2: it has not started by its promise";
         if (gpi_slow_is_head(m, i) && !gpi_slow_needs_host(&m->job[m->order[i]]) &&

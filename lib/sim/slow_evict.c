@@ -195,3 +195,92 @@ bool gpi_slow_must_be_due(const struct gpi_slow *m, uint32_t hand)
 {
     return is_due(m, hand, false, true);
 }
+
+/* ---- tasks that lack a run ---- */
+
+static uint32_t count(const struct gpi_slow *m, enum hand_state state)
+{
+    uint32_t n = 0;
+
+    for (uint32_t w = 0; w < m->set.runs; w++)
+        n += m->hand[w].state == state;
+    return n;
+}
+
+/* Whether one before it is of the class, or, if `any`, may lack a run, too. */
+static bool is_behind(const struct gpi_slow *m, uint32_t class, uint32_t i, bool any)
+{
+    for (uint32_t k = 0; k < i; k++) {
+        const struct job *j = &m->job[m->order[k]];
+        if (!m->class[j->what.class].paused &&
+            (j->what.class == class || (any && gpi_slow_begins(m, j))))
+            return true;
+    }
+    return false;
+}
+
+static bool is_calm(const struct gpi_slow *m, const struct hand *h)
+{
+    return h->job == NONE && (gpi_slow_queued(m, h->class) == 0 || m->class[h->class].paused);
+}
+
+bool gpi_slow_could_free_run(const struct gpi_slow *m, uint32_t i)
+{
+    bool could = false;
+
+    for (uint32_t w = 0; w < m->set.runs; w++) {
+        const struct hand *h = &m->hand[w];
+        if (!may_go(m, h, i))
+            continue;
+        if (is_ahead(m, h) && !is_calm(m, h))
+            return false;
+        could |= is_calm(m, h) || (count(m, LEAVES) == 0 && !is_behind(m, h->class, i, true));
+    }
+    return could && count(m, UNLOADS) == 0;
+}
+
+/* Whether it goes for the task, which could start in a run of its own. */
+static bool goes_for(const struct gpi_slow *m, const struct hand *h, uint32_t i)
+{
+    return may_go(m, h, i) &&
+           (is_calm(m, h) || (count(m, LEAVES) == 0 && !is_behind(m, h->class, i, false)));
+}
+
+bool gpi_slow_goes_for_run(struct gpi_slow *m, uint32_t hand)
+{
+    const struct hand *h = &m->hand[hand];
+    bool goes = false;
+
+    if (gpi_slow_has_run(m) || count(m, UNLOADS))
+        return false;
+    gpi_slow_find_heads(m);
+    for (uint32_t i = 0; i < m->n_order; i++) {
+        m->can[i] = gpi_slow_could_start(m, i);
+        goes |= m->can[i] && goes_for(m, h, i);
+    }
+    return goes;
+}
+
+bool gpi_slow_run_is_due(const struct gpi_slow *m, uint32_t hand)
+{
+    bool is_due = false;
+
+    for (uint32_t i = 0; i < m->n_order && !gpi_slow_has_run(m); i++)
+        is_due |= is_pressed(m, m->order[i]) && may_go(m, &m->hand[hand], i) &&
+                  gpi_slow_begins(m, &m->job[m->order[i]]);
+    return is_due;
+}
+
+/* ---- workers that go ---- */
+
+bool gpi_slow_goes_for_place(struct gpi_slow *m, uint32_t hand)
+{
+    gpi_slow_find_heads(m);
+    for (uint32_t i = 0; i < m->n_order; i++) {
+        const struct job *j = &m->job[m->order[i]];
+        for (uint32_t v = 0; v < j->what.n_requests && gpi_slow_begins(m, j); v++)
+            if (is_in_way(m, &m->hand[hand], &j->request[v], i, false, false))
+                return true;
+    }
+    return false;
+}

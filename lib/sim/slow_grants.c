@@ -61,7 +61,8 @@ const char *gpi_slow_how_breaks(const struct gpi_slow *m, const struct gpi_plan_
         return gpi_slow_must_be_due(m, a->worker)
                    ? "R1: a run is granted whose worker is to go for another class"
                    : NULL;
-    return may && !is_wanted(m, h) && !gpi_slow_is_due(m, a->worker, false)
+    return may && !is_wanted(m, h) && !gpi_slow_is_due(m, a->worker, false) &&
+                   !gpi_slow_run_is_due(m, a->worker)
                ? "R1: a stream is not granted, and no task waits"
                : NULL;
 }
@@ -76,7 +77,7 @@ const char *gpi_slow_revoke_breaks(struct gpi_slow *m, const struct gpi_plan_act
     gpi_slow_revoke(j);
     gpi_slow_find_heads(m);
     return is_off(m, &m->hand[j->hand]) || is_wanted(m, &m->hand[j->hand]) ||
-                   gpi_slow_is_due(m, j->hand, true)
+                   gpi_slow_is_due(m, j->hand, true) || gpi_slow_run_is_due(m, j->hand)
                ? NULL
                : "R1: a run is revoked that no other class waits for";
 }

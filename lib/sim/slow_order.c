@@ -104,6 +104,18 @@ void gpi_slow_find_heads(struct gpi_slow *m)
     }
 }
 
+/* Whether a task without a worker, or a worker, could begin. */
+bool gpi_slow_has_run(const struct gpi_slow *m)
+{
+    uint32_t n = 0;
+
+    for (uint32_t t = 0; t < m->set.tasks; t++)
+        n += m->job[t].state == RUNS && m->job[t].hand == NONE;
+    for (uint32_t w = 0; w < m->set.runs; w++)
+        n += m->hand[w].state != NO_HAND;
+    return n < m->set.runs;
+}
+
 /* ---- promises and passing ---- */
 
 /* When k devices are free: of all that it may use, or of those whose head it is. */
@@ -204,6 +216,8 @@ uint64_t gpi_slow_promise_of(const struct gpi_slow *m, uint32_t head)
         return NEVER;
     if (m->class[j->what.class].set.residence != GPI_EXTERNAL)
         return warm_end(m, j, head);
+    if (!gpi_slow_has_run(m))
+        return NEVER;
     for (uint32_t v = 0; v < j->what.n_requests; v++) {
         const uint64_t end = kth(m, &j->request[v], head, false);
         const uint64_t host = host_end(m, &j->request[v], head);
@@ -360,7 +374,7 @@ bool gpi_slow_serves(const struct gpi_slow *m, const struct hand *h, const struc
     return gpi_slow_does(m, h, j) && h->job == NONE;
 }
 
-bool gpi_slow_may_work(struct gpi_slow *m, uint32_t i, const struct hand *h)
+bool gpi_slow_may_work(const struct gpi_slow *m, uint32_t i, const struct hand *h)
 {
     bool may = m->set.mode != GPI_MODE_STRICT || h->n_devices == 0 || gpi_slow_strictly_first(m, i);
 
@@ -396,6 +410,20 @@ bool gpi_slow_may_boot(const struct gpi_slow *m, uint32_t i, const struct gpi_re
            gpi_slow_has_memory(m, &both, d);
 }
 
+/* Whether a worker of its class could take it. */
+bool gpi_slow_could_work(const struct gpi_slow *m, uint32_t i)
+{
+    const struct job *j = &m->job[m->order[i]];
+
+    for (uint32_t w = 0; w < m->set.runs; w++) {
+        const struct gpi_request host = { .cpus = m->hand[w].need.cpus };
+        if (gpi_slow_serves(m, &m->hand[w], j) && gpi_slow_may_work(m, i, &m->hand[w]) &&
+            gpi_slow_host_has(m, i, &host, false))
+            return true;
+    }
+    return false;
+}
+
 /* Whether a worker of its class could take it, or another one could boot. */
 static bool could_work(struct gpi_slow *m, uint32_t i)
 {
@@ -425,7 +453,7 @@ static bool could_work(struct gpi_slow *m, uint32_t i)
     return false;
 }
 
-/* Whether a variant of it could start; sets `lacks`. */
+/* Whether a variant of it could start if a run is free; sets `lacks`. */
 bool gpi_slow_could_start(struct gpi_slow *m, uint32_t i)
 {
     const struct job *j = &m->job[m->order[i]];

@@ -123,6 +123,7 @@ bool gpi_slow_is_warm(const struct gpi_slow *m, const struct job *j, uint32_t d)
 
 /* slow_order.c */
 void gpi_slow_find_heads(struct gpi_slow *m);
+bool gpi_slow_has_run(const struct gpi_slow *m);
 bool gpi_slow_uses(const struct gpi_slow *m, uint32_t task, uint32_t d);
 bool gpi_slow_strictly_first(const struct gpi_slow *m, uint32_t i);
 bool gpi_slow_needs_host(const struct job *j);
@@ -134,7 +135,8 @@ bool gpi_slow_host_has(const struct gpi_slow *m, uint32_t i, const struct gpi_re
 uint32_t gpi_slow_memory_head(const struct gpi_slow *m, uint32_t d);
 bool gpi_slow_is_open(const struct gpi_slow *m, uint32_t i, uint32_t d, bool rest);
 bool gpi_slow_serves(const struct gpi_slow *m, const struct hand *h, const struct job *j);
-bool gpi_slow_may_work(struct gpi_slow *m, uint32_t i, const struct hand *h);
+bool gpi_slow_could_work(const struct gpi_slow *m, uint32_t i);
+bool gpi_slow_may_work(const struct gpi_slow *m, uint32_t i, const struct hand *h);
 bool gpi_slow_may_boot(const struct gpi_slow *m, uint32_t i, const struct gpi_request *r,
                        uint32_t d);
 bool gpi_slow_could_start(struct gpi_slow *m, uint32_t i);
@@ -145,7 +147,14 @@ bool gpi_slow_could_evict(const struct gpi_slow *m, uint32_t i);
 /* Whether the worker, which has a task, may be, or must be, in the way of a pressed task.  `heads`:
  * only of one that would have the device. */
 bool gpi_slow_is_due(const struct gpi_slow *m, uint32_t hand, bool heads);
+/* Whether a pressed task may lack a run, and the worker may go for it. */
+bool gpi_slow_run_is_due(const struct gpi_slow *m, uint32_t hand);
 bool gpi_slow_must_be_due(const struct gpi_slow *m, uint32_t hand);
+/* Whether runs of idle workers could be free for it.  It lacks nothing else. */
+bool gpi_slow_could_free_run(const struct gpi_slow *m, uint32_t i);
+/* Whether the worker, which leaves, may do so for a task that needs its place, or its run. */
+bool gpi_slow_goes_for_place(struct gpi_slow *m, uint32_t hand);
+bool gpi_slow_goes_for_run(struct gpi_slow *m, uint32_t hand);
 
 /* slow_grants.c */
 void gpi_slow_revoke(struct job *j);

@@ -75,6 +75,8 @@ bool gpi_trial_could_warm(const struct gpi_trial *t, uint32_t device, const stru
 /* A device holds one of them, so no sum is needed. */
 static const char *refuses_warm(const struct gpi_trial *t, const struct gpi_fact *f)
 {
+    uint32_t workers = 0;
+
     if (!is_there(t, f->class) || t->class[f->class].is.residence != GPI_RESIDENT)
         return "only a resident class has warm workers";
     if (f->n_devices != t->class[f->class].request[0].devices)
@@ -83,7 +85,9 @@ static const char *refuses_warm(const struct gpi_trial *t, const struct gpi_fact
         if (t->device[f->list[i]].warm ||
             !gpi_trial_could_warm(t, f->list[i], &t->class[f->class].request[0]))
             return "the device cannot hold the worker, or has one";
-    return refuses_list(t, f);
+    for (uint32_t i = 0; i < t->set.runs; i++)
+        workers += t->worker[i].life != GPI_TRIAL_OFF;
+    return workers == t->set.runs ? "more workers than plan runs=" : refuses_list(t, f);
 }
 
 static const char *refuses_class(const struct gpi_trial *t, const struct gpi_fact *f)
