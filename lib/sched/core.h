@@ -142,6 +142,7 @@ struct gpi_sched_slot {
     /* pool.c */
     uint8_t known;       /* enum gpi_known: what the plan knows of the worker */
     uint8_t granted;     /* enum gpi_granted */
+    bool cut_short;      /* it was for many, and is for one: the plan does not know its end */
     bool evicted;        /* the plan has ordered the worker to go */
     bool to_evict;       /* the same, and the worker does not know yet */
     uint32_t run;        /* the worker's number in the plan */

@@ -150,6 +150,7 @@ static void run(struct gpi_sched *c, const struct gpi_plan_action *a)
 
     s->stream = a->task;
     s->granted_at = s->number;
+    s->cut_short = false;
     s->class->waiting = GPI_NOWHERE;
     s->class->unused++;
     grant(c, s, a->how == GPI_RUN_GRANT ? GPI_GRANTED_MANY : GPI_GRANTED_ONE);
@@ -171,10 +172,17 @@ static void take_back(struct gpi_sched *c, struct gpi_sched_slot *s)
     }
 }
 
-/* No further task starts in the worker.  The reply to LOOK has the time by which its tasks end. */
+static bool is_unused(const struct gpi_sched_slot *s)
+{
+    return s->number == s->granted_at;
+}
+
+/* No further task starts in the worker, but for the first one.  The reply to LOOK has the time by
+ * which its tasks end. */
 static void revoke(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    grant(c, s, GPI_GRANTED_OVER);
+    s->cut_short = is_unused(s);
+    grant(c, s, s->cut_short ? GPI_GRANTED_ONE : GPI_GRANTED_OVER);
     if (s->sent == 0)
         return;
     take_back(c, s);
@@ -236,11 +244,6 @@ static bool is_canary(const struct gpi_sched_slot *s)
     return s->known == GPI_KNOWN_NOTHING && s->life != GPI_LIFE_OFF && s->life != GPI_LIFE_STOPPED;
 }
 
-static bool is_unused(const struct gpi_sched_slot *s)
-{
-    return s->number == s->granted_at;
-}
-
 /* The worker has no task left that its grant lets it have. */
 static bool is_over(const struct gpi_sched_slot *s)
 {
@@ -264,6 +267,18 @@ static void end_grant(struct gpi_sched *c, struct gpi_sched_slot *s)
     gpi_plan_end(c->plan, c->now, stream, good, mean, 0);
     c->stream[stream].next = c->free_stream;
     c->free_stream = stream;
+    fed(c);
+}
+
+/* The grant was revoked before its first task, which is the first of the queue, starts in this
+ * turn.                                                                                  [R3] */
+static void tell_end(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const struct gpi_sched_record *first = &c->task[gpi_queue_first(&s->class->queue)];
+
+    s->cut_short = false;
+    gpi_plan_ends_by(c->plan, c->now, s->stream,
+                     gpi_time_add(gpi_time_add(c->now, first->limit), s->class->set.grace));
     fed(c);
 }
 
@@ -309,6 +324,8 @@ void gpi_pool_follow(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     if (is_over(s))
         end_grant(c, s);
+    else if (s->granted && s->cut_short)
+        tell_end(c, s);
     if (s->life == GPI_LIFE_UP && s->known == GPI_KNOWN_BOOTS)
         tell_up(c, s);
     if (leaves(s) && (s->known == GPI_KNOWN_BOOTS || s->known == GPI_KNOWN_UP))
@@ -492,12 +509,21 @@ static bool is_stale(const struct gpi_sched *c, const struct gpi_sched_class *k)
     return n == 0 || c->unplanned || (n != k->behind && n > k->wants_from);
 }
 
-static bool plan_once(struct gpi_sched *c)
+static void refresh_all(struct gpi_sched *c)
 {
     for (uint32_t i = 0; i < c->n_classes; i++)
         if (is_stale(c, &c->class[i]))
             refresh(c, &c->class[i]);
-    if (!c->unplanned && gpi_plan_due(c->plan) > c->now)
+}
+
+/* If the plan decides, it knows the first task of each queue. */
+static bool plan_once(struct gpi_sched *c)
+{
+    c->unplanned |= gpi_plan_due(c->plan) <= c->now;
+    refresh_all(c);
+    if (c->unplanned)
+        refresh_all(c);
+    if (!c->unplanned)
         return false;
     c->unplanned = false;
     gpi_plan_decide(c->plan, c->now);

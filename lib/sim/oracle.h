@@ -161,7 +161,7 @@ struct gpi_oracle {
     bool spawner_gone, source, closed, close_passed;
     uint32_t close; /* enum gpi_close */
     uint64_t close_at;
-    uint64_t moved_at; /* when a slot last entered a state, or a task was sent or ended */
+    uint64_t moved_at; /* when a slot entered a state last, or a task came, was sent or ended */
     bool deciding;  /* during gpi_sched_decide: only then may the core begin things */
     struct {
         uint64_t mean_run; /* ns of a task; 0 = unknown */

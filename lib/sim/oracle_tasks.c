@@ -30,6 +30,7 @@ void gpi_oracle_submitted(struct gpi_oracle *o, uint32_t task)
                                             .slot = SLOT_NONE,
                                             .order = ++o->submitted,
                                             .queued = o->truth->now };
+    o->moved_at = o->truth->now;
     o->unended++;
 }
 

@@ -12,9 +12,8 @@ void gpi_pool_draw(struct gpi_world *w)
     struct gpi_pool_settings *p = &w->set.pool;
 
     p->pooled = true;
+    p->slots += p->slots == 1; /* one is spare */
     p->classes = (uint32_t)gpi_random_from(r, 1, GPI_TRUTH_CLASSES);
-    if (p->slots < p->classes + 1) /* one is spare */
-        p->slots = p->classes + 1;
     p->plan = (struct gpi_plan_settings){
         .mode = gpi_random_chance(r, 200000) ? GPI_MODE_STRICT : GPI_MODE_BACKFILL,
         .passing = gpi_random_chance(r, 500000) ? GPI_PASS_LEARNED : GPI_PASS_APART,
@@ -54,10 +53,8 @@ static struct gpi_request draw_need(struct gpi_world *w)
                                  .cpus = (uint32_t)gpi_random_below(r, 2) };
 }
 
-/* No class waits for a seat. */
 static struct gpi_plan_class draw_class(struct gpi_world *w)
 {
-    const uint32_t seats = (w->truth.slots - 1) / w->truth.classes;
     struct gpi_random *r = &w->random;
     const struct gpi_plan_class c = {
         .residence = gpi_random_chance(r, 700000) ? GPI_RESIDENT : GPI_TRANSIENT,
@@ -65,7 +62,7 @@ static struct gpi_plan_class draw_class(struct gpi_world *w)
         .need = { draw_need(w) },
         .n_needs = 1,
         .min_workers = gpi_random_chance(r, 300000),
-        .max_workers = (uint32_t)gpi_random_from(r, 1, seats),
+        .max_workers = (uint32_t)gpi_random_from(r, 1, w->truth.slots),
         .pinned = gpi_random_chance(r, 50000),
         .min_residence = gpi_random_chance(r, 500000) ? 0 : gpi_world_time(w, GPI_MS, 300 * GPI_MS),
         .max_wait = gpi_world_time(w, GPI_MS, GPI_S),
