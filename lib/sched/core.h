@@ -143,11 +143,13 @@ struct gpi_sched_slot {
     uint8_t known;       /* enum gpi_known: what the plan knows of the worker */
     uint8_t granted;     /* enum gpi_granted */
     bool cut_short;      /* it was for many, and is for one: the plan does not know its end */
+    bool counts;         /* its class counts the grant as unused: spread.c, and stream.c */
     bool evicted;        /* the plan has ordered the worker to go */
     bool to_evict;       /* the same, and the worker does not know yet */
     uint32_t run;        /* the worker's number in the plan */
     uint32_t stream;     /* its grant's number there */
-    uint64_t granted_at; /* `number` at that time */
+    bool fresh;          /* the grant has had no task yet: stream.c writes it, too */
+    uint64_t last_run;   /* ns of the last success in the grant: stream.c writes it, too */
     /* limits.c */
     uint64_t check_at;   /* when the next LOOK is due, if the worker has a task; GPI_NEVER.  tasks.c
                           * writes it, too */
@@ -239,7 +241,9 @@ struct gpi_sched_class {
     uint64_t waits_for;        /* number of the task that it stands for */
     uint32_t behind;           /* tasks in the queue, as the plan knows it */
     uint32_t wants_from;       /* with more of them it wants a further worker */
-    uint32_t unused;           /* grants that have had no task: stream.c writes it, too */
+    int32_t waits_with;        /* its priority */
+    uint32_t n_fresh;          /* grants that have had no task yet: stream.c writes it, too */
+    uint32_t unused;           /* of these, those of workers that may take one: spread.c, too */
     uint64_t again;            /* before it, it boots no worker */
     bool paused;               /* no task of it starts */
     uint32_t renewing;     /* life.c: 1 + the slot whose worker the core replaces for max_tasks */
@@ -543,6 +547,7 @@ void gpi_pool_observed(struct gpi_sched *c, const struct gpi_sched_slot *s, uint
                        uint64_t bytes);
 void gpi_pool_class_set(struct gpi_sched *c, struct gpi_sched_class *k,
                         enum gpi_plan_class_what what);
+void gpi_pool_end_fresh(struct gpi_sched *c);
 void gpi_pool_decide(struct gpi_sched *c);
 uint64_t gpi_pool_due(const struct gpi_sched *c);
 

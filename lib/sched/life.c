@@ -289,6 +289,7 @@ void gpi_life_verdict(struct gpi_sched_slot *s, enum gpi_why why)
 void gpi_life_pause(struct gpi_sched *c, struct gpi_sched_slot *s, bool paused)
 {
     gpi_spread_refresh(c, s);
+    gpi_ring_touch(c, s);
     if (paused && s->sent && (s->life == GPI_LIFE_UP || s->life == GPI_LIFE_LEAVE))
         gpi_ring_order(c, s, GPI_ACT_HOLD);
 }

@@ -149,10 +149,11 @@ static void run(struct gpi_sched *c, const struct gpi_plan_action *a)
     struct gpi_sched_slot *s = seat_of(c, a->worker);
 
     s->stream = a->task;
-    s->granted_at = s->number;
+    s->fresh = true;
+    s->last_run = 0;
     s->cut_short = false;
     s->class->waiting = GPI_NOWHERE;
-    s->class->unused++;
+    s->class->n_fresh++;
     grant(c, s, a->how == GPI_RUN_GRANT ? GPI_GRANTED_MANY : GPI_GRANTED_ONE);
 }
 
@@ -172,16 +173,11 @@ static void take_back(struct gpi_sched *c, struct gpi_sched_slot *s)
     }
 }
 
-static bool is_unused(const struct gpi_sched_slot *s)
-{
-    return s->number == s->granted_at;
-}
-
 /* No further task starts in the worker, but for the first one.  The reply to LOOK has the time by
  * which its tasks end. */
 static void revoke(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    s->cut_short = is_unused(s);
+    s->cut_short = s->fresh;
     grant(c, s, s->cut_short ? GPI_GRANTED_ONE : GPI_GRANTED_OVER);
     if (s->sent == 0)
         return;
@@ -189,11 +185,14 @@ static void revoke(struct gpi_sched *c, struct gpi_sched_slot *s)
     gpi_limits_look(c, s);
 }
 
-/* The worker is to go, after its tasks. */
+/* The worker is to go, once its grant is over. */
 static void evict(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    s->to_evict = !s->evicted; /* UNLOAD may follow DRAIN */
-    s->evicted = true;
+    if (s->evicted) /* UNLOAD may follow DRAIN */
+        return;
+    s->evicted = s->to_evict = true;
+    if (s->granted == GPI_GRANTED_MANY)
+        revoke(c, s);
     gpi_ring_touch(c, s);
 }
 
@@ -244,27 +243,34 @@ static bool is_canary(const struct gpi_sched_slot *s)
     return s->known == GPI_KNOWN_NOTHING && s->life != GPI_LIFE_OFF && s->life != GPI_LIFE_STOPPED;
 }
 
-/* The worker has no task left that its grant lets it have. */
-static bool is_over(const struct gpi_sched_slot *s)
+/* No task starts in a grant that has had none: for now, or since the worker is to go. */
+static bool is_in_vain(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
-    const struct gpi_sched_class *k = s->class;
+    return s->class->queue.count == 0 || s->class->paused || gpi_devices_pause(c, s) ||
+           (s->to_evict && !s->counts);
+}
+
+/* The worker has no task left that its grant lets it have. */
+static bool is_over(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    const bool used = s->granted == GPI_GRANTED_OVER || s->class->queue.count == 0 ||
+                      (s->granted == GPI_GRANTED_ONE && !s->fresh);
 
     if (!s->granted || s->sent || s->life == GPI_LIFE_DOOMED) /* it may be spared */
         return false;
-    return s->life != GPI_LIFE_UP || s->granted == GPI_GRANTED_OVER || k->queue.count == 0 ||
-           (s->granted == GPI_GRANTED_ONE && !is_unused(s)) ||
-           (!s->still && !gpi_spread_has_life(k, s));
+    return used || s->life != GPI_LIFE_UP || (s->fresh && is_in_vain(c, s)) ||
+           (!s->still && !gpi_spread_has_life(s->class, s));
 }
 
 static void end_grant(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const uint32_t stream = s->stream;
-    const bool good = s->life == GPI_LIFE_UP && !is_unused(s);
-    const uint64_t mean = s->granted == GPI_GRANTED_ONE ? 0 : s->class->mean_run;
+    const uint64_t run = s->granted == GPI_GRANTED_ONE ? s->last_run : s->class->mean_run;
 
-    s->class->unused -= is_unused(s);
+    s->class->n_fresh -= s->fresh;
+    s->fresh = false;
     grant(c, s, GPI_GRANTED_NO);
-    gpi_plan_end(c->plan, c->now, stream, good, mean, 0);
+    gpi_plan_end(c->plan, c->now, stream, s->last_run != 0, run, 0);
     c->stream[stream].next = c->free_stream;
     c->free_stream = stream;
     fed(c);
@@ -274,7 +280,7 @@ static void end_grant(struct gpi_sched *c, struct gpi_sched_slot *s)
  * turn.                                                                                  [R3] */
 static void tell_end(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const struct gpi_sched_record *first = &c->task[gpi_queue_first(&s->class->queue)];
+    const struct gpi_sched_record *first = &c->task[gpi_queue_at(&s->class->queue, 0)];
 
     s->cut_short = false;
     gpi_plan_ends_by(c->plan, c->now, s->stream,
@@ -296,6 +302,8 @@ static void tell_up(struct gpi_sched *c, struct gpi_sched_slot *s)
     s->known = GPI_KNOWN_UP;
     gpi_plan_up(c->plan, c->now, s->run);
     fed(c);
+    if (s->class->n_hopeless && !s->class->paused) /* it was given up, and this worker was late */
+        gpi_pool_class_set(c, s->class, GPI_CLASS_RESUME);
 }
 
 static void tell_leaves(struct gpi_sched *c, struct gpi_sched_slot *s)
@@ -322,7 +330,7 @@ static void tell_gone(struct gpi_sched *c, struct gpi_sched_slot *s)
 /* Feeds what the plan does not know yet about the seat. */
 void gpi_pool_follow(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    if (is_over(s))
+    if (is_over(c, s))
         end_grant(c, s);
     else if (s->granted && s->cut_short)
         tell_end(c, s);
@@ -335,7 +343,7 @@ void gpi_pool_follow(struct gpi_sched *c, struct gpi_sched_slot *s)
             tell_gone(c, s);
         else if (s->n_devices)
             gpi_pool_device(c, s->device[0]); /* its canary has ended */
-    } else if (s->to_evict) {
+    } else if (s->to_evict && !s->granted) {
         s->to_evict = false;
         if (!leaves(s))
             gpi_slot_input(c, s, GPI_IN_EVICT);
@@ -345,7 +353,10 @@ void gpi_pool_follow(struct gpi_sched *c, struct gpi_sched_slot *s)
 /* It is known since when the tasks of the worker run.                                     [R3] */
 void gpi_pool_looked(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    if (s->granted != GPI_GRANTED_OVER || s->sent == 0)
+    const bool revoked = s->granted == GPI_GRANTED_OVER ||
+                         (s->granted == GPI_GRANTED_MANY && s->known == GPI_KNOWN_LEAVES);
+
+    if (!revoked || s->sent == 0)
         return;
     gpi_plan_ends_by(c->plan, c->now, s->stream, gpi_limits_end(c, s));
     fed(c);
@@ -434,11 +445,11 @@ void gpi_pool_class_set(struct gpi_sched *c, struct gpi_sched_class *k,
     if (what == GPI_CLASS_LOAD || what == GPI_CLASS_RESUME)
         forgive(c, k);
     k->paused = pauses || (k->paused && what != GPI_CLASS_RESUME);
+    gpi_plan_class_set(c->plan, c->now, class_number(c, k), what);
+    fed(c);
     for (uint32_t i = 0; i < c->n_slots && (pauses || what == GPI_CLASS_RESUME); i++)
         if (c->slot[i].class == k)
             gpi_life_pause(c, &c->slot[i], pauses);
-    gpi_plan_class_set(c->plan, c->now, class_number(c, k), what);
-    fed(c);
 }
 
 /* ---- decisions ---- */
@@ -479,13 +490,14 @@ static void submit(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t task
     c->stream[stream].class = what.class;
     k->waiting = stream;
     k->waits_for = t->number;
+    k->waits_with = t->priority;
     fed(c);
 }
 
-/* The stream in the plan stands for the first task of the queue. */
+/* The stream in the plan stands for the first task that no unused grant is about to take. */
 static void refresh(struct gpi_sched *c, struct gpi_sched_class *k)
 {
-    const uint32_t n = backlog(k), first = n ? gpi_queue_first(&k->queue) : GPI_NOWHERE;
+    const uint32_t n = backlog(k), first = n ? gpi_queue_at(&k->queue, k->unused) : GPI_NOWHERE;
 
     if (k->waiting != GPI_NOWHERE && (n == 0 || c->task[first].number != k->waits_for))
         withdraw(c, k);
@@ -494,9 +506,9 @@ static void refresh(struct gpi_sched *c, struct gpi_sched_class *k)
     if (k->behind != n) {
         k->behind = n;
         gpi_plan_queue(c->plan, c->now, class_number(c, k), n ? n - 1 : 0);
-        k->wants_from = gpi_plan_wants_from(c->plan, class_number(c, k));
         fed(c);
     }
+    k->wants_from = gpi_plan_wants_from(c->plan, class_number(c, k));
 }
 
 /* Returns true if the plan is to know more about the queue. */
@@ -506,7 +518,8 @@ static bool is_stale(const struct gpi_sched *c, const struct gpi_sched_class *k)
 
     if (k->waiting == GPI_NOWHERE)
         return n > 0;
-    return n == 0 || c->unplanned || (n != k->behind && n > k->wants_from);
+    return n == 0 || c->unplanned || (n != k->behind && n > k->wants_from) ||
+           k->queue.band[0].priority > k->waits_with;
 }
 
 static void refresh_all(struct gpi_sched *c)
@@ -529,6 +542,20 @@ static bool plan_once(struct gpi_sched *c)
     gpi_plan_decide(c->plan, c->now);
     perform_all(c);
     return true;
+}
+
+/* Grants that have had no task, and whose queue is empty, end. */
+void gpi_pool_end_fresh(struct gpi_sched *c)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->n_classes; i++)
+        n += c->class[i].queue.count == 0 ? c->class[i].n_fresh : 0;
+    for (uint32_t i = 0; n && i < c->n_slots; i++)
+        if (c->slot[i].fresh && is_over(c, &c->slot[i])) {
+            end_grant(c, &c->slot[i]);
+            n--;
+        }
 }
 
 /* Until no class has tasks of which the plan does not know. */

@@ -177,3 +177,14 @@ void gpi_queue_remove(struct gpi_queue *q, uint32_t item, int32_t priority)
     assert(i < q->n_bands && q->band[i].priority == priority);
     unlink_item(q, i, item);
 }
+
+uint32_t gpi_queue_at(const struct gpi_queue *q, uint32_t n)
+{
+    const struct gpi_band *b = q->band;
+    uint32_t item = b->head;
+
+    assert(n < q->count);
+    for (; n; n--)
+        item = q->next[item] != NONE ? q->next[item] : (++b)->head;
+    return item;
+}

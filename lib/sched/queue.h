@@ -82,10 +82,8 @@ static inline void gpi_queue_extend(struct gpi_queue *q, uint32_t item)
 }
 
 /* Takes the next task out, or returns NONE. */
-static inline uint32_t gpi_queue_first(const struct gpi_queue *q)
-{
-    return q->count ? q->band[0].head : GPI_QUEUE_NONE;
-}
+/* Returns the task behind the first `n` ones; there are more than `n`. */
+uint32_t gpi_queue_at(const struct gpi_queue *q, uint32_t n);
 
 static inline uint32_t gpi_queue_pop(struct gpi_queue *q)
 {

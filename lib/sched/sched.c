@@ -241,6 +241,8 @@ static void on_held(struct gpi_sched *c, struct gpi_sched_slot *s)
         gpi_limits_stopped(s);
     if (c->closing && c->how == GPI_CLOSE_NOW && s->why != GPI_WHY_CLOSE)
         gpi_tasks_cancel_at(c, s);
+    if (c->plan)
+        gpi_pool_looked(c, s);
     if (late && (s->life == GPI_LIFE_UP || s->life == GPI_LIFE_LEAVE))
         gpi_slot_input(c, s, GPI_IN_LATE);
 }
@@ -491,6 +493,8 @@ void gpi_sched_decide(struct gpi_sched *c, uint64_t now)
 {
     assert(c->count == 0);
     begin(c, now);
+    if (c->plan)
+        gpi_pool_end_fresh(c);
     c->undecided = false;
     if (c->plan && !gpi_close_starts_nothing(c))
         gpi_pool_decide(c);

@@ -314,7 +314,7 @@ static rule_fn *const table[GPI_LIVES][GPI_INPUTS] = {
                           [GPI_EV_OVERDUE] = gpi_life_overdue, [GPI_EV_SURVIVED] = stuck,
                           [GPI_EV_BROKE] = nothing, [GPI_IN_KILL] = kill_now,
                           [GPI_IN_LEAVE] = leave, [GPI_IN_CHANGED] = stay, [GPI_IN_TIMER] = give_up,
-                          [GPI_IN_KILL_ALL] = kill_now, [GPI_IN_EVICT] = leave },
+                          [GPI_IN_KILL_ALL] = kill_now },
     [GPI_LIFE_KILL] = { DYING, [GPI_EV_UNSENT] = nothing, [GPI_EV_START_NO] = gpi_end_unmade,
                         [GPI_EV_SWEEPING] = nothing, [GPI_EV_SPARED] = nothing,
                         [GPI_EV_OVERDUE] = nothing },

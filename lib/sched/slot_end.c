@@ -47,23 +47,40 @@ void gpi_end_again(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t wait)
     }
 }
 
-static bool has_worker(const struct gpi_sched *c, const struct gpi_sched_class *k)
+/* Another worker of its class is up, or may come up yet. */
+static bool has_other(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    for (uint32_t i = 0; i < c->n_slots; i++) {
+        const struct gpi_sched_slot *o = &c->slot[i];
+        if (o != s && o->class == s->class && o->known &&
+            (o->life == GPI_LIFE_BOOT || o->life == GPI_LIFE_SETUP || o->life == GPI_LIFE_UP ||
+             o->life == GPI_LIFE_DOOMED))
+            return true;
+    }
+    return false;
+}
+
+/* A keeper is left that may start workers. */
+static bool has_keeper(const struct gpi_sched *c)
 {
     for (uint32_t i = 0; i < c->n_slots; i++)
-        if (c->slot[i].class == k && c->slot[i].life == GPI_LIFE_UP)
+        if (c->slot[i].seat.keeper == GPI_KEEPER_UP && c->slot[i].life != GPI_LIFE_STUCK)
             return true;
     return false;
 }
 
 /* Returns GIVE_UP if the class has failed as often as one place may, has ended no task since, and
- * has no worker.  `wait` is that of the place.                                            [S8] */
-static uint64_t class_failure(const struct gpi_sched *c, struct gpi_sched_class *k, uint64_t wait)
+ * has no other worker.  `wait` is that of the place.                                      [S8] */
+static uint64_t class_failure(const struct gpi_sched *c, const struct gpi_sched_slot *s,
+                              uint64_t wait)
 {
+    struct gpi_sched_class *k = s->class;
+
     if (k->failed_at != k->successes)
         k->failures = 0;
     k->failed_at = k->successes;
     k->failures++;
-    if (k->failures >= k->set.restart.failures_in_a_row && !has_worker(c, k))
+    if (k->failures >= k->set.restart.failures_in_a_row && !has_other(c, s))
         return GPI_RESTART_GIVE_UP;
     return wait == GPI_RESTART_GIVE_UP ? k->set.restart.cap : wait;
 }
@@ -74,7 +91,7 @@ static uint64_t slot_failure(struct gpi_sched *c, struct gpi_sched_slot *s,
     const uint64_t wait = gpi_restart_slot_failure(s->restart, &s->class->set.restart);
 
     gpi_ring_note(c, s, note);
-    return c->plan && !s->only ? class_failure(c, s->class, wait) : wait;
+    return c->plan && !s->only ? class_failure(c, s, wait) : wait;
 }
 
 /* Returns the wait after a death before the end of setup. */
@@ -158,13 +175,18 @@ void gpi_end_unmade(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const bool refused = c->heard->kind == GPI_EV_START_NO; /* even if no worker is wanted now */
     const bool wanted = refused || s->why == GPI_WHY_NO || s->why == GPI_WHY_SETUP;
+    const bool orphaned = c->spawner_gone && s->seat.keeper == GPI_KEEPER_NONE;
     uint64_t wait = 0;
 
-    if (wanted)
+    if (wanted && orphaned && c->plan && (has_other(c, s) || has_keeper(c))) {
+        gpi_ring_note(c, s, GPI_NOTE_UNMADE);
+        wait = s->class->set.restart.backoff; /* by then a seat with a keeper may be free */
+        wait = wait > GPI_MS ? wait : GPI_MS;
+    } else if (wanted) {
         wait = slot_failure(c, s, GPI_NOTE_UNMADE);
-    gpi_end_again(c, s, c->spawner_gone && s->seat.keeper == GPI_KEEPER_NONE && wanted
-                             ? GPI_RESTART_GIVE_UP /* no process can make a keeper */
-                             : wait);
+        wait = orphaned ? GPI_RESTART_GIVE_UP : wait; /* no process can make a keeper */
+    }
+    gpi_end_again(c, s, wait);
 }
 
 /* The worker survived SIGKILL, or no process can prove that it has not.                [C10] */

@@ -53,6 +53,15 @@ void gpi_spread_add(struct gpi_sched *c, struct gpi_sched_slot *s)
     set_depth(c, s);
 }
 
+/* The grant of a worker that is stopped, or has no room, binds no task to it. */
+static void count_unused(struct gpi_sched_slot *s)
+{
+    const bool counts = s->fresh && s->takes && s->depth;
+
+    s->class->unused = s->class->unused + counts - s->counts;
+    s->counts = counts;
+}
+
 /* The slot begins anew, for a worker of this class. */
 void gpi_spread_seat(struct gpi_sched *c, struct gpi_sched_slot *s, struct gpi_sched_class *k)
 {
@@ -67,6 +76,7 @@ void gpi_spread_room(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t roo
 {
     s->room = (uint8_t)(room < GPI_SLOT_CELLS ? room : GPI_SLOT_CELLS);
     set_depth(c, s);
+    count_unused(s);
     gpi_spread_put(c, s);
     c->undecided |= s->takes && s->class->queue.count;
 }
@@ -142,6 +152,7 @@ void gpi_spread_refresh(struct gpi_sched *c, struct gpi_sched_slot *s)
         k->stuck_at = k->recall_at = 0;
     s->takes = takes;
     set_depth(c, s);
+    count_unused(s);
     gpi_spread_put(c, s);
     c->undecided |= takes && k->queue.count;
 }

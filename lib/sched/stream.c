@@ -56,6 +56,14 @@ bool gpi_sched_submit(struct gpi_sched *c, uint32_t i, const struct gpi_sched_ta
 
 /* ---- send ---- */
 
+/* The grant of the worker has its first task. */
+static inline void use(struct gpi_sched_class *k, struct gpi_sched_slot *s)
+{
+    k->n_fresh--;
+    k->unused -= s->counts;
+    s->fresh = s->counts = false;
+}
+
 /* The worker has got its first task, or one that waits behind another. */
 static inline void expect(const struct gpi_sched *c, struct gpi_sched_class *k,
                           struct gpi_sched_slot *s)
@@ -63,7 +71,8 @@ static inline void expect(const struct gpi_sched *c, struct gpi_sched_class *k,
     if (s->sent == 1) {
         s->oldest = s->number;
         s->heard = c->now;
-        k->unused -= k->unused && s->number == s->granted_at + 1;
+        if (s->fresh)
+            use(k, s);
         k->stuck_at = gpi_time_min(k->stuck_at, gpi_time_add(c->now, k->patience));
     } else {
         k->recall_at = gpi_time_min(k->recall_at, s->heard + GPI_PLACE_QUIET_NS);
@@ -161,6 +170,7 @@ static void none_queued(struct gpi_sched *c, const struct gpi_sched_class *k)
     const bool idle = (k->in_use[0] | k->in_use[GPI_RANK_DUE]) & 1;
 
     c->undecided |= idle && k->recall_at <= c->now && c->n_slots > 1;
+    c->undecided |= k->n_fresh > 0; /* a grant has no task left */
 }
 
 static inline uint32_t send_class(struct gpi_sched *c, struct gpi_sched_class *k,
@@ -231,6 +241,7 @@ bool gpi_sched_end(struct gpi_sched *c, uint64_t now, const struct gpi_sched_att
     if (a->phase != GPUD_PHASE_QUEUED) {
         count_attempt(s, t, good);
         gpi_spread_learn(s, a->run, a->share);
+        s->last_run = good ? a->run | 1 : s->last_run;
         again = !good && !a->final && !gpi_record_is_cancelled(c, t);
     }
     leave(c, s, t);
@@ -258,6 +269,7 @@ void gpi_sched_success(struct gpi_sched *c, uint64_t now, uint32_t task, uint64_
     assert(t->state == GPI_RECORD_SENT);
     count_attempt(s, t, true);
     gpi_spread_learn(s, run, run);
+    s->last_run = run | 1;
     if (gpi_record_is_plain(t) && s->sent > 1 && !s->stuck && !(s->claimed | s->told) &&
         !c->touched && !c->closing) {
         s->heard = c->now;

@@ -191,8 +191,8 @@ SABOTAGES = [
         "sched/scripts.pool_two_models"),
     Sabotage(
         "a class that fails for ever is never given up", "lib/sched/slot_end.c",
-        "    if (k->failures >= k->set.restart.failures_in_a_row && !has_worker(c, k))",
-        "    if (k->failures > k->set.restart.failures_in_a_row + 100 && !has_worker(c, k))",
+        "    if (k->failures >= k->set.restart.failures_in_a_row && !has_other(c, s))",
+        "    if (k->failures > k->set.restart.failures_in_a_row + 100 && !has_other(c, s))",
         "sched/scripts.pool_fails"),
     Sabotage(
         "the plan uses a device whose canary has not ended", "lib/sched/pool.c",
@@ -200,9 +200,9 @@ SABOTAGES = [
         "v->may >= GPI_MAY_OUT || (has_canary(c, device) && c->now == 0);",
         "sched/scripts.pool_canary"),
     Sabotage(
-        "a spared worker that the plan has evicted stays", "lib/sched/slot.c",
-        "[GPI_IN_KILL_ALL] = kill_now, [GPI_IN_EVICT] = leave },",
-        "[GPI_IN_KILL_ALL] = kill_now, [GPI_IN_EVICT] = nothing },",
+        "a worker that the plan has evicted stays", "lib/sched/pool.c",
+        "    s->evicted = s->to_evict = true;\n",
+        "    s->evicted = true;\n",
         "sched/scripts.pool_evict_doomed"),
     Sabotage(
         "a worker of a paused class takes tasks", "lib/sched/spread.c",
@@ -214,6 +214,36 @@ SABOTAGES = [
         "!s->class->paused && !gpi_devices_pause(c, s);",
         "!s->class->paused;",
         "sched/worlds.oracles"),
+    Sabotage(
+        "a grant that has no task left is kept", "lib/sched/pool.c",
+        "if (c->slot[i].fresh && is_over(c, &c->slot[i])) {",
+        "if (c->slot[i].fresh && is_over(c, &c->slot[i]) && c->now == 0) {",
+        "sched/scripts.pool_unused_grant"),
+    Sabotage(
+        "a class is given up while another worker of it is in setup", "lib/sched/slot_end.c",
+        "o->life == GPI_LIFE_SETUP || o->life == GPI_LIFE_UP ||",
+        "o->life == GPI_LIFE_UP ||",
+        "sched/scripts.pool_late_worker"),
+    Sabotage(
+        "a stream stands for a task that another grant is about to take", "lib/sched/pool.c",
+        "gpi_queue_at(&k->queue, k->unused)",
+        "gpi_queue_at(&k->queue, 0)",
+        "sched/scripts.pool_order"),
+    Sabotage(
+        "the plan does not learn of a more urgent first task", "lib/sched/pool.c",
+        "k->queue.band[0].priority > k->waits_with;",
+        "k->queue.band[0].priority > k->waits_with + 1000;",
+        "sched/scripts.pool_urgent"),
+    Sabotage(
+        "the grant of a stopped worker binds a task", "lib/sched/spread.c",
+        "s->fresh && s->takes && s->depth;",
+        "s->fresh;",
+        "sched/scripts.pool_stopped"),
+    Sabotage(
+        "without a spawner a class is given up although it has a worker", "lib/sched/slot_end.c",
+        "c->plan && (has_other(c, s) || has_keeper(c))",
+        "c->plan && c->now == 0",
+        "sched/scripts.pool_no_spawner"),
     # ---- classes ----
     Sabotage(
         "a task is queued for the first class, whatever its own is", "lib/sched/stream.c",
@@ -340,8 +370,8 @@ SABOTAGES = [
     # ---- outcomes, states and orders that a script shows ----
     Sabotage(
         "the close limit spares a doomed worker", "lib/sched/slot.c",
-        "[GPI_IN_KILL_ALL] = kill_now, [GPI_IN_EVICT]",
-        "[GPI_IN_KILL_ALL] = nothing, [GPI_IN_EVICT]",
+        "[GPI_IN_KILL_ALL] = kill_now },",
+        "[GPI_IN_KILL_ALL] = nothing },",
         "sched/scripts.close_limit_while_doomed"),
     Sabotage(
         "the close limit kills a dying worker", "lib/sched/slot.c",
