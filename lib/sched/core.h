@@ -530,6 +530,7 @@ void gpi_slot_input(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t in);
 /* ---- gates.c ---- */
 
 void gpi_gates_open(struct gpi_sched *c);
+void gpi_gates_renew(struct gpi_sched *c);
 
 /* ---- pool.c ---- */
 

@@ -69,6 +69,10 @@ void gpi_gates_open(struct gpi_sched *c)
 {
     if (c->waiting)
         start(c);
+}
+
+void gpi_gates_renew(struct gpi_sched *c)
+{
     for (uint32_t i = 0; i < c->n_classes; i++)
         if (c->class[i].set.max_tasks && !c->class[i].renewing)
             renew(c, &c->class[i]);

@@ -496,14 +496,19 @@ void gpi_sched_decide(struct gpi_sched *c, uint64_t now)
     if (c->plan)
         gpi_pool_end_fresh(c);
     c->undecided = false;
-    if (c->plan && !gpi_close_starts_nothing(c))
+    if (c->plan && !gpi_close_starts_nothing(c)) {
+        gpi_gates_renew(c); /* else the plan may grant a worker that takes nothing more */
+        gpi_sched_follow(c);
         gpi_pool_decide(c);
+    }
     if (c->plan)
         gpi_sched_follow(c);
     if (c->count) /* a kill may put a device in doubt: no START is ordered beside it */
         c->undecided = true;
-    else if (!gpi_close_starts_nothing(c))
+    else if (!gpi_close_starts_nothing(c)) {
         gpi_gates_open(c);
+        gpi_gates_renew(c);
+    }
     gpi_behind_decide(c);
     end(c);
 }
