@@ -7,7 +7,6 @@
  * idle one whose class has no queue goes at once.  Any other one goes only when the shape's first
  * task has waited for max_wait, and its grant has been revoked before.
  */
-#include <stdlib.h>
 
 #include "sched/plan_parts.h"
 
@@ -24,149 +23,12 @@ struct way {
 
 int gpi_evict_make(struct gpi_plan *p)
 {
-    return gpi_heap_init(&p->times, p->most_shapes) == 0 &&
-                   gpi_heap_init(&p->keeps, p->set.runs) == 0
-               ? 0
-               : -1;
+    return gpi_heap_init(&p->times, p->most_shapes);
 }
 
 void gpi_evict_free(struct gpi_plan *p)
 {
     gpi_heap_fini(&p->times);
-    gpi_heap_fini(&p->keeps);
-}
-
-/* ---- one worker ---- */
-
-void gpi_evict_list(struct gpi_plan *p, uint32_t run, uint32_t *list)
-{
-    struct gpi_run *r = &p->run[run];
-
-    r->list_next = *list;
-    r->list_prev = GPI_NONE;
-    if (*list != GPI_NONE)
-        p->run[*list].list_prev = run;
-    *list = run;
-}
-
-void gpi_evict_unlist(struct gpi_plan *p, uint32_t run)
-{
-    struct gpi_run *r = &p->run[run];
-    struct gpi_learned *c = &p->class[r->class];
-
-    if (r->list_prev != GPI_NONE)
-        p->run[r->list_prev].list_next = r->list_next;
-    else if (c->idle == run)
-        c->idle = r->list_next;
-    else
-        c->booting = r->list_next;
-    if (r->list_next != GPI_NONE)
-        p->run[r->list_next].list_prev = r->list_prev;
-    gpi_heap_remove(&p->keeps, run);
-}
-
-static void sort_devices(struct gpi_plan *p, const struct gpi_run *r)
-{
-    for (uint32_t i = 0; i < r->n_devices; i++)
-        gpi_shape_sort(p, r->device[i]);
-}
-
-void gpi_evict_worker(struct gpi_plan *p, uint32_t run)
-{
-    struct gpi_run *r = &p->run[run];
-    struct gpi_learned *c = &p->class[r->class];
-    const uint8_t before = r->work;
-    const bool drains = before == GPI_WORK_BUSY;
-
-    c->leaving++;
-    p->stats.unloads += !r->leaves;
-    if (before == GPI_WORK_IDLE || before == GPI_WORK_BOOT)
-        gpi_evict_unlist(p, run);
-    p->n_spare -= c->set.residence == GPI_TRANSIENT && before == GPI_WORK_IDLE;
-    gpi_revoke_forget(p, run);
-    r->work = drains ? GPI_WORK_DRAIN : GPI_WORK_UNLOAD;
-    r->since = p->now;
-    if (c->set.residence == GPI_RESIDENT) {
-        gpi_memory_firm(p, run, false);
-        p->n_firm--;
-    }
-    if (before != GPI_WORK_BOOT)
-        gpi_memory_warm(p, run, false);
-    if (!r->leaves)
-        gpi_actions_put(p, drains ? GPI_PLAN_DRAIN : GPI_PLAN_UNLOAD, run, 0, p->now);
-    sort_devices(p, r);
-    gpi_shape_class(p, r->class);
-    gpi_shape_evict_again(p);
-}
-
-/* ---- workers that are to go ---- */
-
-static bool is_up(const struct gpi_run *r)
-{
-    return r->work >= GPI_WORK_BOOT && r->work <= GPI_WORK_BUSY;
-}
-
-static bool is_among(const uint16_t *device, uint32_t n, uint32_t d)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (device[i] == d)
-            return true;
-    return false;
-}
-
-void gpi_evict_class(struct gpi_plan *p, uint32_t class)
-{
-    for (uint32_t i = 0; i < p->set.runs; i++)
-        if (is_up(&p->run[i]) && p->run[i].class == class)
-            gpi_evict_worker(p, i);
-}
-
-void gpi_evict_device(struct gpi_plan *p, uint32_t device)
-{
-    for (uint32_t i = 0; i < p->set.runs; i++)
-        if (is_up(&p->run[i]) && is_among(p->run[i].device, p->run[i].n_devices, device))
-            gpi_evict_worker(p, i);
-}
-
-void gpi_evict_boots(struct gpi_plan *p, uint32_t class)
-{
-    struct gpi_learned *c = &p->class[class];
-
-    while (c->booting != GPI_NONE && (c->queued == 0 || c->paused) &&
-           c->workers - c->leaving > gpi_shape_least_workers(c))
-        gpi_evict_worker(p, c->booting);
-}
-
-/* ---- keep_alive ---- */
-
-static bool may_leave(const struct gpi_learned *c)
-{
-    return !c->set.pinned && (c->queued == 0 || c->paused) &&
-           c->workers - c->leaving > c->set.min_workers;
-}
-
-void gpi_evict_keep(struct gpi_plan *p, uint32_t class)
-{
-    const struct gpi_learned *c = &p->class[class];
-    const struct gpi_run *r;
-
-    for (uint32_t i = may_leave(c) ? c->idle : GPI_NONE; i != GPI_NONE; i = r->list_next) {
-        r = &p->run[i];
-        if (r->keep != GPI_NEVER)
-            gpi_heap_set(&p->keeps, i, gpi_time_add(r->used, r->keep));
-    }
-}
-
-void gpi_evict_kept(struct gpi_plan *p)
-{
-    uint32_t run;
-
-    while (gpi_heap_top_key(&p->keeps) <= p->now) {
-        run = gpi_heap_top_item(&p->keeps);
-        gpi_heap_remove(&p->keeps, run);
-        if (may_leave(&p->class[p->run[run].class]))
-            gpi_evict_worker(p, run); /* else gpi_evict_keep sets the time again */
-    }
 }
 
 /* ---- ways ---- */
@@ -413,7 +275,7 @@ static bool go(struct gpi_plan *p, const struct way *way, uint32_t n)
             return false;
         for (uint32_t j = 0; j < way[i].n; j++)
             if (gpi_memory_stays(p, &p->run[way[i].victim[j]]))
-                gpi_evict_worker(p, way[i].victim[j]);
+                gpi_leave_worker(p, way[i].victim[j]);
     }
     return true;
 }
@@ -623,7 +485,7 @@ static bool clear_device(struct gpi_plan *p, uint32_t device, const struct gpi_s
         return false;
     for (uint32_t i = 0; i < n; i++)
         if (p->run[spare[i]].work == GPI_WORK_IDLE)
-            gpi_evict_worker(p, spare[i]);
+            gpi_leave_worker(p, spare[i]);
     return true;
 }
 
@@ -639,7 +501,7 @@ static bool evict_spare(struct gpi_plan *p, uint32_t shape, uint32_t variant)
 
     for (uint32_t d = 0; d < p->n_devices && n < r->devices; d++)
         if (p->device[d].may == GPI_PLAN_IN && own & GPI_BIT_KIND(p->device[d].kind) &&
-            !is_among(device, has, d))
+            !gpi_is_among(device, has, d))
             n += clear_device(p, d, s, r);
     return r->devices && n == r->devices;
 }
@@ -706,9 +568,9 @@ static uint64_t evict_for_run(struct gpi_plan *p, uint32_t shape)
     if (f.unloading)
         return GPI_NEVER;
     if (calm_at <= p->now)
-        gpi_evict_worker(p, f.calm);
+        gpi_leave_worker(p, f.calm);
     else if (at <= p->now && !f.draining && !awaits_tasks(p, &way, 1))
-        gpi_evict_worker(p, f.first);
+        gpi_leave_worker(p, f.first);
     else if (at > p->now)
         return gpi_time_min(calm_at, at);
     else
@@ -742,7 +604,7 @@ static bool could_boot(const struct gpi_plan *p, uint32_t shape, uint32_t idle)
         for (uint32_t k = 0; k < w->n_devices && n < r->devices; k++) {
             const struct gpi_plan_device *d = &p->device[w->device[k]];
             n += d->may == GPI_PLAN_IN && kinds & GPI_BIT_KIND(d->kind) && d->runs == 1 &&
-                 d->share == 0 && !is_among(device, has, w->device[k]);
+                 d->share == 0 && !gpi_is_among(device, has, w->device[k]);
         }
         if (n >= r->devices)
             return true;
@@ -760,7 +622,7 @@ static void replace(struct gpi_plan *p, uint32_t shape)
     if (!s->late || c->paused || c->workers - c->leaving < c->set.max_workers)
         return;
     if ((i = gpi_evict_replaced(p, shape)) != GPI_NONE && could_boot(p, shape, i))
-        gpi_evict_worker(p, i);
+        gpi_leave_worker(p, i);
 }
 
 void gpi_evict_for(struct gpi_plan *p, uint32_t shape)

@@ -198,7 +198,7 @@ static void list_idle(struct gpi_plan *p, uint32_t run)
 
     r->work = GPI_WORK_IDLE;
     r->end_by = r->plausible = 0;
-    gpi_evict_list(p, run, &c->idle);
+    gpi_leave_list(p, run, &c->idle);
     if (r->keep != GPI_NEVER)
         gpi_heap_set(&p->keeps, run, gpi_time_add(r->used, r->keep));
     p->n_spare += c->set.residence == GPI_TRANSIENT;
@@ -232,7 +232,7 @@ static void open_heads(struct gpi_plan *p, uint32_t class)
 /* No task waits for the idle workers of the class: they may go. */
 static void calm(struct gpi_plan *p, uint32_t class)
 {
-    gpi_evict_keep(p, class);
+    gpi_leave_keep(p, class);
     gpi_shape_evict_again(p);
 }
 
@@ -254,13 +254,13 @@ static bool try_idle(struct gpi_plan *p, uint32_t shape, struct lack *ret)
             ret->host = true;
             continue;
         }
-        gpi_evict_unlist(p, run);
+        gpi_leave_unlist(p, run);
         p->n_spare -= c->set.residence == GPI_TRANSIENT;
         r->work = GPI_WORK_BUSY;
         give_task(p, run, shape);
         gpi_memory_take(p, run, GPI_SHARE);
         start(p, shape, run, gpi_memory_kinds_of(p, r));
-        gpi_evict_boots(p, r->class);
+        gpi_leave_boots(p, r->class);
         if (c->queued && c->idle == GPI_NONE)
             open_heads(p, r->class);
         if (c->queued == 0 && c->idle != GPI_NONE)
@@ -287,7 +287,7 @@ static void boot(struct gpi_plan *p, uint32_t shape, uint32_t run)
 
     r->work = GPI_WORK_BOOT;
     r->keep = c->set.keep_alive;
-    gpi_evict_list(p, run, &c->booting);
+    gpi_leave_list(p, run, &c->booting);
     c->workers++;
     p->stats.boots++;
     note_late(p, r->class);
@@ -302,7 +302,7 @@ static void boot(struct gpi_plan *p, uint32_t shape, uint32_t run)
     gpi_shape_class(p, r->class);
     gpi_shape_examine(p, shape);
     gpi_grant_load(p, r->class);
-    gpi_evict_keep(p, r->class);
+    gpi_leave_keep(p, r->class);
     gpi_shape_evict_again(p); /* above min_workers another one of its class may go */
 }
 
@@ -595,7 +595,7 @@ void gpi_grant_up(struct gpi_plan *p, uint32_t worker)
     gpi_learn_spell(&c->boot, p->now - r->since);
     r->since = r->used = p->now;
     c->to_load = false;
-    gpi_evict_unlist(p, worker);
+    gpi_leave_unlist(p, worker);
     list_idle(p, worker);
     gpi_memory_warm(p, worker, true);
     for (uint32_t i = 0; i < r->n_devices; i++)
@@ -604,7 +604,7 @@ void gpi_grant_up(struct gpi_plan *p, uint32_t worker)
     examine_class(p, r->class);
     if (c->set.residence == GPI_TRANSIENT)
         p->changed |= gpi_memory_kinds_of(p, r); /* it may go for the head there */
-    gpi_evict_keep(p, r->class);
+    gpi_leave_keep(p, r->class);
     gpi_shape_evict_again(p);
 }
 
@@ -618,7 +618,7 @@ void gpi_grant_leaves(struct gpi_plan *p, uint32_t worker)
     r->leaves = true;
     if (!is_up)
         return;
-    gpi_evict_worker(p, worker);
+    gpi_leave_worker(p, worker);
     examine_class(p, r->class);
     gpi_grant_load(p, r->class);
 }
@@ -653,7 +653,7 @@ void gpi_grant_gone(struct gpi_plan *p, uint32_t worker, uint64_t again)
         p->n_spare -= !resident;
     }
     if (r->work == GPI_WORK_IDLE || r->work == GPI_WORK_BOOT)
-        gpi_evict_unlist(p, worker);
+        gpi_leave_unlist(p, worker);
     p->changed |= gpi_memory_release(p, worker, GPI_HOLD);
     c->workers--;
     c->again = again;

@@ -24,7 +24,8 @@ struct gpi_plan *gpi_plan_create(const struct gpi_plan_settings *set)
     p->most_shapes = set->shapes + set->classes; /* each class has a load task */
     p->class = calloc(set->classes, sizeof *p->class);
     if (p->class && gpi_actions_make(p) == 0 && gpi_memory_make(p) == 0 && gpi_shape_make(p) == 0 &&
-        gpi_reserve_make(p) == 0 && gpi_evict_make(p) == 0 && gpi_grant_make(p) == 0)
+        gpi_reserve_make(p) == 0 && gpi_leave_make(p) == 0 && gpi_evict_make(p) == 0 &&
+        gpi_grant_make(p) == 0)
         return p;
     gpi_plan_destroy(p);
     return NULL;
@@ -38,6 +39,7 @@ void gpi_plan_destroy(struct gpi_plan *p)
     gpi_shape_free(p);
     gpi_reserve_free(p);
     gpi_evict_free(p);
+    gpi_leave_free(p);
     gpi_grant_free(p);
     gpi_actions_free(p);
     free(p->class);
@@ -138,7 +140,7 @@ void gpi_plan_withdraw(struct gpi_plan *p, uint64_t now, uint32_t task)
 
     set_time(p, now);
     gpi_grant_withdraw(p, task);
-    gpi_evict_boots(p, class);
+    gpi_leave_boots(p, class);
 }
 
 void gpi_plan_end(struct gpi_plan *p, uint64_t now, uint32_t task, bool good, uint64_t run,
@@ -192,7 +194,7 @@ void gpi_plan_device(struct gpi_plan *p, uint64_t now, uint32_t device, enum gpi
     gpi_memory_may(p, device, may);
     device_changed(p, device, kind);
     if (may == GPI_PLAN_DRAINED)
-        gpi_evict_device(p, device);
+        gpi_leave_device(p, device);
     load_classes(p);
 }
 
@@ -228,8 +230,8 @@ static void pause(struct gpi_plan *p, uint32_t class, bool paused)
     gpi_shape_pause(p, class);
     p->unsure |= 1u << GPI_PROMISE_CLASS;
     gpi_grant_load(p, class);
-    gpi_evict_boots(p, class);
-    gpi_evict_keep(p, class); /* its idle workers are calm, or no more */
+    gpi_leave_boots(p, class);
+    gpi_leave_keep(p, class); /* its idle workers are calm, or no more */
     gpi_shape_evict_again(p);
 }
 
@@ -246,7 +248,7 @@ void gpi_plan_class_set(struct gpi_plan *p, uint64_t now, uint32_t class,
         if (p->n_devices)
             gpi_shape_sort(p, 0);     /* devices may be out of reach now, or in reach */
         p->changed |= GPI_BITS_KINDS; /* idle workers may go for the heads of their devices */
-        gpi_evict_keep(p, class);
+        gpi_leave_keep(p, class);
         gpi_shape_evict_again(p);
         return;
     }
@@ -255,7 +257,7 @@ void gpi_plan_class_set(struct gpi_plan *p, uint64_t now, uint32_t class,
     if (what == GPI_CLASS_UNLOAD)
         c->to_load = false;
     if (what == GPI_CLASS_UNLOAD || what == GPI_CLASS_DRAIN)
-        gpi_evict_class(p, class);
+        gpi_leave_class(p, class);
     if (what == GPI_CLASS_LOAD || what == GPI_CLASS_UNLOAD)
         gpi_grant_load(p, class);
     else
@@ -266,7 +268,7 @@ void gpi_plan_queue(struct gpi_plan *p, uint64_t now, uint32_t class, uint32_t n
 {
     set_time(p, now);
     gpi_grant_queue(p, class, n);
-    gpi_evict_boots(p, class);
+    gpi_leave_boots(p, class);
 }
 
 uint32_t gpi_plan_wants_from(const struct gpi_plan *p, uint32_t class)
@@ -369,7 +371,7 @@ void gpi_plan_decide(struct gpi_plan *p, uint64_t now)
             examine(p);
         while (pass(p));
         gpi_reserve_renew(p);
-        gpi_evict_kept(p); /* after the starts: a task goes before the end of a keep_alive   [R6] */
+        gpi_leave_kept(p); /* after the starts: a task goes before the end of a keep_alive   [R6] */
     } while (p->changed || p->passable || p->n_fresh);
     gpi_revoke_doubted(p);
 }

@@ -2,7 +2,7 @@
 /*
  * plan_parts.h - the records of a plan.  Private to its files; each field is written by one file.
  *
- * Floors: tree, soon, learn, actions, memory, shape, reserve, revoke, evict, grant, plan,
+ * Floors: tree, soon, learn, actions, memory, shape, reserve, revoke, leave, evict, grant, plan,
  * explain_rows, explain_device, explain.  No file calls a file behind it.
  */
 #ifndef GPI_SCHED_PLAN_PARTS_H
@@ -123,7 +123,7 @@ enum gpi_grant { GPI_GRANT_NONE, GPI_GRANT_LASTS, GPI_GRANT_REVOKED /* it is rev
 /* grant.c */
 struct gpi_run {
     uint32_t task, class;          /* of an unused run `task` is the next one */
-    uint8_t work;                  /* enum gpi_work; evict.c, too */
+    uint8_t work;                  /* enum gpi_work; leave.c, too */
     uint8_t grant;                 /* enum gpi_grant */
     bool leaves;                   /* it goes without an order: no action is for it */
     bool ahead;                    /* revoke.c: the caller may have older tasks of its class */
@@ -155,7 +155,7 @@ struct gpi_learned {
     uint16_t least;            /* of these */
     struct gpi_spell boot, unload, run;
     uint32_t queued, behind; /* shape.c: waiting tasks; of these, in the caller's queue */
-    /* grant.c, evict.c */
+    /* grant.c, leave.c */
     uint32_t workers, leaving; /* all; of these, draining or unloading ones */
     uint32_t idle, booting;    /* the first one of each list */
     uint32_t late;             /* how many of the last GPI_LATE boots of all classes */
@@ -226,7 +226,7 @@ struct gpi_plan {
                              * GPI_BIT_ANY: a device or a class has changed, too */
     /* evict.c */
     struct gpi_heap times;   /* shapes that are to be examined at a time */
-    struct gpi_heap keeps;   /* idle workers, by the end of their keep_alive */
+    struct gpi_heap keeps;   /* leave.c: idle workers, by the end of their keep_alive */
     uint32_t n_firm;         /* workers that stay */
     uint32_t n_spare;        /* idle transient ones */
     uint16_t late[GPI_LATE]; /* grant.c: the classes of the last boots */
@@ -474,27 +474,40 @@ void gpi_revoke_class_known(struct gpi_plan *p, uint32_t class);
 /* Revokes the runs of which another class may use a part now, or whose class or device is off. */
 void gpi_revoke_doubted(struct gpi_plan *p);
 
-/* ---- evict.c: workers that go ---- */
+static inline bool gpi_is_among(const uint16_t *device, uint32_t n, uint32_t d)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (device[i] == d)
+            return true;
+    return false;
+}
+
+/* ---- leave.c: a worker leaves ---- */
+
+int gpi_leave_make(struct gpi_plan *p);
+void gpi_leave_free(struct gpi_plan *p);
+void gpi_leave_worker(struct gpi_plan *p, uint32_t run);
+void gpi_leave_list(struct gpi_plan *p, uint32_t run, uint32_t *list); /* it is the first there */
+void gpi_leave_unlist(struct gpi_plan *p, uint32_t run); /* it is idle, or boots, no more */
+/* Its workers leave: all, or the ones on the device. */
+void gpi_leave_class(struct gpi_plan *p, uint32_t class);
+void gpi_leave_device(struct gpi_plan *p, uint32_t device);
+/* Boots that no task waits for are ended.                                               [R7] */
+void gpi_leave_boots(struct gpi_plan *p, uint32_t class);
+/* Sets the times at which idle workers of the class go.                                 [R6] */
+void gpi_leave_keep(struct gpi_plan *p, uint32_t class);
+void gpi_leave_kept(struct gpi_plan *p); /* unloads those whose time has come */
+
+/* ---- evict.c: which workers go for a shape ---- */
 
 int gpi_evict_make(struct gpi_plan *p);
 void gpi_evict_free(struct gpi_plan *p);
 /* The shape does not start: workers that stay may be in its way, or have all runs.  Unloads some,
  * or sets a time. */
 void gpi_evict_for(struct gpi_plan *p, uint32_t shape);
-void gpi_evict_worker(struct gpi_plan *p, uint32_t run);
-void gpi_evict_list(struct gpi_plan *p, uint32_t run, uint32_t *list); /* it is the first there */
-void gpi_evict_unlist(struct gpi_plan *p, uint32_t run); /* it is idle, or boots, no more */
 /* Returns true if the busy worker is in the way of a shape that has waited for its max_wait: the
  * device of the worker is part of a way, whichever shape would follow there.               [R1] */
 bool gpi_evict_is_due(const struct gpi_plan *p, uint32_t run);
-/* Its workers leave: all, or the ones on the device. */
-void gpi_evict_class(struct gpi_plan *p, uint32_t class);
-void gpi_evict_device(struct gpi_plan *p, uint32_t device);
-/* Boots that no task waits for are ended.                                               [R7] */
-void gpi_evict_boots(struct gpi_plan *p, uint32_t class);
-/* Sets the times at which idle workers of the class go.                                 [R6] */
-void gpi_evict_keep(struct gpi_plan *p, uint32_t class);
-void gpi_evict_kept(struct gpi_plan *p); /* unloads those whose time has come */
 void gpi_evict_time(struct gpi_plan *p); /* marks the shapes that are due */
 /* Returns an idle worker of the shape's transient class that does not do for it, or GPI_NONE. It
  * goes for the shape, once that is late, if the class has no seat left. */

@@ -262,6 +262,12 @@ static bool is_over(const struct gpi_sched *c, const struct gpi_sched_slot *s)
            (!s->still && !gpi_spread_has_life(s->class, s));
 }
 
+static void free_stream(struct gpi_sched *c, uint32_t stream)
+{
+    c->stream[stream].next = c->free_stream;
+    c->free_stream = stream;
+}
+
 static void end_grant(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const uint32_t stream = s->stream;
@@ -271,8 +277,7 @@ static void end_grant(struct gpi_sched *c, struct gpi_sched_slot *s)
     s->fresh = false;
     grant(c, s, GPI_GRANTED_NO);
     gpi_plan_end(c->plan, c->now, stream, s->last_run != 0, run, 0);
-    c->stream[stream].next = c->free_stream;
-    c->free_stream = stream;
+    free_stream(c, stream);
     fed(c);
 }
 
@@ -466,8 +471,7 @@ static void withdraw(struct gpi_sched *c, struct gpi_sched_class *k)
 
     k->waiting = GPI_NOWHERE;
     gpi_plan_withdraw(c->plan, c->now, stream);
-    c->stream[stream].next = c->free_stream;
-    c->free_stream = stream;
+    free_stream(c, stream);
     fed(c);
 }
 

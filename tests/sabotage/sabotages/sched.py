@@ -235,6 +235,12 @@ SABOTAGES = [
         "k->queue.band[0].priority > k->waits_with + 1000;",
         "sched/scripts.pool_urgent"),
     Sabotage(
+        "the plan may grant a worker that is due for renewal", "lib/sched/sched.c",
+        "        gpi_gates_renew(c); /* else the plan may grant a worker that takes nothing "
+        "more */\n",
+        "",
+        "sched/scripts.pool_renew"),
+    Sabotage(
         "the grant of a stopped worker binds a task", "lib/sched/spread.c",
         "s->fresh && s->takes && s->depth;",
         "s->fresh;",
