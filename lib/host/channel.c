@@ -73,6 +73,7 @@ void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_drive_close(d, &s->ch.errors);
     gpi_drive_close(d, &s->ch.keeper);
     gpi_drive_close(d, &s->ch.worker);
+    s->ch.class = GPI_NONE;
     s->keeper_pid = 0;
     s->keeper_dropped = false;
 }
@@ -98,7 +99,7 @@ static int open_errors(gpud_dispatcher *d, struct gpi_slot *s, int *theirs)
     return gpi_drive_watch(d, s->ch.errors, GPI_FD_ERRORS, s->index);
 }
 
-/* Opens the pipes.  theirs[0..3] has the worker's ends, the last one with option stdio EVENTS. */
+/* Opens the pipes.  theirs[0..3] has the worker's ends, the last one if a class may need it. */
 static int open_pipes(gpud_dispatcher *d, struct gpi_slot *s, int theirs[4])
 {
     if (gpi_fd_pipe(&s->ch.orders_kept, &s->ch.orders) || gpi_fd_pipe(&s->ch.looks, &theirs[1]) ||
@@ -117,29 +118,21 @@ static int open_pipes(gpud_dispatcher *d, struct gpi_slot *s, int theirs[4])
 int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const struct gpi_control make = { .kind = GPI_CTL_MAKE, .slot = s->index };
-    const struct gpi_class *c = gpi_slot_class(d, s);
-    const bool inherits = c->launch.stdio_fd[0] >= 0;
     int theirs[4] = { -1, -1, -1, -1 }, err = 0;
 
     if (open_pipes(d, s, theirs)) {
         err = errno;
     } else {
-        const int fds[GPI_MAKE_FDS + 1] = {
+        const int fds[GPI_MAKE_FDS] = {
             [GPI_MAKE_PAGE] = s->ch.page_fd,
             [GPI_MAKE_INPUT] = d->arena.input_ro_fd,
             [GPI_MAKE_RESULT] = s->ch.result_fd,
             [GPI_MAKE_ORDERS] = theirs[0],
             [GPI_MAKE_LOOKS] = theirs[1],
-            [GPI_MAKE_OUTPUT] = inherits ? c->launch.stdio_fd[0] : theirs[2],
-            [GPI_MAKE_ERRORS] = inherits          ? c->launch.stdio_fd[1]
-                                : c->launch.lines ? theirs[3]
-                                                  : theirs[2],
-            [GPI_MAKE_LAUNCH] = c->launch.fd,
-            [GPI_MAKE_SETUP] = c->setup.fd >= 0 ? c->setup.fd : d->arena.input_ro_fd,
-            [GPI_MAKE_PROGRAM] = c->launch.program_fd,
+            [GPI_MAKE_OUTPUT] = theirs[2],
+            [GPI_MAKE_ERRORS] = theirs[3] >= 0 ? theirs[3] : theirs[2],
         };
-        if (gpi_message_send(d->spawner.fd, &make, sizeof make, fds,
-                             c->launch.program_fd >= 0 ? GPI_MAKE_FDS + 1 : GPI_MAKE_FDS))
+        if (gpi_message_send(d->spawner.fd, &make, sizeof make, fds, GPI_MAKE_FDS))
             err = errno;
     }
     gpi_fd_close(&theirs[1]);
@@ -160,17 +153,22 @@ int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd)
 /* If the host cannot send a message now, for example for lack of memory, it shuts the socket down:
  * the keeper reads end of file, kills its worker and exits, and the host learns of that exit.  A
  * failed ALARM is no reason for that: the kill after `grace` follows. */
-static int tell(const struct gpi_slot *s, struct gpi_control c)
+static int tell_with(const struct gpi_slot *s, struct gpi_control c, const int *fds, size_t n)
 {
     c.slot = s->index;
     c.incarnation = s->incarnation;
     if (s->ch.keeper < 0)
         return -1;
-    if (gpi_message_send(s->ch.keeper, &c, sizeof c, NULL, 0) == 0)
+    if (gpi_message_send(s->ch.keeper, &c, sizeof c, fds, n) == 0)
         return 0;
     if (c.kind != GPI_CTL_ALARM)
         gpi_message_hang_up(s->ch.keeper);
     return -1;
+}
+
+static int tell(const struct gpi_slot *s, struct gpi_control c)
+{
+    return tell_with(s, c, NULL, 0);
 }
 
 int gpi_channel_tell(const struct gpi_slot *s, uint32_t kind, bool force)
@@ -179,10 +177,33 @@ int gpi_channel_tell(const struct gpi_slot *s, uint32_t kind, bool force)
                        .kind = kind, .stops = atomic_load(&s->ch.page->stops), .force = force });
 }
 
-int gpi_channel_start(const gpud_dispatcher *d, const struct gpi_slot *s)
+/* The files from which the keeper makes workers of the class.  Returns their number. */
+static size_t class_files(const gpud_dispatcher *d, const struct gpi_class *c, int *ret)
 {
-    return tell(s, (struct gpi_control){ .kind = GPI_CTL_START,
-                                         .at = gpi_slot_class(d, s)->set.stop_limit });
+    size_t n = GPI_CLASS_FDS;
+
+    ret[GPI_CLASS_LAUNCH] = c->launch.fd;
+    ret[GPI_CLASS_SETUP] = c->setup.fd >= 0 ? c->setup.fd : d->arena.input_ro_fd;
+    if (c->launch.stdio_fd[0] >= 0) {
+        ret[n++] = c->launch.stdio_fd[0];
+        ret[n++] = c->launch.stdio_fd[1];
+    }
+    if (c->launch.program_fd >= 0)
+        ret[n++] = c->launch.program_fd;
+    return n;
+}
+
+int gpi_channel_start(const gpud_dispatcher *d, struct gpi_slot *s)
+{
+    const struct gpi_class *c = gpi_slot_class(d, s);
+    const bool knows = s->ch.class == s->class;
+    int fds[GPI_CLASS_FDS_MAX];
+    const size_t n = knows ? 0 : class_files(d, c, fds);
+
+    s->ch.class = s->class;
+    return tell_with(
+        s, (struct gpi_control){ .kind = GPI_CTL_START, .at = c->set.stop_limit, .force = !knows },
+        fds, n);
 }
 
 int gpi_channel_tell_when(const struct gpi_slot *s, uint32_t cell, uint64_t at)

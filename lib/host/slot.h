@@ -57,6 +57,7 @@ struct gpi_channel {
     int output;      /* read end, non-blocking: stdout, and stderr if `errors` is -1 */
     int errors;      /* the same for stderr alone, with option stdio EVENTS */
     int keeper;      /* control socket to the keeper */
+    uint32_t class;  /* whose workers the keeper makes; GPI_NONE: of none yet */
     int worker;      /* pidfd that reports the worker's end; -1 where the system has none */
 };
 
@@ -364,7 +365,8 @@ int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s);
 int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd);
 int gpi_channel_tell(const struct gpi_slot *s, uint32_t kind, bool force);
-int gpi_channel_start(const gpud_dispatcher *d, const struct gpi_slot *s);
+/* Orders the keeper to start a worker of the slot's class. */
+int gpi_channel_start(const gpud_dispatcher *d, struct gpi_slot *s);
 /* Sends KILL with a time and a task: the keeper kills then, unless that task has ended. */
 int gpi_channel_tell_when(const struct gpi_slot *s, uint32_t cell, uint64_t at);
 

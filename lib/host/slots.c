@@ -69,7 +69,7 @@ static int make(gpud_dispatcher *d, uint32_t i, const struct gpi_selection *chos
     *s = (struct gpi_slot){ .index = i };
     s->ch = (struct gpi_channel){
         .page_fd = -1, .result_fd = -1, .orders = -1, .orders_kept = -1,
-        .looks = -1, .output = -1, .errors = -1, .keeper = -1, .worker = -1,
+        .looks = -1, .output = -1, .errors = -1, .keeper = -1, .worker = -1, .class = GPI_NONE,
     };
     s->peek_at = s->call_at = s->keeper_at = s->vacant_by = s->timer = GPI_NEVER;
     s->state = GPUD_SLOT_STOPPED;

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -91,25 +92,30 @@ static _Noreturn void unfit(const struct keeper *k)
 
 /* ---- starting ---- */
 
-static void start(struct keeper *k, uint32_t incarnation, uint64_t stop_limit)
+/* Takes the fds. */
+static void start(struct keeper *k, const struct gpi_control *c, const int *fds, size_t n)
 {
     pid_t pid;
 
-    if (k->phase != EMPTY || k->ending)
-        return; /* the host sends START only after EXITED */
-    k->incarnation = incarnation;
+    if (k->phase != EMPTY) /* the host sends START only after EXITED */
+        k->ending = true;
+    if (k->ending)
+        return;
+    k->incarnation = c->incarnation;
+    if (n && !gpi_maker_class(&k->maker, fds, n))
+        unfit(k);
     atomic_store(&k->page->stopped_ns, 0);
     atomic_store(&k->page->stopped_since, 0);
     k->answer = GPI_ANSWER_NONE;
     k->answered = (struct gpi_hello){ .magic = 0 };
-    pid = gpi_maker_fork(&k->maker, incarnation, &k->hello);
+    pid = gpi_maker_fork(&k->maker, k->incarnation, &k->hello);
     if (pid < 0) {
         tell(k, GPI_CTL_STARTED,
              (struct gpi_control){ .sys_errno = errno, .call = gpi_refused_call(errno) });
         return;
     }
     k->worker = pid;
-    gpi_stops_reset(&k->stops, stop_limit);
+    gpi_stops_reset(&k->stops, c->at);
     k->told_sweeping = k->killed = k->doomed = k->told_denied = false;
     k->due.at = GPI_NEVER;
     k->phase = RUNNING;
@@ -344,12 +350,14 @@ static void on_due(struct keeper *k)
 static void on_control(struct keeper *k)
 {
     struct gpi_control c;
-    int n;
+    int n, fds[GPI_CLASS_FDS_MAX];
+    size_t n_fds = 0;
 
-    while ((n = gpi_message_receive(k->plan->control, &c, sizeof c, NULL, 0, NULL)) > 0 &&
-           gpi_control_for_keeper(&c, (size_t)n)) {
+    while ((n = gpi_message_receive(k->plan->control, &c, sizeof c, fds, GPI_CLASS_FDS_MAX,
+                                    &n_fds)) > 0 &&
+           gpi_control_for_keeper(&c, (size_t)n, n_fds)) {
         if (c.kind == GPI_CTL_START)
-            start(k, c.incarnation, c.at);
+            start(k, &c, fds, n_fds);
         else if (c.kind == GPI_CTL_END)
             k->ending = true;
         else if (c.incarnation != k->incarnation || k->phase != RUNNING)
@@ -397,23 +405,9 @@ static void end_all(struct keeper *k)
 
 static void settle(struct keeper *k)
 {
-    const int *fds = k->plan->fds;
-    const bool all = gpi_maker_executes(&k->maker);
-    const int keep[] = { k->plan->control,
-                         k->host.fd,
-                         k->sigchld,
-                         fds[GPI_MAKE_ORDERS],
-                         fds[GPI_MAKE_LOOKS],
-                         fds[GPI_MAKE_OUTPUT],
-                         fds[GPI_MAKE_ERRORS],
-                         0,
-                         1,
-                         2,
-                         all ? fds[GPI_MAKE_PAGE] : -1,
-                         all ? fds[GPI_MAKE_INPUT] : -1,
-                         all ? fds[GPI_MAKE_RESULT] : -1,
-                         all ? fds[GPI_MAKE_SETUP] : -1,
-                         fds[GPI_MAKE_PROGRAM] };
+    int keep[6 + GPI_MAKE_FDS] = { 0, 1, 2, k->plan->control, k->host.fd, k->sigchld };
+
+    memcpy(keep + 6, k->plan->fds, sizeof k->plan->fds);
 
     (void)setsid();
     (void)prctl(PR_SET_NAME, "gpud-keeper");

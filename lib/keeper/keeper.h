@@ -24,7 +24,7 @@ struct gpi_keeper_plan {
     uint32_t slot;
     int control;            /* socket to the host */
     struct gpi_watch host;  /* the keeper ends with the host */
-    int fds[GPI_MAKE_FDS + 1]; /* the last, of the program, may be -1 */
+    int fds[GPI_MAKE_FDS];
 };
 
 /* Becomes the keeper; does not return. */

@@ -2,6 +2,7 @@
 #include "keeper/maker.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,24 +29,12 @@ static void *map_whole(int fd, bool writable, uint64_t *ret_size)
     return gpi_memory_map(fd, *ret_size, writable);
 }
 
-bool gpi_maker_executes(const struct gpi_maker *m)
+static bool executes(const struct gpi_maker *m)
 {
     return m->launch.start == GPUD_START_EXEC;
 }
 
-/* Reads the host's launch record; the keeper does that once. */
-static bool read_launch(struct gpi_maker *m)
-{
-    uint64_t size = 0;
-    void *blob = map_whole(m->plan->fds[GPI_MAKE_LAUNCH], false, &size);
-    bool read = blob && gpi_launch_decode(&m->launch, blob, (size_t)size) == 0;
-
-    gpi_memory_unmap(blob, size);
-    if (!read || (m->launch.has_program == 1) == (m->plan->fds[GPI_MAKE_PROGRAM] >= 0))
-        return read;
-    errno = EBADMSG;
-    return false;
-}
+/* ---- the slot's memory ---- */
 
 static struct gpi_page *map_page(const struct gpi_maker *m, uint64_t *ret_size)
 {
@@ -59,66 +48,119 @@ static struct gpi_page *map_page(const struct gpi_maker *m, uint64_t *ret_size)
     return NULL;
 }
 
-/* Maps the page for the keeper and, if it forks workers, again for them to inherit: in that mapping
- * the keeper's words become read-only. */
-static bool map_pages(struct gpi_maker *m)
+bool gpi_maker_init(struct gpi_maker *m, const struct gpi_keeper_plan *plan)
 {
     uint64_t size;
 
+    *m = (struct gpi_maker){ .plan = plan, .setup_fd = -1, .program_fd = -1 };
     m->theirs = m->page = map_page(m, &size);
-    if (!m->page || gpi_maker_executes(m))
-        return m->page;
-    m->theirs = map_page(m, &size);
-    gpi_memory_not_inherited(m->page, size);
-    return m->theirs;
+    return m->page && gpi_surroundings_init(&m->surroundings, &m->launch, plan->slot);
 }
 
-/* Maps the memory once; each forked worker inherits the maps. */
-static bool map_all(struct gpi_maker *m)
+/* Maps, once, the memory that forked workers inherit.  The page is mapped again for them: in that
+ * mapping the keeper's words become read-only. */
+static bool map_inherited(struct gpi_maker *m)
 {
     uint64_t size;
 
-    if (!map_pages(m))
+    if (m->result)
+        return true;
+    m->theirs = map_page(m, &size);
+    if (!m->theirs)
         return false;
-    if (gpi_maker_executes(m))
-        return true; /* a program maps the memory and finds its definition by name */
+    gpi_memory_not_inherited(m->page, size);
     m->input = map_whole(m->plan->fds[GPI_MAKE_INPUT], false, &size);
     if (m->input)
         m->result = map_whole(m->plan->fds[GPI_MAKE_RESULT], true, &size);
-    m->setup = m->input;
-    if (m->result && !gpi_memory_same(m->plan->fds[GPI_MAKE_SETUP], m->plan->fds[GPI_MAKE_INPUT]))
-        m->setup = map_whole(m->plan->fds[GPI_MAKE_SETUP], false, &size);
-    if (!m->setup || !m->result)
+    if (!m->result)
         return false;
-    errno = EBADMSG;
-    if (m->page->definition >= m->plan->spawner->n_definitions)
-        return false;
-    /* read it now: later a worker could overwrite the index */
-    m->definition = &m->plan->spawner->definitions[m->page->definition];
+    m->plan->spawner->prepare(m->theirs);
     return true;
 }
 
-static void inherit_files(const int *fds)
-{
-    const int all[] = { fds[GPI_MAKE_PAGE], fds[GPI_MAKE_INPUT], fds[GPI_MAKE_RESULT],
-                        fds[GPI_MAKE_ORDERS], fds[GPI_MAKE_LOOKS], fds[GPI_MAKE_SETUP] };
+/* ---- a class ---- */
 
-    gpi_program_inherit(all, sizeof all / sizeof *all);
+static void forget_class(struct gpi_maker *m)
+{
+    free(m->launch.block);
+    m->launch = (struct gpi_launch){ .block = NULL };
+    gpi_fd_close(&m->setup_fd);
+    gpi_fd_close(&m->program_fd);
+    if (m->surroundings.owns_files) {
+        gpi_fd_close(&m->surroundings.output);
+        gpi_fd_close(&m->surroundings.errors);
+    }
+    if (m->setup_size)
+        gpi_memory_unmap((void *)(uintptr_t)m->setup, m->setup_size);
+    m->setup_size = 0;
 }
 
-bool gpi_maker_init(struct gpi_maker *m, const struct gpi_keeper_plan *plan)
+static bool read_launch(struct gpi_maker *m, int fd)
 {
-    m->plan = plan;
-    if (!read_launch(m) || !map_all(m))
+    uint64_t size = 0;
+    void *blob = map_whole(fd, false, &size);
+    bool read = blob && gpi_launch_decode(&m->launch, blob, (size_t)size) == 0;
+
+    gpi_memory_unmap(blob, size);
+    gpi_fd_close(&fd);
+    return read;
+}
+
+/* The fds that the launch record announces. */
+static bool take_files(struct gpi_maker *m, const int *fds, size_t n)
+{
+    const bool inherits = m->launch.stdio == GPUD_STDIO_INHERIT;
+    const bool program = m->launch.has_program == 1;
+    const int *pipes = m->plan->fds;
+    size_t at = GPI_CLASS_FDS;
+
+    if (n != at + (inherits ? 2u : 0u) + program) {
+        errno = EBADMSG;
         return false;
-    if (gpi_maker_executes(m))
-        inherit_files(plan->fds);
-    else
-        plan->spawner->prepare(m->theirs);
-    m->surroundings = (struct gpi_surroundings){
-        .launch = &m->launch, .page = m->theirs, .slot = plan->slot,
-        .output = plan->fds[GPI_MAKE_OUTPUT], .errors = plan->fds[GPI_MAKE_ERRORS],
-    };
+    }
+    m->surroundings.owns_files = inherits;
+    m->surroundings.output = inherits ? fds[at++] : pipes[GPI_MAKE_OUTPUT];
+    m->surroundings.errors = inherits                                 ? fds[at++]
+                             : m->launch.stdio == GPUD_STDIO_EVENTS ? pipes[GPI_MAKE_ERRORS]
+                                                                    : pipes[GPI_MAKE_OUTPUT];
+    if (program)
+        m->program_fd = fds[at];
+    return true;
+}
+
+static bool map_setup(struct gpi_maker *m)
+{
+    m->setup = m->input;
+    if (gpi_memory_same(m->setup_fd, m->plan->fds[GPI_MAKE_INPUT]))
+        return true;
+    m->setup = map_whole(m->setup_fd, false, &m->setup_size);
+    return m->setup;
+}
+
+/* The host has written the page's header, and no worker can have changed it since. */
+static bool find_definition(struct gpi_maker *m)
+{
+    const struct gpi_spawner_plan *s = m->plan->spawner;
+    const uint32_t definition = m->page->definition;
+
+    errno = EBADMSG;
+    if (definition >= s->n_definitions)
+        return false;
+    m->definition = &s->definitions[definition];
+    return true;
+}
+
+/* A program maps the memory itself, and finds its definition by name. */
+bool gpi_maker_class(struct gpi_maker *m, const int *fds, size_t n)
+{
+    forget_class(m);
+    m->setup_fd = fds[GPI_CLASS_SETUP];
+    if (!gpi_surroundings_reset(&m->surroundings) || !read_launch(m, fds[GPI_CLASS_LAUNCH]) ||
+        !take_files(m, fds, n))
+        return false;
+    if (!executes(m) && (!map_inherited(m) || !map_setup(m) || !find_definition(m)))
+        return false;
+    m->surroundings.page = m->theirs;
     return true;
 }
 
@@ -154,7 +196,7 @@ static _Noreturn void become_program(struct gpi_maker *m, uint32_t incarnation, 
     const int *fds = m->plan->fds;
     const struct gpi_program p = {
         .launch = &m->launch,
-        .fd = fds[GPI_MAKE_PROGRAM],
+        .fd = m->program_fd,
         .surroundings = &m->surroundings,
         .call = { .protocol = GPI_PROTOCOL,
                   .hello = hello,
@@ -165,7 +207,7 @@ static _Noreturn void become_program(struct gpi_maker *m, uint32_t incarnation, 
                   .result = fds[GPI_MAKE_RESULT],
                   .orders = fds[GPI_MAKE_ORDERS],
                   .looks = fds[GPI_MAKE_LOOKS],
-                  .setup = fds[GPI_MAKE_SETUP] },
+                  .setup = m->setup_fd },
     };
 
     gpi_program_run(&p);
@@ -177,13 +219,13 @@ pid_t gpi_maker_fork(struct gpi_maker *m, uint32_t incarnation, int *ret_hello)
     int hello = -1;
 
     gpi_surroundings_prepare(&m->surroundings, incarnation);
-    if (gpi_maker_executes(m) && (gpi_fd_pipe(ret_hello, &hello) || gpi_fd_nonblock(*ret_hello))) {
+    if (executes(m) && (gpi_fd_pipe(ret_hello, &hello) || gpi_fd_nonblock(*ret_hello))) {
         gpi_fd_close(ret_hello);
         gpi_fd_close(&hello);
         return -1;
     }
     pid = gpi_process_fork();
-    if (pid == 0 && gpi_maker_executes(m))
+    if (pid == 0 && executes(m))
         become_program(m, incarnation, self, hello);
     if (pid == 0)
         become_worker(m, incarnation, self);

@@ -26,12 +26,6 @@ static _Noreturn void failed(const struct gpi_program *p, enum gpi_step step)
     _exit(127);
 }
 
-void gpi_program_inherit(const int *fds, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        (void)fcntl(fds[i], F_SETFD, 0);
-}
-
 /* Only stdio and the files of the call survive the exec. */
 static void settle_fds(const struct gpi_program *p)
 {
@@ -39,7 +33,8 @@ static void settle_fds(const struct gpi_program *p)
     const int keep[] = { 0, 1, 2, p->fd, c->hello, c->page, c->input,
                          c->result, c->orders, c->looks, c->setup };
 
-    gpi_program_inherit(&c->hello, 1); /* the keeper has done it for the remaining files */
+    for (size_t i = 4; i < sizeof keep / sizeof *keep; i++)
+        (void)fcntl(keep[i], F_SETFD, 0);
     gpi_fd_close_others(keep, sizeof keep / sizeof *keep);
 }
 

@@ -3,7 +3,6 @@
 #ifndef GPI_KEEPER_PROGRAM_H
 #define GPI_KEEPER_PROGRAM_H
 
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "keeper/surroundings.h"
@@ -16,10 +15,6 @@ struct gpi_program {
     struct gpi_surroundings *surroundings;
     struct gpi_call call; /* complete but for the pid */
 };
-
-/* Lets these files of the keeper, which executes nothing itself, survive the exec of its
- * children. */
-void gpi_program_inherit(const int *fds, size_t n);
 
 /* Runs in a child of the keeper: executes the program; does not return.  It reports a failure
  * through the pipe `hello`. */

@@ -156,7 +156,6 @@ static _Noreturn void become_keeper(const struct spawner *s, pid_t spawner, uint
     plan = (struct gpi_keeper_plan){
         .spawner = s->plan, .parent = spawner, .slot = slot, .control = control, .host = s->host
     };
-    plan.fds[GPI_MAKE_PROGRAM] = -1;
     memcpy(plan.fds, fds, n * sizeof *fds);
     gpi_keeper_run(&plan);
 }

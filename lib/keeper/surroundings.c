@@ -94,6 +94,41 @@ static void settle_stdio(const struct gpi_surroundings *s)
 
 /* ---- environment ---- */
 
+static char **copy_list(char **list)
+{
+    size_t n = 0;
+    char **copy;
+
+    while (list && list[n])
+        n++;
+    copy = calloc(n + 1, sizeof *copy);
+    if (copy && n)
+        memcpy(copy, list, n * sizeof *copy);
+    return copy;
+}
+
+bool gpi_surroundings_init(struct gpi_surroundings *s, const struct gpi_launch *launch,
+                           uint32_t slot)
+{
+    *s = (struct gpi_surroundings){ .launch = launch, .slot = slot, .output = -1, .errors = -1 };
+    s->first = copy_list(environ);
+    return s->first;
+}
+
+/* setenv changes the list that `environ` points to, or moves to a list of its own: so each class
+ * begins with a fresh copy. */
+bool gpi_surroundings_reset(struct gpi_surroundings *s)
+{
+    char **copy = copy_list(s->first);
+
+    if (!copy)
+        return false;
+    environ = copy;
+    free(s->reset);
+    s->reset = copy;
+    return true;
+}
+
 /* Returns whether the environment matches "NAME=VALUE", or lacks "NAME". */
 static bool is_set(const char *pair)
 {

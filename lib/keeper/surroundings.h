@@ -18,9 +18,19 @@ struct gpi_surroundings {
     struct gpi_page *page; /* here a failure is recorded */
     /* the new stdout and stderr, unless the launch record has FILE or DISCARD */
     int output, errors;
+    bool owns_files;          /* these are the class's, and not the slot's */
     uint32_t slot;
+    char **first, **reset;    /* the keeper's first environment, and the last copy of it */
     char ours[GPI_OUR_VARIABLES][GPI_UUIDS_SIZE + 32]; /* "NAME=VALUE" */
 };
+
+/* Keeps a copy of the environment.  Returns false with errno. */
+bool gpi_surroundings_init(struct gpi_surroundings *s, const struct gpi_launch *launch,
+                           uint32_t slot);
+
+/* The environment is the keeper's first one again: the variables of a class are gone.  Returns
+ * false with errno. */
+bool gpi_surroundings_reset(struct gpi_surroundings *s);
 
 /* Runs in the keeper, before each fork: sets variables, which workers inherit.  Setting them in
  * each child would cost it page faults. */

@@ -52,12 +52,20 @@ bool gpi_control_of_spawner(const struct gpi_control *c, size_t size, uint32_t s
     return c->kind == GPI_CTL_MADE ? made_or_not(c) : c->kind == GPI_CTL_GONE && c->pid > 0;
 }
 
-bool gpi_control_for_keeper(const struct gpi_control *c, size_t size)
+/* Fds can be lost on the way: then the worker would be one of another class. */
+static bool start_ok(const struct gpi_control *c, size_t fds)
+{
+    return c->force ? fds >= GPI_CLASS_FDS && fds <= GPI_CLASS_FDS_MAX : fds == 0;
+}
+
+bool gpi_control_for_keeper(const struct gpi_control *c, size_t size, size_t fds)
 {
     if (size != sizeof *c)
         return false;
-    return c->kind == GPI_CTL_START || c->kind == GPI_CTL_ALARM || c->kind == GPI_CTL_AWAIT ||
-           c->kind == GPI_CTL_END || (c->kind == GPI_CTL_KILL && c->cell < GPI_CELLS);
+    if (c->kind == GPI_CTL_START)
+        return start_ok(c, fds);
+    return fds == 0 && (c->kind == GPI_CTL_ALARM || c->kind == GPI_CTL_AWAIT ||
+                        c->kind == GPI_CTL_END || (c->kind == GPI_CTL_KILL && c->cell < GPI_CELLS));
 }
 
 bool gpi_control_for_spawner(const struct gpi_control *c, size_t size, size_t fds)
@@ -66,7 +74,7 @@ bool gpi_control_for_spawner(const struct gpi_control *c, size_t size, size_t fd
         return false;
     switch (c->kind) {
     case GPI_CTL_MAKE:
-        return fds == GPI_MAKE_FDS || fds == GPI_MAKE_FDS + 1;
+        return fds == GPI_MAKE_FDS;
     case GPI_CTL_MONITOR:
         return fds == 1;
     case GPI_CTL_DROP:

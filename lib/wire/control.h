@@ -4,10 +4,11 @@
  * record each, with fds beside it where its kind needs them.
  *
  *   host -> spawner, at the door:     CONNECT (+ socket), QUIT
- *   host -> spawner, own connection:  MAKE (+ GPI_MAKE_FDS fds, optionally one of the program to
- *                                     execute), MONITOR (+ its end of a socket), DROP, BYE
+ *   host -> spawner, own connection:  MAKE (+ GPI_MAKE_FDS fds), MONITOR (+ its end of a socket),
+ *                                     DROP, BYE
  *   spawner -> host:                  MADE (+ control socket of the keeper), GONE, UNFIT
- *   host -> keeper:                   START, KILL, ALARM, AWAIT, END
+ *   host -> keeper:                   START (+ the fds of a class, if the keeper's last START was
+ *                                     for another one), KILL, ALARM, AWAIT, END
  *   keeper -> host:                   STARTED, ANSWERED, STOPPED, CONTINUED, OVERDUE, SWEEPING,
  *                                     EXITED, SPARED, DENIED, UNFIT
  *
@@ -30,7 +31,7 @@ enum gpi_control_kind {
     GPI_CTL_BYE,
     GPI_CTL_MADE,  /* slot, pid of the keeper or sys_errno */
     GPI_CTL_GONE,  /* slot, pid of the keeper: the keeper and all processes below it are gone */
-    GPI_CTL_START, /* incarnation; at = stop_limit, GPI_NEVER: none */
+    GPI_CTL_START, /* incarnation; at = stop_limit, GPI_NEVER: none; force = fds come with it */
     GPI_CTL_KILL,  /* incarnation, stops as the host knows them, force; at, number, cell */
     GPI_CTL_ALARM, /* incarnation: the keeper sends SIGALRM to the task thread */
     GPI_CTL_END,
@@ -92,19 +93,25 @@ enum gpi_make_fd {
     GPI_MAKE_RESULT,
     GPI_MAKE_ORDERS, /* read end */
     GPI_MAKE_LOOKS,  /* write end */
-    GPI_MAKE_OUTPUT, /* stdout of the worker: a write end, or the host's stdout */
-    GPI_MAKE_ERRORS, /* stderr of the worker: a write end, or the host's stderr */
-    GPI_MAKE_LAUNCH, /* a memfd: launch.h */
-    GPI_MAKE_SETUP,  /* memory with the setup data: their own, or the input arena again */
-    GPI_MAKE_FDS,
-    GPI_MAKE_PROGRAM = GPI_MAKE_FDS /* if the launch record has_program: an fd of the program */
+    GPI_MAKE_OUTPUT, /* write end: stdout of the workers */
+    GPI_MAKE_ERRORS, /* write end: their stderr with option stdio EVENTS; may be that of OUTPUT */
+    GPI_MAKE_FDS
+};
+
+/* The fds of START, in this order. */
+enum gpi_class_fd {
+    GPI_CLASS_LAUNCH, /* a memfd: launch.h */
+    GPI_CLASS_SETUP,  /* memory with the setup data: their own, or the input arena again */
+    GPI_CLASS_FDS,    /* then, if the launch record needs them: */
+    /* stdout and stderr of the host, with option stdio INHERIT; the program, if has_program */
+    GPI_CLASS_FDS_MAX = GPI_CLASS_FDS + 3
 };
 
 /* Return whether `size` bytes that arrived are a message that this sender may send to this
  * receiver.  The receiver breaks with a sender of anything else. */
 bool gpi_control_of_keeper(const struct gpi_control *c, size_t size);
 bool gpi_control_of_spawner(const struct gpi_control *c, size_t size, uint32_t slots);
-bool gpi_control_for_keeper(const struct gpi_control *c, size_t size);
+bool gpi_control_for_keeper(const struct gpi_control *c, size_t size, size_t fds);
 bool gpi_control_for_spawner(const struct gpi_control *c, size_t size, size_t fds);
 
 #endif

@@ -3,9 +3,9 @@
  * launch.h - how the workers of a slot start: forked, or as which program with which arguments;
  * their environment, directory, stdout and stderr.
  *
- * There is one record per dispatcher, the same for all its slots.  The host encodes it once into a
- * sealed memfd, whose fd goes with each MAKE; each keeper copies and decodes it once.  Strings have
- * any length, so the record is a row of bytes and not a struct:
+ * There is one record per class.  The host encodes it once into a sealed memfd, whose fd goes with
+ * a keeper's first START for the class; the keeper copies and decodes it then.  Strings have any
+ * length, so the record is a row of bytes and not a struct:
  *
  *     head | program | plugin | cwd | stdio_path | argv[0..n_argv) | env[0..n_env)
  *
@@ -29,7 +29,7 @@
 struct gpi_launch {
     uint32_t start;          /* GPUD_START_FORK or GPUD_START_EXEC: the host has resolved AUTO */
     uint32_t stdio;          /* enum gpud_stdio */
-    /* 1 = MAKE carries an fd of the program to execute; 0 = `program` names it */
+    /* 1 = START carries an fd of the program to execute; 0 = `program` names it */
     uint32_t has_program;
     const char *program;     /* EXEC: absolute path of the program */
     /* EXEC: the plugin for the bundled worker program, which finds it in argv, too */

@@ -45,8 +45,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(c.kind == GPI_CTL_MADE || c.kind == GPI_CTL_GONE || c.kind == GPI_CTL_UNFIT);
         FUZZ_CHECK(c.kind != GPI_CTL_GONE && c.sys_errno ? c.sys_errno > 0 : c.pid > 0);
     }
-    if (gpi_control_for_keeper(&c, given)) {
+    if (gpi_control_for_keeper(&c, given, numbers[1])) {
         FUZZ_CHECK(given == sizeof(c));
+        FUZZ_CHECK(numbers[1] == 0 ||
+                   (c.kind == GPI_CTL_START && c.force && numbers[1] >= GPI_CLASS_FDS &&
+                    numbers[1] <= GPI_CLASS_FDS_MAX));
         FUZZ_CHECK(c.kind == GPI_CTL_START || c.kind == GPI_CTL_KILL || c.kind == GPI_CTL_ALARM ||
                    c.kind == GPI_CTL_AWAIT || c.kind == GPI_CTL_END);
         FUZZ_CHECK(c.kind != GPI_CTL_KILL || c.cell < GPI_CELLS);
@@ -55,8 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(given == sizeof(c));
         FUZZ_CHECK(c.kind == GPI_CTL_BYE || (c.kind == GPI_CTL_DROP && c.pid > 0) ||
                    (c.kind == GPI_CTL_MONITOR && numbers[1] == 1) ||
-                   (c.kind == GPI_CTL_MAKE && numbers[1] >= GPI_MAKE_FDS &&
-                    numbers[1] <= GPI_MAKE_FDS + 1));
+                   (c.kind == GPI_CTL_MAKE && numbers[1] == GPI_MAKE_FDS));
     }
     return 0;
 }

@@ -558,8 +558,6 @@ T_LONG_CASE(descriptors_needed, 60)
                 struct room x = { .slots = slots[i], .passing = 1, .full = r.rlim_cur };
 
                 x.passing += stdio[k] == GPUD_STDIO_EVENTS;
-                if (stdio[k] == GPUD_STDIO_INHERIT)
-                    x.passing += slots[i]; /* output pipes, which have no writer for long */
                 x.options = options();
                 x.options.devices = devices[i];
                 x.options.stdio = stdio[k];

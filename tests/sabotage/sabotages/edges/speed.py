@@ -105,9 +105,9 @@ SABOTAGES = [
         "    if (!s)\n        gpi_results_trim(d, s, granules);",
         "proc/hostile.granules_come_back"),
     Sabotage(
-        "edges D4: a program finds its files closed", "lib/keeper/maker.c",
-        "        inherit_files(plan->fds);\n",
-        "        inherit_files(m ? &(const int[GPI_MAKE_FDS]){ 0 }[0] : plan->fds);\n",
+        "edges D4: a program finds its files closed", "lib/keeper/program.c",
+        "    for (size_t i = 4; i < sizeof keep",
+        "    for (size_t i = 5; i < sizeof keep",
         "proc/exec.same_program"),
     Sabotage(
         "edges D3: destroy does not wait for a call that goes on", "lib/host/submit.c",
