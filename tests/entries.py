@@ -11,7 +11,8 @@ usage: entries.py ROOT BUILD
  - each parameter of a function or callback occurs in its comment;
  - no two functions share the text of an error's cause, unless the text names a parameter of both;
  - each error code has cause and remedy, and each text of an outcome is one of lib/;
- - each option has an effect and a default, and a row in lib/api/option_kinds.h;
+ - each option has an effect and a default, and a row in lib/api/option_kinds.h, and sched.h lists
+   the options that a class may not have;
  - names behind "See:" exist, and files behind "Example:" exist and call the function.
 """
 import collections
@@ -172,6 +173,14 @@ def kinds(tree):
             yield f"lib/api/option_kinds.h: {row} is {kind}, expected POOL, CLASS or BOTH"
     if sorted(fields) == sorted(row for row, _ in rows) and fields != [row for row, _ in rows]:
         yield "lib/api/option_kinds.h: its rows are not in the order of the fields"
+    pool = [row for row, kind in rows if kind == "POOL"]
+    own = next(f for f in headers.fields(tree.items["gpud_class"]) if f.name == "options")
+    for row in pool[:pool.index("pooled") + 1]:
+        if not word(row, own.comment.text):
+            yield f"gpud_class.options: the comment does not name {row}, an option of POOL"
+    for row, kind in rows[fields.index("pooled"):]:
+        if kind != "POOL":
+            yield f"gpud_class.options: {row}, which follows pooled, is an option of a class"
 
 
 CHECKS = (entries, names, lines, parameters, causes, codes, texts, options, kinds)

@@ -45,7 +45,7 @@ DECIDED = {
     "batch_wait": 0, "stop_limit": 60 * SECOND,
 }
 ELSEWHERE = {
-    "devices": ("cpu:1", "lib/api/dispatcher.c", 'o->devices : "cpu:1"'),
+    "devices": ("cpu:1", "lib/api/create.c", 'o->devices : "cpu:1"'),
     "payload_budget": ("a quarter of", "lib/api/options.c", "gpi_headroom() / 4"),
     "sent_ahead": ("below 0.5 ms", "lib/sched/place.c", "#define SHORT_RUN_NS 500000u"),
     "xid_rules": ("environment GPUD_XID_RULES", "lib/api/options.c", 'getenv("GPUD_XID_RULES")'),

@@ -230,12 +230,14 @@ struct gpud_device_info {
     uint32_t canary_passes;     /* in a row, while the device is on its way back */
     uint32_t canary_failures;   /* in all */
     uint64_t canary_at;         /* when the next canary may run; 0 = none is due */
+    uint32_t paused;            /* 1 = starts nothing, and keeps its workers */
+    uint32_t reserved;
 };
 
 #define GPUD_DEVICE_INFO_INIT                                                            \
     { (uint32_t)sizeof(struct gpud_device_info), 0, { 0 }, { 0 }, { 0 }, { 0 }, { 0 },   \
       { 0 }, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,    \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* The driver as a whole. */
 struct gpud_driver_info {
@@ -504,7 +506,30 @@ GPUD_API int gpud_dispatcher_device_add(gpud_dispatcher *d, const char *devices,
 GPUD_API int gpud_dispatcher_device_drain(gpud_dispatcher *d, const char *device);
 
 /*
- * Returns a device to use: ends a drain, or requests a try of a failed device now.
+ * Pauses a device: no task and no worker starts on it, and its workers stay.
+ *
+ * Running tasks go on.  Tasks that were sent to its workers and have not started go to
+ * other workers.  A worker that is in setup passes it, and then waits.  So a loaded model
+ * stays loaded while the device is needed elsewhere for a moment.
+ *
+ * Parameters:
+ *   d       the dispatcher
+ *   device  the whole name or UUID, as in gpud_device_info
+ * Returns: 0, also if the device is paused already.
+ * Errors:
+ *   GPUD_ENOTFOUND  d has no device to pause with this name or UUID, or removes it
+ *                   already
+ *   GPUD_EINVAL     d or device is NULL
+ *   GPUD_EFORKED    d belongs to the parent of this forked process
+ *   GPUD_EREENTER   this process is a worker, and d belongs to the host
+ * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
+ * See: gpud_dispatcher_device_return, gpud_dispatcher_device_drain.
+ */
+GPUD_API int gpud_dispatcher_device_pause(gpud_dispatcher *d, const char *device);
+
+/*
+ * Returns a device to use: ends a pause or a drain, or requests a try of a failed device
+ * now.
  *
  * A device that was quarantined, lost or given up is tried at once, not at the end of its
  * wait.  Evidence still decides: the canary must pass before the device gets a task.

@@ -326,6 +326,31 @@ enum gpud_visible {
 };
 
 /*
+ * Selects whether a younger task of a pooled dispatcher may start while an older one
+ * waits.
+ *
+ * A task with a higher priority comes first, then the older task.  CPU tasks wait for no
+ * older task that waits for devices.
+ */
+enum gpud_mode {
+    GPUD_MODE_BACKFILL = 0, /* it may, on devices that are not held for an older task, or
+                               if it passes that task (enum gpud_passing; the default) */
+    GPUD_MODE_STRICT = 1    /* it may not, if it could use a device that the older task
+                               could use */
+};
+
+/*
+ * Selects which tasks of a pooled dispatcher pass an older one: they start on devices
+ * that are held for it.
+ */
+enum gpud_passing {
+    GPUD_PASSING_LEARNED = 0, /* tasks whose limit and grace end before the older task
+                                 could start.  The dispatcher learns from earlier tasks
+                                 how soon that could be (the default) */
+    GPUD_PASSING_APART = 1    /* none: the held devices stay idle */
+};
+
+/*
  * Options of a dispatcher, for gpud_dispatcher_create.
  *
  * Begin with GPUD_OPTIONS_INIT and set the fields you need.  Zero means the default,
@@ -818,13 +843,96 @@ struct gpud_options {
 
     /* Reserved: leave it 0. */
     uint32_t reserved3;
+
+    /*
+     * With 1 the dispatcher is pooled: it has several classes of work, which share its
+     * devices.  It begins without a class, and gpud_dispatcher_class_add adds them.
+     * gpud_dispatcher_create refuses each option that is one of a class.  Each task
+     * names its class.
+     *
+     * Without devices a pooled dispatcher has none, and only classes without devices
+     * fit.  The list has no "cpu:N" (use cpus) and no "/K".
+     * Default: [0].  Range: 0 or 1.
+     * See: gpud_dispatcher_class_add, max_workers, gpud_task_desc.class_name.
+     */
+    uint32_t pooled;
+
+    /*
+     * Selects the order in which waiting tasks get devices.  This option and all that
+     * follow need pooled = 1.
+     * Default: [GPUD_MODE_BACKFILL].  Range: enum gpud_mode.
+     * See: passing, pooled.
+     */
+    uint32_t mode;
+
+    /*
+     * Selects which tasks may pass an older task that waits for devices.
+     * Default: [GPUD_PASSING_LEARNED].  Range: enum gpud_passing.
+     * See: mode.
+     */
+    uint32_t passing;
+
+    /*
+     * Bounds the CPU slots that running tasks have together.  Each request names its
+     * number of them.  The library binds no process to a CPU.
+     * Default: [CPUs that the host may run on].  Unit: CPU slots.
+     * See: pooled, struct gpud_request.
+     */
+    uint32_t cpus;
+
+    /*
+     * Keeps this part of each device's memory free of workers.
+     * Default: [1,000, and at least 512 MiB].  Range: 1 to 10,000.
+     * Unit: 1/10,000 of the device's memory.
+     * See: foreign_memory, struct gpud_request.
+     */
+    uint32_t headroom;
+
+    /*
+     * Bounds the workers of all classes at a time.  The dispatcher has this number of
+     * slots and one more, for the canary of a device that is out of use.  Each slot takes
+     * 9 file descriptors and a share of payload_budget.
+     * Default: [4 x devices, and at least cpus up to 64].  Range: 1 to 1,023.
+     * Unit: workers.
+     * See: pooled, payload_budget.
+     */
+    uint32_t max_workers;
+
+    /*
+     * Bounds the use of a device by foreign processes.  A request that names no memory
+     * passes over a device on which they use more.
+     * Default: [0: off].  Range: 1 to 10,000.  Unit: 1/10,000 of a device.
+     * See: foreign_memory, struct gpud_request.
+     */
+    uint32_t foreign_load;
+
+    /* Reserved: leave it 0. */
+    uint32_t reserved4;
+
+    /*
+     * Bounds the memory of the machine that workers have together.  Each request names
+     * its number of bytes.
+     * Default: [the memory that machine or memory cgroup has left at create].
+     * Range: any.  Unit: bytes.
+     * See: pooled, struct gpud_request.
+     */
+    uint64_t host_memory;
+
+    /*
+     * Bounds the memory of foreign processes on a device.  A request that names no memory
+     * passes over a device on which they have more.  For other requests the memory of
+     * foreign processes counts as used.
+     * Default: [1 GiB].  Range: any.  Unit: bytes.
+     * See: foreign_load, headroom, struct gpud_request.
+     */
+    uint64_t foreign_memory;
 };
 
 /* The initial value of a struct gpud_options: its size, and every default. */
 #define GPUD_OPTIONS_INIT \
     { (uint32_t)sizeof(struct gpud_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
       0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Creates a dispatcher and begins to start its workers.
@@ -837,8 +945,12 @@ struct gpud_options {
  * copies nothing of the host, and the host may use CUDA and threads.  The same happens
  * if credentials have changed since gpud_init.
  *
+ * With option pooled the dispatcher has no class yet and starts no worker.  The call
+ * needs no gpud_init then, nor argv: each class has its own.
+ *
  * A dispatcher holds 8 file descriptors and 8 more for each slot (9 with
  * GPUD_STDIO_EVENTS).  While it starts it needs one more, with GPUD_STDIO_EVENTS two.
+ * A pooled dispatcher must have 9 for each slot left, and has max_workers + 1 slots.
  * Some options add 1 or 2 each: EXEC of the same program, setup_shared,
  * GPUD_STDIO_INHERIT, a spawner of its own, a monitor.  If fewer are free below the soft
  * limit RLIMIT_NOFILE, the call fails with GPUD_ESYSTEM, sys_errno EMFILE and field
@@ -1044,11 +1156,19 @@ struct gpud_task_desc {
      * See: gpud_dispatcher_wait.
      */
     uint32_t awaited;
+
+    /*
+     * Names the class that runs the task.  A pooled dispatcher needs it, and every other
+     * dispatcher refuses it: submit fails with GPUD_EINVAL.
+     * Default: none.  Range: 1 to 63 bytes.
+     * See: gpud_dispatcher_class_add, option pooled.
+     */
+    const char *class_name;
 };
 
 /* The initial value of a struct gpud_task_desc: no data, and every default. */
 #define GPUD_TASK_DESC_INIT \
-    { (uint32_t)sizeof(struct gpud_task_desc), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(struct gpud_task_desc), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Submits one task.
@@ -1071,10 +1191,12 @@ struct gpud_task_desc {
  *                  machine or memory cgroup has too little memory left
  *   GPUD_ECLOSED   intake has ended: by stop, close, destroy or a callback of run,
  *                  before or during the wait
- *   GPUD_EINVAL    d or task is NULL, or a field of task is out of its range.  Or data
+ *   GPUD_EINVAL    d or task is NULL, or a field of task is out of its range.  Or
+ *                  task.class_name is NULL and d is pooled, or the reverse.  Or data
  *                  is NULL and size is not 0.  Or data lies in payload memory, and is
  *                  no lent buffer that holds size bytes
  *   GPUD_ELABEL    task.label has more than 63 bytes
+ *   GPUD_ENODEFINITION  d is pooled and has no class with the name in task.class_name
  *   GPUD_ESTRUCT   task.struct_size is not a valid size
  *   GPUD_EVERSION  task is of a later version and uses a field that this library does
  *                  not know

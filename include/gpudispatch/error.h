@@ -45,14 +45,15 @@ extern "C" {
  *                  Remedy: call gpud_init in the child and make handles of its own.
  *   EBUSY          another thread is inside poll, run, wait or ready; another thread
  *                  waits for the same task; gpud_fini found a dispatcher or a monitor;
- *                  gpud_init was called before.  Remedy: end the other use first.
+ *                  gpud_init was called before; a class has this name already.  Remedy:
+ *                  end the other use first; choose another name for the class.
  *   EFULL          queue_size tasks are accepted and not delivered; the part of
  *                  payload_budget for task data is used up; machine or memory cgroup is
  *                  short of memory; queue_size events are kept; this process has 256
  *                  dispatchers and monitors or 1,024 slots; 64 additions of GPUs or fakes
- *                  are in use.  Remedy: collect and release events, then try again;
- *                  submit with a wait if another thread collects; or raise
- *                  queue_size or payload_budget.
+ *                  are in use; a dispatcher has 256 classes.  Remedy: collect and release
+ *                  events, then try again; submit with a wait if another thread collects;
+ *                  or raise queue_size or payload_budget.
  *   ECLOSED        stop, close or destroy has ended the intake, or a callback of run did.
  *                  Remedy: collect the remaining events, then make another dispatcher.
  *   EEND           the dispatcher is closed and poll has delivered its last event.
@@ -61,11 +62,14 @@ extern "C" {
  *                  there is no counter with this index.  Remedy: a task may have ended
  *                  already; take names from gpud_dispatcher_devices or gpud_monitor_read.
  *   ECREDS         option start is FORK, and the host has changed its credentials since
- *                  gpud_init.  Remedy: call gpud_init after dropping privileges, or leave
- *                  start at AUTO.
+ *                  gpud_init; or the spawner of a pooled dispatcher cannot make the
+ *                  workers of a class.  Remedy: call gpud_init after dropping privileges
+ *                  and before gpud_dispatcher_create, or leave start at AUTO; for a class
+ *                  read the text.
  *   ENODEFINITION  option definition names none of the definitions of gpud_init, or the
- *                  worker program has no definition of that name.  Remedy: compare the
- *                  names; the text of a SETUP_FAILURE lists those of the program.
+ *                  worker program has no definition of that name; or a pooled dispatcher
+ *                  has no class of that name.  Remedy: compare the names; the text of a
+ *                  SETUP_FAILURE lists those of the program.
  *   EDEVICE        an entry of option devices, CUDA_VISIBLE_DEVICES or a script cannot be
  *                  used, or there is no GPU; as the code of a CRASHED task: its device
  *                  failed; of an ERROR: CUDA reported an error; of a SETUP_FAILURE: CUDA
@@ -154,7 +158,7 @@ extern "C" {
     X(EEND, -8, "closed, and poll has delivered its last event")                         \
     X(ENOTFOUND, -9, "no live task, device or counter of this name or number")           \
     X(ECREDS, -10, "credentials changed since gpud_init, so workers cannot be forked")   \
-    X(ENODEFINITION, -11, "no definition has this name")                                 \
+    X(ENODEFINITION, -11, "no definition, or no class, has this name")                   \
     X(EDEVICE, -12, "a device cannot be used, or has failed")                            \
     X(ESYSTEM, -13, "the operating system refused a call")                               \
     X(ESPAWNER, -14, "the spawner or monitor process is gone or does not reply")         \

@@ -36,7 +36,8 @@ extern "C" {
 /*
  * No time at all, for options in which 0 is the default: grace, backoff, backoff_cap,
  * retry_backoff, retry_backoff_cap, canary_backoff, canary_backoff_cap, memory_wait,
- * batch_wait and result_wait.
+ * batch_wait and result_wait.  In a struct gpud_class: min_residence, keep_alive and
+ * max_wait.
  */
 #define GPUD_AT_ONCE ((uint64_t)1)
 
@@ -48,6 +49,11 @@ typedef struct gpud_shared gpud_shared;
 typedef struct gpud_worker gpud_worker;
 /* The task, in its worker; valid until process returns. */
 typedef struct gpud_task gpud_task;
+
+/*
+ * The lists below grow: a later library adds values at their ends.  Do not size arrays by
+ * the words that end in _COUNT, which are those of the header that you compile with.
+ */
 
 /* How an accepted task ended: exactly one of these, exactly once.  [C1] */
 #define GPUD_OUTCOME_MAP(X)                                                              \
@@ -98,7 +104,9 @@ typedef struct gpud_task gpud_task;
       "waits before the next start, or for canaries to bring its device back")           \
     X(FAILED, 6, "given up after several failures in a row")                             \
     X(QUARANTINED, 7,                                                                    \
-      "its worker survived SIGKILL, or its device needs a reset or its access back")
+      "its worker survived SIGKILL, or its device needs a reset or its access back")     \
+    X(UNLOADING, 8, "pooled: the worker runs its cleanup, and another class may follow") \
+    X(COOLING, 9, "pooled: the worker is gone, and its device's memory not yet free")
 
 /* The health of a device.  A device that cannot be read is UNKNOWN, never HEALTHY. */
 #define GPUD_HEALTH_MAP(X)                                                               \
@@ -126,7 +134,7 @@ typedef struct gpud_task gpud_task;
 enum gpud_outcome { GPUD_OUTCOME_MAP(GPUD_X_OUTCOME) GPUD_OUTCOME_COUNT = 7 };
 enum gpud_phase { GPUD_PHASE_MAP(GPUD_X_PHASE) GPUD_PHASE_COUNT = 8 };
 enum gpud_event_kind { GPUD_EVENT_MAP(GPUD_X_EVENT) GPUD_EVENT_COUNT = 9 };
-enum gpud_slot_state { GPUD_SLOT_MAP(GPUD_X_SLOT) GPUD_SLOT_COUNT = 8 };
+enum gpud_slot_state { GPUD_SLOT_MAP(GPUD_X_SLOT) GPUD_SLOT_COUNT = 10 };
 enum gpud_level { GPUD_LEVEL_MAP(GPUD_X_LEVEL) GPUD_LEVEL_COUNT = 5 };
 enum gpud_health { GPUD_HEALTH_MAP(GPUD_X_HEALTH) GPUD_HEALTH_COUNT = 6 };
 #undef GPUD_X_OUTCOME

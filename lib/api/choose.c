@@ -34,6 +34,19 @@ int gpi_choice_visible(const struct gpi_choice *c, uint32_t visible, struct gpud
     return 0;
 }
 
+int gpi_choice_pooled(const struct gpi_choice *c, struct gpud_error *e)
+{
+    for (uint32_t i = 0; i < c->selection.n; i++)
+        if (c->selection.device[i].device.kind == GPUD_DEVICE_CPU)
+            return gpi_fail(e, GPUD_EINVAL, 0, "devices",
+                            "devices has CPU slots, but pooled is 1: use option cpus");
+    if (c->selection.n_slots != c->selection.n)
+        return gpi_fail(e, GPUD_EINVAL, 0, "devices",
+                        "devices has several workers per device (/K), but pooled is 1: classes "
+                        "share devices by memory");
+    return 0;
+}
+
 int gpi_choice_reads(const char *devices, struct gpud_error *e)
 {
     struct gpi_device_needs needs;

@@ -29,6 +29,9 @@ void gpi_choice_fini(struct gpi_choice *c);
 /* Whether option visible can be honoured: GPUD_EINVAL for numbers of MIG instances, else 0. */
 int gpi_choice_visible(const struct gpi_choice *c, uint32_t visible, struct gpud_error *e);
 
+/* For a pooled dispatcher.  Refuses CPU slots, and several workers per device: GPUD_EINVAL. */
+int gpi_choice_pooled(const struct gpi_choice *c, struct gpud_error *e);
+
 /* Whether the list has any device that needs a monitor, or a code as above. */
 int gpi_choice_reads(const char *devices, struct gpud_error *e);
 

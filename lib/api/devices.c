@@ -51,22 +51,25 @@ int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info *rows, s
 static int choose_and_add(gpud_dispatcher *d, const char *devices, struct gpi_beside *beside,
                           int connection, struct gpud_error *e)
 {
+    const bool pooled = d->set.pooled; /* then its slots are there already */
     const struct gpi_class *class = &d->class[0];
     struct gpi_choice c = { .gauge = NULL };
-    int r = gpi_choose_devices(&c, devices, class->set.devices_per_worker, connection, beside, e);
+    uint32_t slots;
+    int r = gpi_choose_devices(&c, devices, pooled ? 1 : class->set.devices_per_worker, connection,
+                               beside, e);
 
     if (r == 0)
-        r = gpi_choice_visible(&c, class->set.visible, e);
-    if (r == 0)
+        r = pooled ? gpi_choice_pooled(&c, e) : gpi_choice_visible(&c, class->set.visible, e);
+    slots = pooled ? 0 : c.selection.n_slots;
+    if (r == 0 && slots)
         /* One of them is open: the copy of the connection. */
-        r = gpi_files_check(gpi_files_slots(class->launch.lines, c.selection.n_slots), 1,
-                            c.selection.n_slots, e);
+        r = gpi_files_check(gpi_files_slots(class->launch.lines, slots), 1, slots, e);
     if (r == 0)
-        r = gpi_process_seat(d->places, c.selection.n_slots, e);
+        r = gpi_process_seat(d->places, slots, e);
     if (r == 0) {
         r = gpi_device_add(d, &c.selection, c.gauge, e);
         if (r)
-            gpi_process_unseat(d->places, c.selection.n_slots);
+            gpi_process_unseat(d->places, slots);
         else
             c.gauge = NULL;
     }
@@ -125,6 +128,13 @@ int gpud_dispatcher_device_drain(gpud_dispatcher *d, const char *device)
     int r = gpi_check(d, NULL);
 
     return r ? r : device ? gpi_device_drain(d, device) : GPUD_EINVAL;
+}
+
+int gpud_dispatcher_device_pause(gpud_dispatcher *d, const char *device)
+{
+    int r = gpi_check(d, NULL);
+
+    return r ? r : device ? gpi_device_pause(d, device) : GPUD_EINVAL;
 }
 
 int gpud_dispatcher_device_return(gpud_dispatcher *d, const char *device)

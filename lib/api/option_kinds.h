@@ -65,6 +65,15 @@ enum gpi_option_kind {
     X(result_wait, CLASS)          \
     X(stop_limit, CLASS)           \
     X(visible, CLASS)              \
-    X(start_events, CLASS)
+    X(start_events, CLASS)         \
+    X(pooled, POOL)                \
+    X(mode, POOL)                  \
+    X(passing, POOL)               \
+    X(cpus, POOL)                  \
+    X(headroom, POOL)              \
+    X(max_workers, POOL)           \
+    X(foreign_load, POOL)          \
+    X(host_memory, POOL)           \
+    X(foreign_memory, POOL)
 
 #endif

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/options.h"
 
+#include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "api/option_kinds.h"
 #include "api/shared.h"
@@ -11,6 +14,7 @@
 #include "base/failure.h"
 #include "os/headroom.h"
 #include "os/memory.h"
+#include "sched/event.h"
 #include "wire/page.h"
 
 #define QUEUE_MAX 1048576u
@@ -20,6 +24,9 @@
 
 #define CUDA_ALL 31u        /* every bit of enum gpud_cuda */
 #define PASSES_MAX 1000u
+#define WORKERS_MAX 1023u /* pooled: beside the spare slot */
+#define WORKERS_PER_DEVICE 4u
+#define WORKERS_FOR_CPUS 64u /* their descriptors fit into the usual limit of 1,024 */
 /* a driver takes its time to let go of a dead process: 45 s for one call were seen */
 #define KILL_LIMIT_GPU_NS (60 * GPI_S)
 /* XIDs 43 and 45 come within a few seconds of a kill; longer, and a fault may hide there */
@@ -71,7 +78,21 @@ enum kind {
     X(canary_backoff_cap, pool.health.backoff_cap, WAIT, GPI_NEVER, 300 * GPI_S) \
     X(memory_wait, pool.memory_wait, WAIT, GPI_NEVER, 30 * GPI_S)                \
     X(result_wait, class.result_wait, WAIT, GPI_NEVER, 0)                        \
-    X(stop_limit, class.stop_limit, LIMIT, GPI_NEVER, 60 * GPI_S)
+    X(stop_limit, class.stop_limit, LIMIT, GPI_NEVER, 60 * GPI_S)                \
+    X(pooled, pool.pooled, NUMBER, 1, 0)                                         \
+    POOLED_OPTIONS(X)
+
+/* The options that need option pooled.  gpi_options_pool fills in cpus, max_workers and
+ * host_memory. */
+#define POOLED_OPTIONS(X)                                                        \
+    X(mode, pool.mode, NUMBER, GPUD_MODE_STRICT, 0)                              \
+    X(passing, pool.passing, NUMBER, GPUD_PASSING_APART, 0)                      \
+    X(cpus, pool.cpus, NUMBER, UINT32_MAX, 0)                                    \
+    X(headroom, pool.headroom, NUMBER, GPI_SHARE_ALL, 1000)                      \
+    X(max_workers, pool.max_workers, NUMBER, WORKERS_MAX, 0)                     \
+    X(foreign_load, pool.foreign_load, NUMBER, GPI_SHARE_ALL, 0)                 \
+    X(host_memory, pool.host_memory, NUMBER, UINT64_MAX, 0)                      \
+    X(foreign_memory, pool.foreign_memory, NUMBER, UINT64_MAX, 1073741824)
 
 /* The place of each option is in the part of the settings that the table of kinds names. */
 #define X_KIND(option, kind) KIND_OF_##option = GPI_OPTION_##kind,
@@ -85,8 +106,8 @@ OPTIONS(X_AGREES)
 
 /* ---- what is refused ---- */
 
-/* Refuses a time that was meant in another unit, and one that is a negative number. */
-static int check_time(const char *field, uint64_t time, bool waits, struct gpud_error *e)
+int gpi_options_time(const char *record, const char *field, uint64_t time, bool waits,
+                     struct gpud_error *e)
 {
     const unsigned long long ns = time;
 
@@ -95,10 +116,11 @@ static int check_time(const char *field, uint64_t time, bool waits, struct gpud_
         return 0;
     if (time > LONGEST_NS)
         return gpi_fail(e, GPUD_EINVAL, 0, field,
-                        "%s is %llu ns, expected less than 2^63 ns, or GPUD_NEVER", field, ns);
+                        "%s%s is %llu ns, expected less than 2^63 ns, or GPUD_NEVER", record, field,
+                        ns);
     return gpi_fail(e, GPUD_EINVAL, 0, field,
-                    "%s is %llu ns, the minimum is %llu ns: for %llu s write GPUD_S(%llu)%s", field,
-                    ns, (unsigned long long)SHORTEST_NS, ns, ns,
+                    "%s%s is %llu ns, the minimum is %llu ns: for %llu s write GPUD_S(%llu)%s",
+                    record, field, ns, (unsigned long long)SHORTEST_NS, ns, ns,
                     time == GPUD_AT_ONCE ? "; GPUD_AT_ONCE is for waits, not for limits" : "");
 }
 
@@ -116,8 +138,46 @@ static int check_values(const struct gpud_options *o, struct gpud_error *e)
         if (values[i].value > values[i].most)
             r = gpi_fail_most(e, "", values[i].field, values[i].value, values[i].most);
         else if (values[i].kind != NUMBER)
-            r = check_time(values[i].field, values[i].value, values[i].kind == WAIT, e);
+            r = gpi_options_time("", values[i].field, values[i].value, values[i].kind == WAIT, e);
     return r;
+}
+
+/* Refuses the first option of this kind that is set. */
+static int check_unset(const struct gpud_options *o, enum gpi_option_kind kind, const char *why,
+                       struct gpud_error *e)
+{
+#define X_SET(option, kind) { #option, GPI_OPTION_##kind, o->option != 0 },
+    const struct {
+        const char *field;
+        enum gpi_option_kind kind;
+        bool set;
+    } options[] = { GPI_OPTION_KINDS(X_SET) };
+
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].kind == kind && options[i].set)
+            return gpi_fail(e, GPUD_EINVAL, 0, options[i].field, "%s is set, but %s",
+                            options[i].field, why);
+    return 0;
+}
+
+static int check_pooled(const struct gpud_options *o, struct gpud_error *e)
+{
+    const struct {
+        const char *field;
+        uint64_t value;
+    } needs_pool[] = {
+#define X_NEEDS_POOL(option, place, kind, most, otherwise) { #option, o->option },
+        POOLED_OPTIONS(X_NEEDS_POOL)
+    };
+
+    if (o->pooled)
+        return check_unset(o, GPI_OPTION_CLASS, "pooled is 1: set it in the options of a class", e);
+    for (size_t i = 0; i < sizeof needs_pool / sizeof *needs_pool; i++)
+        if (needs_pool[i].value)
+            return gpi_fail(e, GPUD_EINVAL, 0, needs_pool[i].field,
+                            "%s is %llu, but pooled is 0: set pooled", needs_pool[i].field,
+                            (unsigned long long)needs_pool[i].value);
+    return 0;
 }
 
 static int check_setup(const struct gpud_options *o, struct gpud_error *e)
@@ -139,8 +199,10 @@ static int check_setup(const struct gpud_options *o, struct gpud_error *e)
 
 static int check(const struct gpud_options *o, struct gpud_error *e)
 {
-    int r = check_values(o, e);
+    int r = check_pooled(o, e);
 
+    if (r == 0)
+        r = check_values(o, e);
     if (r == 0)
         r = check_setup(o, e);
     if (r == 0 && o->batch_wait && o->max_batch <= 1)
@@ -159,6 +221,8 @@ static void complete(struct gpi_settings *ret, const struct gpud_options *o)
     ret->pool.kill_limit_gpu = o->kill_limit ? o->kill_limit : KILL_LIMIT_GPU_NS;
     if (o->cuda & GPUD_CUDA_NO_CANARY)
         ret->pool.health.passes = 0;
+    ret->pool.mode = o->mode == GPUD_MODE_STRICT ? GPI_MODE_STRICT : GPI_MODE_BACKFILL;
+    ret->pool.passing = o->passing == GPUD_PASSING_APART ? GPI_PASS_APART : GPI_PASS_LEARNED;
     ret->pool.health.own_kill = OWN_KILL_NS;
     ret->pool.health.stale = STALE_NS;
 }
@@ -179,7 +243,8 @@ static void at_least(uint64_t *cap, uint64_t backoff)
         *cap = backoff;
 }
 
-int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, struct gpud_error *e)
+/* Checks and completes all but xid_rules. */
+static int read_values(struct gpi_settings *ret, const struct gpud_options *o, struct gpud_error *e)
 {
     int r = check(o, e);
 
@@ -190,8 +255,63 @@ int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, str
     at_least(&ret->class.restart.cap, ret->class.restart.backoff);
     at_least(&ret->class.retry.cap, ret->class.retry.backoff);
     at_least(&ret->pool.health.backoff_cap, ret->pool.health.backoff);
-    return gpi_xid_rules_read(&ret->pool.health.xids,
-                              o->xid_rules ? o->xid_rules : getenv("GPUD_XID_RULES"), e);
+    return 0;
+}
+
+int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, struct gpud_error *e)
+{
+    int r = read_values(ret, o, e);
+
+    return r ? r
+             : gpi_xid_rules_read(&ret->pool.health.xids,
+                                  o->xid_rules ? o->xid_rules : getenv("GPUD_XID_RULES"), e);
+}
+
+int gpi_options_read_class(struct gpi_settings *ret, const struct gpud_options *o,
+                           struct gpud_error *e)
+{
+    int r = check_unset(o, GPI_OPTION_POOL,
+                        "it is an option of the dispatcher: set it at gpud_dispatcher_create", e);
+
+    if (r)
+        return r;
+    if (o->devices_per_worker)
+        return gpi_fail(e, GPUD_EINVAL, 0, "devices_per_worker",
+                        "devices_per_worker is %u, expected 0: the needs of the class have the "
+                        "number of devices",
+                        o->devices_per_worker);
+    return read_values(ret, o, e);
+}
+
+/* ---- defaults of a pooled dispatcher ---- */
+
+/* The CPUs that the calling thread may run on. */
+static uint32_t count_cpus(void)
+{
+    cpu_set_t set[8]; /* one of them is too short for machines with more than 1,024 CPUs */
+    long n = 0;
+
+    memset(set, 0, sizeof set);
+    if (sched_getaffinity(0, sizeof set, set) == 0)
+        n = CPU_COUNT_S(sizeof set, set);
+    if (n <= 0)
+        n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (uint32_t)n : 1;
+}
+
+void gpi_options_pool(struct gpi_pool_set *s, uint32_t n_devices)
+{
+    if (s->cpus == 0)
+        s->cpus = count_cpus();
+    if (s->host_memory == 0)
+        s->host_memory = gpi_headroom();
+    if (s->max_workers)
+        return;
+    s->max_workers = s->cpus < WORKERS_FOR_CPUS ? s->cpus : WORKERS_FOR_CPUS;
+    if (s->max_workers < WORKERS_PER_DEVICE * n_devices)
+        s->max_workers = WORKERS_PER_DEVICE * n_devices;
+    if (s->max_workers > WORKERS_MAX)
+        s->max_workers = WORKERS_MAX;
 }
 
 /* ---- what the budget is divided into ---- */

@@ -13,19 +13,32 @@
 
 /* ---- what contradicts itself, or the process ---- */
 
-static int check(const struct gpud_options *o, const struct gpi_process *p, struct gpud_error *e)
+int gpi_start_allowed(const struct gpi_process *p, const char *field, struct gpud_error *e)
 {
-    const char *given = o->argv ? "argv" : "plugin";
-    const bool other = o->argv || o->plugin;
-
     if (!p && gpi_process_forked())
         return gpi_fail(e, GPUD_EFORKED, 0, "",
                         "gpud_init was called in the parent process: call it in this process, too");
     if (!p && gpi_birth_awaited()) /* else workers that make dispatchers that start workers */
         return gpi_fail(
-            e, GPUD_EPROTOCOL, 0, given,
+            e, GPUD_EPROTOCOL, 0, field,
             "this process was started as a worker: it must call gpud_init, not create a "
             "dispatcher; a host whose argv names itself needs an argument that marks the worker");
+    return 0;
+}
+
+bool gpi_start_needs_own(const struct gpi_process *p)
+{
+    return !p || gpi_process_changed(p);
+}
+
+static int check(const struct gpud_options *o, const struct gpi_process *p, struct gpud_error *e)
+{
+    const char *given = o->argv ? "argv" : "plugin";
+    const bool other = o->argv || o->plugin;
+    int r = gpi_start_allowed(p, given, e);
+
+    if (r)
+        return r;
     if (o->start > GPUD_START_EXEC)
         return gpi_fail_most(e, "", "start", o->start, GPUD_START_EXEC);
     if (o->argv && o->plugin)
@@ -139,7 +152,7 @@ int gpi_start_choose(struct gpi_start *ret, const struct gpud_options *o,
         return r;
     ret->program_fd = -1;
     ret->name = o->definition ? o->definition : "";
-    ret->own_spawner = !p || changed;
+    ret->own_spawner = gpi_start_needs_own(p);
     ret->launch.start = GPUD_START_EXEC;
     if (other)
         return other_program(ret, o, e);

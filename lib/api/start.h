@@ -22,6 +22,12 @@ struct gpi_start {
     char remark[200];
 };
 
+/* Whether this process may have dispatchers.  `p` is NULL when gpud_init was not called.
+ * An error has this field.  Returns 0, GPUD_EFORKED or GPUD_EPROTOCOL. */
+int gpi_start_allowed(const struct gpi_process *p, const char *field, struct gpud_error *e);
+/* Whether the spawner of gpud_init cannot serve a dispatcher that is created now. */
+bool gpi_start_needs_own(const struct gpi_process *p);
+
 /* Decides.  `p` is NULL when gpud_init was not called.  0, or a code with field and value. */
 int gpi_start_choose(struct gpi_start *ret, const struct gpud_options *o,
                      const struct gpi_process *p, struct gpud_error *e);

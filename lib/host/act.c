@@ -87,8 +87,12 @@ static void on_slot(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_sch
     case GPI_ACT_NOTE:
         gpi_slot_note(d, s, a);
         break;
-    case GPI_ACT_SEAT: /* no dispatcher is pooled yet */
+    case GPI_ACT_SEAT:
+        gpi_slot_seat(d, s, a->class);
+        break;
     case GPI_ACT_SEAT_ON:
+        gpi_slot_seat_on(d, s, a->device);
+        break;
     case GPI_ACT_DROP_SPAWNER:
     case GPI_ACTIONS:
         break;

@@ -112,7 +112,7 @@ static int open_pipes(gpud_dispatcher *d, struct gpi_slot *s, int theirs[4])
     if (gpi_drive_watch(d, s->ch.looks, GPI_FD_LOOKS, s->index) ||
         gpi_drive_watch(d, s->ch.output, GPI_FD_OUTPUT, s->index))
         return -1;
-    return gpi_slot_class(d, s)->launch.lines ? open_errors(d, s, &theirs[3]) : 0;
+    return d->set.pooled || gpi_slot_class(d, s)->launch.lines ? open_errors(d, s, &theirs[3]) : 0;
 }
 
 int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s)

@@ -13,32 +13,43 @@
 #include "os/fds.h"
 #include "os/memory.h"
 
-#define CLASSES 1u /* that a dispatcher has */
-
-int gpi_classes_init(gpud_dispatcher *d, const struct gpi_class_birth *b)
+void gpi_class_init(struct gpi_class *c, const struct gpi_class_birth *b)
 {
-    d->class = calloc(CLASSES, sizeof *d->class);
-    if (!d->class)
-        return -1;
-    d->n_classes = CLASSES;
-    d->class[0] = (struct gpi_class){
+    *c = (struct gpi_class){
         .set = b->set,
         .launch = { .fd = -1, .program_fd = -1, .stdio_fd = { -1, -1 } },
         .setup = { .fd = -1 },
+        .plan = b->plan,
     };
+    if (b->class_name)
+        (void)snprintf(c->name, sizeof c->name, "%s", b->class_name);
+}
+
+int gpi_classes_init(gpud_dispatcher *d, const struct gpi_birth *b)
+{
+    d->class = calloc(b->set.pooled ? GPI_CLASSES_MAX : 1, sizeof *d->class);
+    if (!d->class)
+        return -1;
+    if (b->set.pooled)
+        return 0;
+    gpi_class_init(&d->class[0], &b->class);
+    d->n_classes = 1;
     return 0;
+}
+
+void gpi_class_fini(struct gpi_class *c)
+{
+    gpi_fd_close(&c->launch.fd);
+    gpi_fd_close(&c->launch.program_fd);
+    gpi_fd_close(&c->launch.stdio_fd[0]);
+    gpi_fd_close(&c->launch.stdio_fd[1]);
+    gpi_fd_close(&c->setup.fd);
 }
 
 void gpi_classes_fini(gpud_dispatcher *d)
 {
-    for (uint32_t i = 0; i < d->n_classes; i++) {
-        struct gpi_class *c = &d->class[i];
-        gpi_fd_close(&c->launch.fd);
-        gpi_fd_close(&c->launch.program_fd);
-        gpi_fd_close(&c->launch.stdio_fd[0]);
-        gpi_fd_close(&c->launch.stdio_fd[1]);
-        gpi_fd_close(&c->setup.fd);
-    }
+    for (uint32_t i = 0; i < d->n_classes; i++)
+        gpi_class_fini(&d->class[i]);
     free(d->class);
     d->class = NULL;
     d->n_classes = 0;
@@ -46,7 +57,7 @@ void gpi_classes_fini(gpud_dispatcher *d)
 
 bool gpi_classes_pin(const gpud_dispatcher *d)
 {
-    bool pin = false;
+    bool pin = d->set.pooled; /* a later class may */
 
     for (uint32_t i = 0; i < d->n_classes; i++)
         pin |= (d->class[i].set.cuda & GPUD_CUDA_PIN) != 0;

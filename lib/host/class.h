@@ -4,9 +4,10 @@
  * workers start.
  *
  * A slot has workers of one class, and a task runs in workers of one class: gpi_slot_class (slot.h)
- * and gpi_task_class (task.h) return it.  A dispatcher has one class now, number 0.
+ * and gpi_task_class (task.h) return it.  A dispatcher that is not pooled has one class, number 0.
  *
- *   class.c   its birth and its end
+ *   class.c    its birth and its end
+ *   classes.c  its settings for the core; pooled: classes that the user adds, and their rows
  */
 #ifndef GPI_HOST_CLASS_H
 #define GPI_HOST_CLASS_H
@@ -16,6 +17,7 @@
 
 #include "gpudispatch/dispatch.h"
 #include "host/settings.h"
+#include "sched/event.h"
 #include "wire/launch.h"
 #include "wire/page.h"
 
@@ -38,10 +40,18 @@ struct gpi_setup {
     int fd; /* shared memory with the data, or -1: the input arena has them */
 };
 
+#define GPI_CLASSES_MAX 256u
+
 struct gpi_class {
     struct gpi_class_set set;
     struct gpi_launching launch;
     struct gpi_setup setup;
+    const struct gpi_reason *why; /* the last reason why no slot can have its worker: reasons.c */
+    /* pooled */
+    char name[GPI_NAME_SIZE]; /* the user's, unique */
+    struct gpi_plan_class plan;
+    uint64_t accepted; /* tasks: submit.c */
+    uint64_t failures; /* workers that failed before a task: death.c */
 };
 
 /* The parts of a new class.  Everything that it points to is borrowed. */
@@ -53,12 +63,23 @@ struct gpi_class_birth {
     const void *setup_data;
     uint64_t setup_size;
     int setup_fd; /* shared memory that replaces setup_data; -1 = none */
+    const char *class_name;     /* pooled */
+    struct gpi_plan_class plan; /* pooled: grace is that of `set` */
 };
 
+struct gpi_birth;
+struct gpi_class_settings;
+struct gpi_reason;
+struct gpud_class_stats;
+
 /* class.c */
-/* Makes class 0 without its parts.  Returns 0, or -1 without memory. */
-int gpi_classes_init(gpud_dispatcher *d, const struct gpi_class_birth *b);
+/* Makes room for classes, and class 0 without its parts, unless the dispatcher is pooled.  Returns
+ * 0, or -1 without memory. */
+int gpi_classes_init(gpud_dispatcher *d, const struct gpi_birth *b);
 void gpi_classes_fini(gpud_dispatcher *d);
+void gpi_class_fini(struct gpi_class *c);
+/* Begins a record without its parts. */
+void gpi_class_init(struct gpi_class *c, const struct gpi_class_birth *b);
 /* A worker of a class may pin the memory of the task data: option cuda. */
 bool gpi_classes_pin(const gpud_dispatcher *d);
 /* The parts.  Each function returns 0, or a code. */
@@ -68,5 +89,19 @@ int gpi_class_copy_setup(gpud_dispatcher *d, struct gpi_class *c, const struct g
 int gpi_class_keep_setup(struct gpi_class *c, const struct gpi_class_birth *b);
 /* Keeps what the start of a worker needs: the program, the launch record, stdout and stderr. */
 int gpi_class_keep_launch(struct gpi_class *c, const struct gpi_class_birth *b);
+
+/* classes.c */
+/* Fills the settings for the core. */
+void gpi_class_settings(const struct gpi_class *c, struct gpi_class_settings *ret);
+/* Pooled: */
+/* Adds a class.  Returns 0, or a code: GPUD_EBUSY if another one has the name, GPUD_EFULL,
+ * GPUD_ECLOSED, GPUD_EDEVICE if no device could ever hold a worker, GPUD_ETOOBIG for its setup
+ * data, GPUD_ENOMEM, GPUD_ESYSTEM. */
+int gpi_class_add(gpud_dispatcher *d, const struct gpi_class_birth *b, struct gpud_error *e);
+/* Returns GPUD_ENODEFINITION if no class has the name. */
+int gpi_class_set(gpud_dispatcher *d, const char *name, enum gpi_plan_class_what what,
+                  struct gpud_error *e);
+/* Writes the row of class `i`.  The lock is held. */
+void gpi_class_report(gpud_dispatcher *d, uint32_t i, struct gpud_class_stats *ret);
 
 #endif

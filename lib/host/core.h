@@ -36,11 +36,39 @@ static inline void gpi_core_flush(gpud_dispatcher *d)
     GPI_LOGGED_OR((void)fflush(d->play->out), (void)d);
 }
 
-static inline void gpi_core_device_add(gpud_dispatcher *d, uint32_t device, bool watched,
-                                       uint64_t kill_limit)
+static inline int gpi_core_class_add(gpud_dispatcher *d, const struct gpi_class_settings *set,
+                                     const struct gpi_plan_class *plan)
 {
-    GPI_LOGGED_OR(gpi_play_device(d->play, device, watched, kill_limit, NULL),
-                  gpi_sched_device_add(d->core, device, watched, kill_limit, NULL));
+    return GPI_LOGGED_OR(gpi_play_class(d->play, set, plan),
+                         gpi_sched_class_add(d->core, set, plan));
+}
+
+static inline void gpi_core_class_set(gpud_dispatcher *d, uint64_t now, uint32_t class,
+                                      enum gpi_plan_class_what what)
+{
+    GPI_LOGGED_OR(gpi_play_class_set(d->play, now, class, what),
+                  gpi_sched_class_set(d->core, now, class, what));
+}
+
+static inline void gpi_core_foreign(gpud_dispatcher *d, uint64_t now, uint32_t device,
+                                    uint64_t bytes, uint32_t load)
+{
+    GPI_LOGGED_OR(gpi_play_foreign(d->play, now, device, bytes, load),
+                  gpi_sched_foreign(d->core, now, device, bytes, load));
+}
+
+static inline void gpi_core_observed(gpud_dispatcher *d, uint64_t now, uint32_t slot,
+                                     uint32_t device, uint64_t bytes)
+{
+    GPI_LOGGED_OR(gpi_play_observed(d->play, now, slot, device, bytes),
+                  gpi_sched_observed(d->core, now, slot, device, bytes));
+}
+
+static inline void gpi_core_device_add(gpud_dispatcher *d, uint32_t device, bool watched,
+                                       uint64_t kill_limit, const struct gpi_plan_has *has)
+{
+    GPI_LOGGED_OR(gpi_play_device(d->play, device, watched, kill_limit, has),
+                  gpi_sched_device_add(d->core, device, watched, kill_limit, has));
 }
 
 static inline void gpi_core_slot_add(gpud_dispatcher *d, uint32_t slot, uint32_t class,

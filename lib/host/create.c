@@ -104,7 +104,7 @@ static int init_own_blocks(gpud_dispatcher *d, const struct gpi_birth *b)
 
 static int copy_setup_data(gpud_dispatcher *d, const struct gpi_birth *b)
 {
-    return gpi_class_copy_setup(d, &d->class[0], &b->class);
+    return d->set.pooled ? 0 : gpi_class_copy_setup(d, &d->class[0], &b->class);
 }
 
 /* Sets how many bytes task data can have beside the own blocks and the setup data. */
@@ -119,46 +119,54 @@ static int measure_room(gpud_dispatcher *d, const struct gpi_birth *b)
 
 static int keep_setup_memory(gpud_dispatcher *d, const struct gpi_birth *b)
 {
-    return gpi_class_keep_setup(&d->class[0], &b->class);
+    return d->set.pooled ? 0 : gpi_class_keep_setup(&d->class[0], &b->class);
 }
 
 static int keep_program(gpud_dispatcher *d, const struct gpi_birth *b)
 {
-    return gpi_class_keep_launch(&d->class[0], &b->class);
+    return d->set.pooled ? 0 : gpi_class_keep_launch(&d->class[0], &b->class);
+}
+
+/* Without the devices that are added later. */
+static struct gpi_plan_settings plan_settings(const struct gpi_pool_set *set)
+{
+    return (struct gpi_plan_settings){
+        .mode = (enum gpi_mode)set->mode,
+        .passing = (enum gpi_passing)set->passing,
+        .cpus = set->cpus,
+        .host_memory = set->host_memory,
+        .headroom = set->headroom,
+        .least_headroom = GPI_LEAST_HEADROOM,
+        .foreign_memory = set->foreign_memory,
+        .foreign_load = set->foreign_load,
+    };
 }
 
 static int init_core(gpud_dispatcher *d, const struct gpi_birth *b)
 {
-    const struct gpi_class *c = &d->class[0];
-    const struct gpi_sched_settings set = {
+    const bool pooled = d->set.pooled;
+    struct gpi_sched_settings set = {
         .pool = {
-            .slots = GPI_SLOTS_MAX,
-            .devices = GPI_SLOTS_MAX * GPI_DEVICES,
+            .slots = pooled ? gpi_seats(&d->set) : GPI_SLOTS_MAX,
+            .devices = pooled ? GPI_POOL_DEVICES : GPI_SLOTS_MAX * GPI_DEVICES,
             .tasks = d->n_tasks,
-            .classes = 1,
+            .classes = pooled ? GPI_CLASSES_MAX : 1,
             .setup_concurrency = d->set.setup_concurrency,
             .makes = MAKES_AT_A_TIME,
             .canary_limit = GPI_CANARY_LIMIT_NS,
             .memory_wait = d->set.memory_wait,
             .reply_limit = gpi_spawner_patience,
+            .pooled = pooled,
+            .kill_limit = d->set.kill_limit,
+            .plan = plan_settings(&d->set),
         },
-        .class = {
-            .ahead = c->set.sent_ahead,
-            .least_ahead = c->set.least_ahead ? c->set.least_ahead : 1,
-            .batch_wait = c->set.batch_wait,
-            .max_tasks = c->set.max_tasks_per_worker,
-            .executed = c->launch.executed,
-            .boot_limit = GPI_ANSWER_LIMIT_NS,
-            .setup_limit = c->set.setup_limit,
-            .grace = c->set.grace,
-            .cleanup_limit = c->set.cleanup_limit,
-            .lead = gpi_longest_lead(c->set.grace),
-            .restart = c->set.restart,
-            .retry = c->set.retry,
-        },
+        /* pooled: of no class, but the log of the core has them */
+        .class = { .least_ahead = 1, .restart.failures_in_a_row = 1 },
     };
 
     (void)b;
+    if (!pooled)
+        gpi_class_settings(&d->class[0], &set.class);
     return gpi_core_create(d, &set);
 }
 
@@ -171,6 +179,8 @@ static int init_slots(gpud_dispatcher *d, const struct gpi_birth *b)
     if (gpi_slots_init(d) || gpi_devices_init(d) || gpi_events_init(d))
         return GPUD_ESYSTEM;
     r = b->gauge ? gpi_gauge_adopt(d, b->gauge, &gauge) : 0;
+    if (r == 0 && d->set.pooled)
+        r = gpi_slots_add_seats(d, gpi_seats(&d->set));
     if (r == 0)
         r = gpi_slots_add(d, b->chosen, gauge, slot);
     return r;
@@ -274,7 +284,7 @@ static gpud_dispatcher *found(const struct gpi_birth *b)
 {
     gpud_dispatcher *d = calloc(1, sizeof *d);
 
-    if (!d || gpi_classes_init(d, &b->class) || init_locks(d)) {
+    if (!d || gpi_classes_init(d, b) || init_locks(d)) {
         if (d)
             gpi_classes_fini(d);
         free(d);
@@ -313,7 +323,7 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
         return r;
     if (b->remark_level)
         gpi_log(d, b->remark_level, GPUD_NO_SLOT, "%s", b->remark);
-    for (uint32_t i = 0; i < d->n_slots; i++)
+    for (uint32_t i = 0; i < d->n_slots && !d->set.pooled; i++)
         gpi_hear_slot(d, &d->slot[i], GPI_EV_WANT, 0);
     gpi_decide(d);
     gpi_devices_rouse(d);

@@ -46,8 +46,10 @@ static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event,
 
     gpi_describe_exit(d, s, how, sizeof how, kind, status);
     snprintf(setup, sizeof setup, "setup %s%s", how, hint);
-    if (event == GPUD_EVENT_SETUP_FAILURE)
+    if (event == GPUD_EVENT_SETUP_FAILURE) {
         gpi_slot_failure(s, text && *text ? text : setup);
+        gpi_slot_class(d, s)->failures++;
+    }
     if (!n)
         return;
     n->slot = s->index;
@@ -142,6 +144,12 @@ static void died_between_tasks(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_failure(s, words);
 }
 
+/* Its cleanup runs. */
+static bool is_ending(const struct gpi_slot *s)
+{
+    return s->state == GPUD_SLOT_DRAINING || s->state == GPUD_SLOT_UNLOADING;
+}
+
 /* The first report of an exit, for any reason. */
 static void died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_why why)
 {
@@ -154,11 +162,11 @@ static void died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_why why)
     s->ended = false;
     s->progress = 0;
     s->progress_text[0] = '\0';
-    if (why == GPI_WHY_NO && s->state != GPUD_SLOT_DRAINING)
+    if (why == GPI_WHY_NO && !is_ending(s))
         d->stats.count.deaths++;
     /* Not when the core orders the kill: the keeper may spare the worker. */
     d->stats.count.hard_kills += why == GPI_WHY_LIMIT || why == GPI_WHY_STOPPED;
-    if (s->state == GPUD_SLOT_DRAINING)
+    if (is_ending(s))
         cleanup_ended(d, s);
     gpi_results_trim(d, s, granules);
 }

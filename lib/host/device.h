@@ -60,6 +60,7 @@ struct gpi_known_device {
     uint32_t slots;            /* number of its slots, removed ones left out */
     uint64_t look_at;          /* when a waiting start needs a reading, else GPI_NEVER */
     bool silent;               /* a requested reading is late, and the host has reported that */
+    bool foreign;              /* pooled: foreign processes were there at the last reading */
     bool here;                 /* from its addition until none of its slots is left */
     enum gpi_may may;          /* how slots may use it, as the core knows it */
 };
@@ -200,6 +201,7 @@ enum { GPI_DEVICE_ADD_AGAIN = 1 };
 int gpi_device_add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gauge *gauge,
                    struct gpud_error *reterr);
 int gpi_device_drain(gpud_dispatcher *d, const char *device);
+int gpi_device_pause(gpud_dispatcher *d, const char *device);
 int gpi_device_return(gpud_dispatcher *d, const char *device);
 int gpi_device_remove(gpud_dispatcher *d, const char *device);
 

@@ -51,7 +51,7 @@ uint32_t gpi_device_learn(gpud_dispatcher *d, const struct gpi_device *id)
 
     while (at < d->dev.n && strcmp(d->dev.row[at].id.uuid, id->uuid) != 0)
         at++;
-    if (at == MOST)
+    if (at == (d->set.pooled ? GPI_POOL_DEVICES : MOST))
         return GPI_NO_DEVICE;
     if (at == d->dev.n) {
         d->dev.row[at] =
@@ -61,13 +61,27 @@ uint32_t gpi_device_learn(gpud_dispatcher *d, const struct gpi_device *id)
     return at;
 }
 
+static struct gpi_plan_has has(const struct gpi_device *id)
+{
+    const bool known = id->compute_major != GPI_UNKNOWN32 && id->compute_minor != GPI_UNKNOWN32;
+
+    return (struct gpi_plan_has){
+        .memory = id->memory_total == GPI_UNKNOWN64 ? 0 : id->memory_total,
+        .compute = known ? 100 * id->compute_major + id->compute_minor : 0,
+    };
+}
+
 /* Adds the device to the core, with its present health.  It has no worker yet, so no action
  * follows. */
 static void acquaint(gpud_dispatcher *d, uint32_t device)
 {
     struct gpi_known_device *k = &d->dev.row[device];
 
-    gpi_core_device_add(d, device, k->gauge != GPI_NO_GAUGE, kill_limit(d, k));
+    const struct gpi_plan_has of = has(&k->id);
+
+    gpi_core_device_add(d, device, k->gauge != GPI_NO_GAUGE, kill_limit(d, k),
+                        d->set.pooled ? &of : NULL);
+    gpi_device_usage(d, device);
     k->may = gpi_judge_may(k);
     if (k->may == GPI_MAY_OK)
         return;
@@ -111,8 +125,9 @@ uint32_t gpi_devices_count(const gpud_dispatcher *d)
 /* Writes the facts that a worker learns about its devices. */
 void gpi_device_header(gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_page *p)
 {
-    p->device_kind = d->dev.row[s->devices[0]].id.kind;
+    p->device_kind = s->n_devices ? d->dev.row[s->devices[0]].id.kind : GPUD_DEVICE_CPU;
     p->cuda = gpi_slot_class(d, s)->set.cuda;
+    memset(p->uuid, 0, sizeof p->uuid); /* the last worker may have had more devices */
     for (uint32_t i = 0; i < s->n_devices; i++)
         memcpy(p->uuid[i], d->dev.row[s->devices[i]].id.uuid, sizeof p->uuid[i]);
 }
@@ -127,7 +142,7 @@ bool gpi_is_ours(const gpud_dispatcher *d, uint32_t pid)
 
 uint64_t gpi_kill_limit(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    return kill_limit(d, &d->dev.row[s->devices[0]]);
+    return s->n_devices ? kill_limit(d, &d->dev.row[s->devices[0]]) : d->set.kill_limit;
 }
 
 /* ---- reports ---- */
@@ -199,6 +214,7 @@ void gpi_report_device(gpud_dispatcher *d, uint32_t device, struct gpud_device_i
         r->recovery = k->health.recovery; /* may be newer than the reading */
     r->slots = k->slots;
     r->draining = gpi_sched_drains(d->core, device);
+    r->paused = gpi_sched_pauses(d->core, device);
     r->canary_passes = k->health.passes;
     r->canary_failures = k->health.failures;
     r->canary_at = k->health.try_at == GPI_NEVER ? 0 : k->health.try_at;

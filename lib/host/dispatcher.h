@@ -39,6 +39,7 @@
 #define GPI_EVENTS_MAX 256u /* the most events that one poll returns, and so lends */
 #define GPI_SLOTS_MAX 1024u
 #define GPI_WAITER_BUCKETS 64u
+#define GPI_POOL_DEVICES 1024u /* pooled: devices over the dispatcher's life */
 
 #define GPI_FED_AT_ONCE 64u /* tasks that run requests from a source in one call */
 #define GPI_TIMER_DEVICES GPI_SLOTS_MAX /* key of the devices' actions in the heap */
@@ -84,7 +85,7 @@ struct gpi_intake {
     bool short_of_memory; /* the last growth failed: too little memory in machine or cgroup */
 };
 
-/* The memory of task data, setup data and small results: create.c. */
+/* The memory of task data, setup data and small results: create.c, and classes.c for setup data. */
 struct gpi_arena {
     int input_fd, input_ro_fd;
     unsigned char *input;

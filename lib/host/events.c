@@ -55,7 +55,7 @@ static const char *plain_words(const gpud_dispatcher *d, const struct gpi_task *
     case GPUD_OUTCOME_CANCELLED:
         return "cancelled by the host";
     case GPUD_OUTCOME_NO_WORKER:
-        return gpi_why_no_worker(d);
+        return gpi_why_no_worker(d, t->class);
     default:
         return "";
     }

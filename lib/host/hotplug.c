@@ -123,7 +123,7 @@ static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gaug
     /* A reused slot already has its share. */
     d->stats.count.payload_budget += (d->n_slots - before) * d->set.result_size;
     tell_added(d, chosen);
-    for (uint32_t i = 0; i < chosen->n_slots; i++)
+    for (uint32_t i = 0; i < chosen->n_slots && !d->set.pooled; i++)
         gpi_hear_slot(d, &d->slot[slot[i]], GPI_EV_WANT, 0);
     gpi_decide(d);
     gpi_devices_rouse(d);
@@ -175,12 +175,23 @@ static int drain(gpud_dispatcher *d, uint32_t device)
     return 0;
 }
 
+static int pause_device(gpud_dispatcher *d, uint32_t device)
+{
+    if (gpi_sched_is_removed(d->core, device))
+        return GPUD_ENOTFOUND;
+    if (gpi_sched_pauses(d->core, device))
+        return 0;
+    gpi_device_tell(d, device, 0, "paused at the host's request: no new task");
+    gpi_hear_device(d, device, GPI_EV_PAUSE);
+    return 0;
+}
+
 /* Also tries slots and devices again that the host had given up. */
 static int give_back(gpud_dispatcher *d, uint32_t device)
 {
     if (gpi_sched_is_removed(d->core, device))
         return GPUD_ENOTFOUND;
-    if (gpi_sched_drains(d->core, device))
+    if (gpi_sched_drains(d->core, device) || gpi_sched_pauses(d->core, device))
         gpi_device_tell(d, device, 0, "returned at the host's request");
     gpi_hear_device(d, device, GPI_EV_RETURN);
     gpi_judge_return(d, device);
@@ -221,6 +232,11 @@ static int with_device(gpud_dispatcher *d, const char *device,
 int gpi_device_drain(gpud_dispatcher *d, const char *device)
 {
     return with_device(d, device, drain);
+}
+
+int gpi_device_pause(gpud_dispatcher *d, const char *device)
+{
+    return with_device(d, device, pause_device);
 }
 
 int gpi_device_return(gpud_dispatcher *d, const char *device)

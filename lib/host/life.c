@@ -18,7 +18,7 @@ bool gpi_slot_has_worker(const gpud_dispatcher *d, const struct gpi_slot *s)
 
 bool gpi_slot_is_read(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    return d->dev.row[s->devices[0]].gauge != GPI_NO_GAUGE;
+    return s->n_devices && d->dev.row[s->devices[0]].gauge != GPI_NO_GAUGE;
 }
 
 bool gpi_slot_has(const struct gpi_slot *s, uint32_t device)

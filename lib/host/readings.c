@@ -3,8 +3,9 @@
  * readings.c - the reports of monitors, and when the host requests them.
  *
  * The host requests a reading of a device if something needs one: once a second while a task runs
- * there or a thread has read the rows within the last 2 s, when a canary or a reset needs it, and
- * while a start waits for its memory.  Otherwise it requests nothing and sets no timer.       [C20]
+ * there, while foreign processes may keep a task of a pooled dispatcher from it, or while a thread
+ * has read the rows within the last 2 s; when a canary or a reset needs it; and while a start waits
+ * for its memory.  Otherwise it requests nothing and sets no timer.                          [C20]
  *
  * If a monitor does not reply, the host leaves it alone, and its devices are UNKNOWN.  Tasks
  * continue: none waits for a monitor.
@@ -36,6 +37,7 @@ static void take_reading(gpud_dispatcher *d, uint32_t device, const struct gpi_s
     d->dev.row[device].sample = *s;
     d->dev.row[device].silent = false;
     gpi_judge_sample(d, device);
+    gpi_device_usage(d, device);
     gpi_vacancy_look(d, device);
 }
 
@@ -161,6 +163,8 @@ static uint64_t asked_at(const gpud_dispatcher *d, const struct gpi_known_device
 
 static bool is_busy(const gpud_dispatcher *d, uint32_t device)
 {
+    if (d->dev.row[device].foreign && gpi_sched_queued(d->core))
+        return true;
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slot[i].sent && gpi_slot_has(&d->slot[i], device))
             return true;

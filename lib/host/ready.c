@@ -20,6 +20,9 @@ struct tally {
     const struct gpi_slot *late;     /* the first slot on its way, or NULL */
     const struct gpi_slot *hopeless; /* the first slot out for a reason of its own, or NULL */
     const struct gpi_slot *drained;  /* the first slot out for its device, or NULL */
+    /* pooled */
+    uint32_t least;                  /* min_workers of all classes */
+    const struct gpi_class *failed;  /* the first class with min_workers that has failed, or NULL */
 };
 
 static void count(struct tally *t, const gpud_dispatcher *d, const struct gpi_slot *s)
@@ -39,18 +42,34 @@ static void count(struct tally *t, const gpud_dispatcher *d, const struct gpi_sl
         t->drained = s;
 }
 
+/* Pooled: which seats have workers is for the core to decide. */
+static void count_classes(struct tally *t, const gpud_dispatcher *d)
+{
+    t->slots = t->can = d->set.max_workers;
+    for (uint32_t i = 0; i < d->n_classes; i++) {
+        const bool failed = gpi_sched_has_failed(d->core, i);
+        t->least += d->class[i].plan.min_workers;
+        if (failed && d->class[i].plan.min_workers && !t->failed)
+            t->failed = &d->class[i];
+    }
+}
+
 static struct tally tally(const gpud_dispatcher *d)
 {
     struct tally t = { .slots = 0 };
 
     for (uint32_t i = 0; i < d->n_slots; i++)
         count(&t, d, &d->slot[i]);
+    if (d->set.pooled)
+        count_classes(&t, d);
     return t;
 }
 
-static uint32_t wanted(const struct tally *t, uint32_t slots)
+static uint32_t wanted(const gpud_dispatcher *d, const struct tally *t, uint32_t slots)
 {
-    return slots ? slots : t->can ? t->can : t->slots;
+    if (slots || d->set.pooled)
+        return slots ? slots : t->least;
+    return t->can ? t->can : t->slots;
 }
 
 /* Returns 0, a code that no wait changes, or ETIMEOUT: not yet. */
@@ -58,9 +77,9 @@ static int verdict(const gpud_dispatcher *d, const struct tally *t, uint32_t slo
 {
     if (d->close.closing || d->close.ending)
         return GPUD_ECLOSED;
-    if (t->can == 0 || t->can < slots)
+    if (t->can == 0 || t->can < slots || (t->failed && !slots))
         return GPUD_ENOWORKER;
-    return t->ready >= wanted(t, slots) ? 0 : GPUD_ETIMEOUT;
+    return t->ready >= wanted(d, t, slots) ? 0 : GPUD_ETIMEOUT;
 }
 
 static bool decided(const gpud_dispatcher *d, const void *context)
@@ -107,16 +126,20 @@ static void describe(const gpud_dispatcher *d, char *to, size_t size, const stru
         snprintf(to, size, "has waited %s for its keeper", time);
 }
 
-static int too_few(const struct tally *t, uint32_t slots, struct gpud_error *e)
+static int too_few(const gpud_dispatcher *d, const struct tally *t, uint32_t slots,
+                   struct gpud_error *e)
 {
     const struct gpi_slot *s = t->hopeless ? t->hopeless : t->drained;
 
+    if (t->failed)
+        return gpi_fail(e, GPUD_ENOWORKER, 0, "", "%s",
+                        gpi_why_no_worker(d, (uint32_t)(t->failed - d->class)));
     if (!s)
         return gpi_fail(e, GPUD_ENOWORKER, 0, "",
                         "%u of %u workers can become ready; %u slots are left", t->can,
-                        wanted(t, slots), t->slots);
+                        wanted(d, t, slots), t->slots);
     return gpi_fail(e, GPUD_ENOWORKER, 0, "", "%u of %u workers can become ready; slot %u: %s",
-                    t->can, wanted(t, slots), s->index,
+                    t->can, wanted(d, t, slots), s->index,
                     gpi_slot_hopeless(s) ? s->last_failure : "its device is drained");
 }
 
@@ -125,9 +148,12 @@ static int too_late(const gpud_dispatcher *d, const struct tally *t, uint32_t sl
 {
     char why[GPI_FAIL_TEXT_SIZE];
 
+    if (!t->late) /* pooled */
+        return gpi_fail(e, GPUD_ETIMEOUT, 0, "", "%u of %u workers ready; no other one starts",
+                        t->ready, wanted(d, t, slots));
     describe(d, why, sizeof why, t->late);
     return gpi_fail(e, GPUD_ETIMEOUT, 0, "", "%u of %u workers ready; slot %u: %s", t->ready,
-                    wanted(t, slots), t->late->index, why);
+                    wanted(d, t, slots), t->late->index, why);
 }
 
 /* ---- the wait ---- */
@@ -161,7 +187,7 @@ static int wait_for(gpud_dispatcher *d, uint32_t slots, uint64_t wait, struct gp
     t = tally(d);
     r = verdict(d, &t, slots);
     if (r == GPUD_ENOWORKER)
-        return too_few(&t, slots, e);
+        return too_few(d, &t, slots, e);
     if (r == GPUD_ETIMEOUT)
         return too_late(d, &t, slots, e);
     return r ? gpi_fail(e, r, 0, "", "%s", gpud_error_text(r)) : 0;

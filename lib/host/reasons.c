@@ -23,32 +23,36 @@ void gpi_slot_unmade(struct gpi_slot *s, const char *what, int sys_errno, uint32
     snprintf(s->unmade.what, sizeof s->unmade.what, "%s", what);
 }
 
-const char *gpi_why_no_worker(const gpud_dispatcher *d)
+const char *gpi_why_no_worker(const gpud_dispatcher *d, uint32_t class)
 {
-    return d->why_no_worker ? d->why_no_worker->text : GPI_NO_WORKER;
+    const struct gpi_reason *why = d->class[class].why;
+
+    return why ? why->text : GPI_NO_WORKER;
 }
 
-/* Moves an earlier text to the front.  Returns false if there is none like this. */
-static bool find_reason(gpud_dispatcher *d, const char *text)
+/* Events still point to earlier texts, so a new one is put before them.  Returns the text, or the
+ * last one if malloc fails. */
+static const struct gpi_reason *keep(gpud_dispatcher *d, const char *text)
 {
-    for (struct gpi_reason **at = &d->why_no_worker, *r; (r = *at) != NULL; at = &r->before) {
-        if (strcmp(text, r->text) != 0)
-            continue;
-        *at = r->before;
-        r->before = d->why_no_worker;
-        d->why_no_worker = r;
-        return true;
-    }
-    return false;
+    struct gpi_reason *r = d->why_no_worker;
+
+    while (r && strcmp(text, r->text) != 0)
+        r = r->before;
+    if (r)
+        return r;
+    r = malloc(sizeof *r);
+    if (!r)
+        return d->why_no_worker;
+    r->before = d->why_no_worker;
+    (void)snprintf(r->text, sizeof r->text, "%s", text);
+    d->why_no_worker = r;
+    return r;
 }
 
-/* Events still point to earlier texts, so a new one is put before them. */
 static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    struct gpi_reason r = { .before = d->why_no_worker }, *copy;
-
+    char text[GPI_FAIL_TEXT_SIZE], all[48] = "every slot was removed";
     uint32_t slots = 0, failed = 0;
-    char all[48] = "every slot was removed";
 
     for (uint32_t i = 0; i < d->n_slots; i++) {
         slots += !d->slot[i].gone;
@@ -60,18 +64,22 @@ static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s)
         snprintf(all, sizeof all, "all %u slots have failed", slots);
     else if (slots)
         snprintf(all, sizeof all, "none of the %u slots has a worker", slots);
-    snprintf(r.text, sizeof r.text, "%s; slot %u: %s", all, s->index, s->last_failure);
-    if (find_reason(d, r.text))
-        return;
-    copy = malloc(sizeof *copy);
-    if (!copy)
-        return;
-    *copy = r;
-    d->why_no_worker = copy;
+    snprintf(text, sizeof text, "%s; slot %u: %s", all, s->index, s->last_failure);
+    d->class[0].why = keep(d, text);
 }
 
 void gpi_slot_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    if (gpi_sched_hopeless(d->core) == d->n_slots)
+    if (!d->set.pooled && gpi_sched_hopeless(d->core) == d->n_slots)
         note_reason(d, s);
+}
+
+void gpi_class_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    struct gpi_class *c = gpi_slot_class(d, s);
+    char text[GPI_FAIL_TEXT_SIZE];
+
+    (void)snprintf(text, sizeof text, "class %s starts no worker any more: %.*s", c->name,
+                   (int)sizeof text - 104, s->last_failure);
+    c->why = keep(d, text);
 }

@@ -288,7 +288,7 @@ static int run(struct run *r, struct gpud_event *events, struct gpud_error *rete
     pump(r, events);
     (void)gpi_lent_release(d);
     r->closed = must_end(d); /* perhaps no thread has driven since */
-    snprintf(r->no_worker, sizeof r->no_worker, "%s", gpi_why_no_worker(d));
+    snprintf(r->no_worker, sizeof r->no_worker, "%s", gpi_why_no_worker(d, 0));
     gpi_drive_leave(d);
     pthread_mutex_unlock(&d->lock);
     pthread_join(r->feeder, NULL);

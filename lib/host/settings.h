@@ -12,6 +12,7 @@
 #include "device/health.h"
 #include "sched/restart.h"
 #include "sched/retry.h"
+#include "sched/sched.h"
 
 /* For the dispatcher: its tasks, its memory, its devices and its end. */
 struct gpi_pool_set {
@@ -20,7 +21,29 @@ struct gpi_pool_set {
     uint64_t input_size, result_size; /* bytes of the arenas */
     uint64_t close_limit, kill_limit, kill_limit_gpu, memory_wait;
     struct gpi_health_policy health;
+    /* Of a pooled dispatcher */
+    uint32_t pooled, max_workers; /* max_workers: 0 = by the devices */
+    uint32_t mode, passing;       /* enum gpi_mode, enum gpi_passing */
+    uint32_t cpus, headroom, foreign_load; /* headroom, foreign_load: 1/10000; load 0: off */
+    uint64_t host_memory, foreign_memory;
 };
+
+/* The seats of a pooled dispatcher: one is for the canary of a device that is out of use. */
+static inline uint32_t gpi_seats(const struct gpi_pool_set *s)
+{
+    return s->max_workers + GPI_SPARE_SEATS;
+}
+
+#define GPI_LEAST_HEADROOM (512ull << 20) /* bytes of a device */
+
+/* Returns the bytes of a device with this memory that no worker has. */
+static inline uint64_t gpi_headroom_of(const struct gpi_pool_set *s, uint64_t memory)
+{
+    const uint64_t part = memory / 10000 * s->headroom;
+    const uint64_t room = part > GPI_LEAST_HEADROOM ? part : GPI_LEAST_HEADROOM;
+
+    return room < memory ? room : memory;
+}
 
 /* For a class: its workers, and its tasks where they have no values of their own. */
 struct gpi_class_set {

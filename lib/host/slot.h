@@ -12,6 +12,7 @@
  *   texts.c        how its worker ended, as text
  *   output.c       the worker's output
  *   exec.c         workers that are programs: the time that a start may take, and its failures
+ *   pool.c         pooled: slots that change class and devices; readings for the core
  *   slots.c        room for slots; slots that are added later
  *   starts.c       events of starts
  *   state.c        the state that the user sees
@@ -192,13 +193,23 @@ void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s);
  * one and returns true.                                                                    [C20] */
 bool gpi_slot_retime(gpud_dispatcher *d, struct gpi_slot *s);
 
+/* pool.c */
+void gpi_slot_unseat(gpud_dispatcher *d, struct gpi_slot *s); /* it has no worker: no devices */
+void gpi_slot_seat(gpud_dispatcher *d, struct gpi_slot *s, uint32_t class); /* SEAT of the core */
+void gpi_slot_seat_on(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device);   /* SEAT_ON */
+/* A reading of the device is there. */
+void gpi_device_usage(gpud_dispatcher *d, uint32_t device);
+
 /* slots.c */
 int gpi_slots_init(gpud_dispatcher *d);
 void gpi_slots_fini(gpud_dispatcher *d);
 /* Adds the slots of a selection, all of them or none, and reuses removed slots with the same
- * devices.  Starts none.  Returns 0 and their numbers in ret_slot, or a code. */
+ * devices.  Starts none.  Returns 0 and their numbers in ret_slot, or a code.  A pooled dispatcher
+ * gets the devices only. */
 int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32_t gauge,
                   uint16_t *ret_slot);
+/* Pooled: adds the seats, before any device.  Returns 0 or a code. */
+int gpi_slots_add_seats(gpud_dispatcher *d, uint32_t n);
 
 /* state.c */
 /* The slot has entered a state of the core. */
@@ -229,9 +240,11 @@ void gpi_slot_expect(gpud_dispatcher *d, struct gpi_slot *s); /* the worker has 
 
 /* reasons.c */
 #define GPI_NO_WORKER "no slot can start a worker" /* if malloc fails for the cause */
-const char *gpi_why_no_worker(const gpud_dispatcher *d);
+const char *gpi_why_no_worker(const gpud_dispatcher *d, uint32_t class);
 /* The slot cannot have a worker.  If it is the last one, notes the reason for the user. */
 void gpi_slot_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s);
+/* Pooled: the class of the slot has failed. */
+void gpi_class_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s);
 /* Notes the reason for the event of a hopeless slot. */
 void gpi_slot_failure(struct gpi_slot *s, const char *text);
 /* No keeper, or no worker, could be made: notes the reason, ahead of the event. */

@@ -60,12 +60,8 @@ static int learn_devices(gpud_dispatcher *d, struct gpi_slot *s, const struct gp
     return 0;
 }
 
-/* Makes a new slot behind the existing ones.  No thread sees it yet. */
-static int make(gpud_dispatcher *d, uint32_t i, const struct gpi_selection *chosen, uint32_t number)
+static void begin(struct gpi_slot *s, uint32_t i)
 {
-    struct gpi_slot *s = &d->slot[i];
-    int r;
-
     *s = (struct gpi_slot){ .index = i };
     s->ch = (struct gpi_channel){
         .page_fd = -1, .result_fd = -1, .orders = -1, .orders_kept = -1,
@@ -74,6 +70,15 @@ static int make(gpud_dispatcher *d, uint32_t i, const struct gpi_selection *chos
     s->peek_at = s->call_at = s->keeper_at = s->vacant_by = s->timer = GPI_NEVER;
     s->state = GPUD_SLOT_STOPPED;
     s->room = GPI_CELLS;
+}
+
+/* Makes a new slot behind the existing ones.  No thread sees it yet. */
+static int make(gpud_dispatcher *d, uint32_t i, const struct gpi_selection *chosen, uint32_t number)
+{
+    struct gpi_slot *s = &d->slot[i];
+    int r;
+
+    begin(s, i);
     gpi_selection_names(chosen, number, s->device);
     r = learn_devices(d, s, chosen, number);
     return r ? r : gpi_channel_init(d, s) ? GPUD_ESYSTEM : 0;
@@ -113,13 +118,45 @@ static int make_all(gpud_dispatcher *d, const struct gpi_selection *chosen, uint
     return r == 0 && gpi_events_grow(d, *ret_fresh) ? GPUD_ENOMEM : r;
 }
 
+int gpi_slots_add_seats(gpud_dispatcher *d, uint32_t n)
+{
+    while (d->n_slots < n) {
+        struct gpi_slot *s = &d->slot[d->n_slots];
+        begin(s, d->n_slots);
+        gpi_slot_unseat(d, s);
+        d->n_slots++; /* gpi_slots_fini frees it */
+        if (gpi_channel_init(d, s))
+            return GPUD_ESYSTEM;
+        gpi_core_slot_add(d, s->index, 0, NULL, 0);
+    }
+    return gpi_events_grow(d, n) ? GPUD_ENOMEM : 0;
+}
+
+/* The seats of a pooled dispatcher are there already. */
+static int add_devices(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32_t gauge)
+{
+    const uint32_t before = d->dev.n;
+
+    for (uint32_t i = 0; i < chosen->n; i++)
+        if (gpi_device_learn(d, &chosen->device[i].device) == GPI_NO_DEVICE) {
+            d->dev.n = before;
+            return GPUD_EFULL;
+        }
+    for (uint32_t i = 0; i < chosen->n; i++)
+        gpi_device_bind(d, &chosen->device[i], gauge);
+    return 0;
+}
+
 int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32_t gauge,
                   uint16_t *ret_slot)
 {
     const uint32_t devices = d->dev.n;
     uint32_t fresh = 0;
-    int r = make_all(d, chosen, ret_slot, &fresh);
+    int r;
 
+    if (d->set.pooled)
+        return add_devices(d, chosen, gauge);
+    r = make_all(d, chosen, ret_slot, &fresh);
     if (r) {
         for (uint32_t i = 0; i < fresh; i++)
             gpi_channel_fini(d, &d->slot[d->n_slots + i]);

@@ -7,6 +7,8 @@
  *   READY     a worker without tasks          BUSY  a worker with tasks
  *   DRAINING  END sent: cleanup runs          STOPPED  none, and none wanted
  *   BACKOFF   waiting before the next start   FAILED  given up     QUARANTINED  unkillable
+ *   UNLOADING DRAINING, of a pooled dispatcher
+ *   COOLING   the worker is gone, and its memory not free again, of a pooled dispatcher
  *
  * While a worker is dying the user sees the state before.
  */
@@ -167,6 +169,15 @@ static void enter_backoff(gpud_dispatcher *d, struct gpi_slot *s)
     enter(d, s, GPUD_SLOT_BACKOFF);
 }
 
+/* Pooled: the seat is free. */
+static void enter_off(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (gpi_sched_has_failed(d->core, s->class))
+        gpi_class_lost_hope(d, s);
+    enter(d, s, GPUD_SLOT_STOPPED);
+    gpi_slot_unseat(d, s);
+}
+
 void gpi_slot_entered(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_life life)
 {
     switch (life) {
@@ -180,7 +191,13 @@ void gpi_slot_entered(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_life life
         enter(d, s, s->sent ? GPUD_SLOT_BUSY : GPUD_SLOT_READY);
         break;
     case GPI_LIFE_END:
-        enter(d, s, GPUD_SLOT_DRAINING);
+        enter(d, s, d->set.pooled ? GPUD_SLOT_UNLOADING : GPUD_SLOT_DRAINING);
+        break;
+    case GPI_LIFE_COOL:
+        enter(d, s, GPUD_SLOT_COOLING);
+        break;
+    case GPI_LIFE_OFF:
+        enter_off(d, s);
         break;
     case GPI_LIFE_BACKOFF:
         enter_backoff(d, s);

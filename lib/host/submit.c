@@ -121,7 +121,8 @@ void gpi_submit_init(gpud_dispatcher *d)
         .limit = set->task_limit,
         .expires = GPI_NEVER,
     };
-    if (set->stall_limit == GPI_NEVER && set->expires == GPI_NEVER && !set->start_events)
+    if (!d->set.pooled && set->stall_limit == GPI_NEVER && set->expires == GPI_NEVER &&
+        !set->start_events)
         d->plain_most = d->set.queue_size;
 }
 
@@ -202,8 +203,8 @@ static inline void enqueue(gpud_dispatcher *d, uint32_t i, const struct gpi_sche
 
 static inline bool is_plain(const struct gpud_task_desc *t)
 {
-    return !((uintptr_t)t->label | t->limit | t->stall_limit | t->expires | t->max_attempts |
-             t->retry_causes | t->awaited) &&
+    return !((uintptr_t)t->label | (uintptr_t)t->class_name | t->limit | t->stall_limit |
+             t->expires | t->max_attempts | t->retry_causes | t->awaited) &&
            t->size <= GPI_OWN_SIZE && (t->data || !t->size);
 }
 
@@ -285,16 +286,38 @@ static int closed(gpud_dispatcher *d, struct gpud_error *e)
                     d->close.closing ? d->close.by : "gpud_dispatcher_stop");
 }
 
+/* Returns the class of the task, or a code. */
+static int find_class(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e)
+{
+    if (!desc->class_name && !d->set.pooled)
+        return 0;
+    if (!desc->class_name)
+        return gpi_fail(e, GPUD_EINVAL, 0, "class_name",
+                        "task.class_name is NULL, expected the name of a class (pooled)");
+    if (!d->set.pooled)
+        return gpi_fail(e, GPUD_EINVAL, 0, "class_name",
+                        "task.class_name is \"%.64s\", expected NULL: pooled is 0",
+                        desc->class_name);
+    for (uint32_t i = 0; i < d->n_classes; i++)
+        if (strcmp(d->class[i].name, desc->class_name) == 0)
+            return (int)i;
+    return gpi_fail(e, GPUD_ENODEFINITION, 0, "class_name", "no class has the name \"%.80s\"",
+                    desc->class_name);
+}
+
 /* Accepts one task now, or returns a code with the reason in *e and takes nothing.  On EFULL it
  * leaves *e alone. */
 static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
                        struct intake *in, uint64_t *ret_id, struct gpud_error *e)
 {
     const uint64_t away = d->intake.went_away;
+    const int class = find_class(d, desc, e);
     const struct gpi_class_set *set;
     struct gpi_task *t;
     int r;
 
+    if (class < 0)
+        return class;
     if (!in->fed && intake_over(d))
         return closed(d, e);
     if (in->fed && nothing_starts(d))
@@ -304,6 +327,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     d->intake.live++; /* placing data may drop the lock: place and record are reserved */
     t = &d->task[take_record(d)];
     *t = *d->plain;
+    t->class = (uint16_t)class;
     r = gpi_payload_place(d, desc, label, t, e);
     if (r == 0 && !in->fed && intake_over(d)) /* closed meanwhile */
         r = closed(d, e);
@@ -321,6 +345,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     if (d->intake.went_away != away) /* the lock was released meanwhile */
         in->at = 0;
     set = &gpi_task_class(d, t)->set;
+    gpi_task_class(d, t)->accepted++;
     admit(d, t, desc, label, in, desc->expires ? desc->expires : set->expires);
     *ret_id = t->id;
     enqueue(d, gpi_task_index(d, t),
@@ -330,6 +355,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
                 .causes = desc->retry_causes ? desc->retry_causes : set->retry_causes,
                 .limit = gpi_task_soft(d, t),
                 .expires = gpi_task_expires(d, t),
+                .class = t->class,
             });
     if (desc->awaited && d->intake.went_away != away && d->intake.live == d->intake.awaited)
         tell_the_end(d); /* meanwhile it counted as a task that run waits for */

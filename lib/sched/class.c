@@ -21,7 +21,7 @@ void gpi_classes_free(struct gpi_sched *c)
     free(c->class);
 }
 
-int gpi_class_add(struct gpi_sched *c, const struct gpi_class_settings *set)
+int gpi_classes_add(struct gpi_sched *c, const struct gpi_class_settings *set)
 {
     struct gpi_sched_class *k = &c->class[c->n_classes];
 

@@ -46,7 +46,6 @@
 #define GPI_SLOT_DEVICES 16u
 #define GPI_SLOTS_MOST 4096u
 #define GPI_CLASSES_MOST 256u
-#define GPI_SPARE_SEATS 1u /* for the canary of a device that is out of use */
 #define GPI_SHELF_NONE UINT16_MAX
 
 /* After the host was stopped, waits have expired in which no process could reply.  The core extends
@@ -425,7 +424,7 @@ static inline bool gpi_slot_has_number(const struct gpi_sched_slot *s, uint64_t 
 /* ---- class.c ---- */
 
 int gpi_classes_make(struct gpi_sched *c);
-int gpi_class_add(struct gpi_sched *c, const struct gpi_class_settings *set);
+int gpi_classes_add(struct gpi_sched *c, const struct gpi_class_settings *set);
 void gpi_classes_free(struct gpi_sched *c);
 bool gpi_classes_queue(const struct gpi_sched *c); /* a task waits in the queue of a class */
 

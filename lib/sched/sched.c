@@ -11,6 +11,7 @@
 
 #include "sched/core.h"
 #include "sched/place.h"
+#include "sched/plan.h"
 
 /* ---- life ---- */
 
@@ -26,7 +27,7 @@ struct gpi_sched *gpi_sched_create(const struct gpi_sched_settings *set)
     c->device = calloc(set->pool.devices, sizeof *c->device);
     if (c->slot && c->device && gpi_ring_make(c) == 0 && gpi_tasks_make(c) == 0 &&
         gpi_classes_make(c) == 0 && gpi_pool_make(c) == 0 &&
-        (c->plan || gpi_class_add(c, &set->class) == 0))
+        (c->plan || gpi_classes_add(c, &set->class) == 0))
         return c;
     gpi_sched_destroy(c);
     return NULL;
@@ -48,7 +49,7 @@ void gpi_sched_destroy(struct gpi_sched *c)
 int gpi_sched_class_add(struct gpi_sched *c, const struct gpi_class_settings *set,
                         const struct gpi_plan_class *plan)
 {
-    if (gpi_class_add(c, set))
+    if (gpi_classes_add(c, set))
         return -1;
     if (c->plan)
         gpi_pool_add_class(c, &c->class[c->n_classes - 1], plan);
@@ -572,6 +573,35 @@ uint32_t gpi_sched_hopeless(const struct gpi_sched *c)
     for (uint32_t i = 0; i < c->n_classes; i++)
         n += c->class[i].n_hopeless;
     return n;
+}
+
+bool gpi_sched_has_failed(const struct gpi_sched *c, uint32_t class)
+{
+    return gpi_none_can_run(&c->class[class]);
+}
+
+bool gpi_sched_is_paused(const struct gpi_sched *c, uint32_t class)
+{
+    return c->class[class].paused;
+}
+
+bool gpi_sched_could(const struct gpi_sched *c, const struct gpi_plan_class *plan)
+{
+    bool could = false;
+
+    for (uint32_t i = 0; i < plan->n_needs; i++)
+        could |= gpi_plan_could(c->plan, &plan->need[i]);
+    return could;
+}
+
+uint32_t gpi_sched_queued_of(const struct gpi_sched *c, uint32_t class)
+{
+    return c->class[class].queue.count + c->class[class].deferred;
+}
+
+bool gpi_sched_pauses(const struct gpi_sched *c, uint32_t device)
+{
+    return c->device[device].paused;
 }
 
 bool gpi_sched_drains(const struct gpi_sched *c, uint32_t device)

@@ -32,6 +32,8 @@
 #include "sched/restart.h"
 #include "sched/retry.h"
 
+#define GPI_SPARE_SEATS 1u /* pooled: for the canary of a device that is out of use */
+
 /* Durations are in ns. */
 
 /* What holds for every class of work. */
@@ -149,7 +151,15 @@ uint32_t gpi_sched_failures(const struct gpi_sched *s, uint32_t slot);
 uint32_t gpi_sched_task_deaths(const struct gpi_sched *s, uint32_t slot);
 uint32_t gpi_sched_served(const struct gpi_sched *s, uint32_t slot); /* attempts of its worker */
 uint32_t gpi_sched_hopeless(const struct gpi_sched *s); /* slots that cannot have a worker */
+/* Pooled: the class has failed too often, and boots no worker until RESUME or LOAD. */
+bool gpi_sched_has_failed(const struct gpi_sched *s, uint32_t class);
+bool gpi_sched_is_paused(const struct gpi_sched *s, uint32_t class);
+/* Pooled: returns true if devices that are present could ever hold a worker of the class. [R9] */
+bool gpi_sched_could(const struct gpi_sched *s, const struct gpi_plan_class *plan);
+/* Returns the number of tasks of the class that wait, those for their next attempt included. */
+uint32_t gpi_sched_queued_of(const struct gpi_sched *s, uint32_t class);
 bool gpi_sched_drains(const struct gpi_sched *s, uint32_t device); /* it is to have no worker */
+bool gpi_sched_pauses(const struct gpi_sched *s, uint32_t device); /* it starts nothing new */
 bool gpi_sched_is_removed(const struct gpi_sched *s, uint32_t device); /* REMOVE was fed */
 uint32_t gpi_sched_queued(const struct gpi_sched *s);   /* tasks that wait for a worker */
 uint32_t gpi_sched_deferred(const struct gpi_sched *s); /* tasks that wait for their next attempt */

@@ -7,6 +7,8 @@
 
 enum kind { U32, U64, TEXT, TEXTS, SHARED };
 
+/* Left out: definition, setup data, start and plugin, since workers of the package are programs of
+ * argv; and pooled with the options that need it, since the package has no classes. */
 #define ROW(name, kind) { #name, kind, offsetof(struct gpud_options, name) }
 
 static const struct row {

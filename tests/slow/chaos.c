@@ -2,11 +2,13 @@
 /*
  * chaos - kills workers at random moments, and counts.
  *
- *     chaos [--rounds R] [--tasks T] [--workers W] [--kills K] [--seed S] [--json]
+ *     chaos [--rounds R] [--tasks T] [--workers W] [--kills K] [--classes C] [--seed S] [--json]
  *
  * Each round gives T tasks (nearly all empty, some of 1-5 ms so that kills hit running ones) and,
  * meanwhile, kills K workers at random moments of the round, BUSY ones where there are any.  Half
- * the rounds make a dispatcher of their own, the others share one.  Every accepted task must be
+ * the rounds make a dispatcher of their own, the others share one.  With C classes the dispatchers
+ * are pooled: they have W fake devices, tasks of all classes, and meanwhile classes are unloaded or
+ * paused, and devices drained.  Every accepted task must be
  * delivered exactly once [C1], only running ones are charged [C2], and in the end no file, thread,
  * child or mapping is left [C19].  Exit 1 when anything is lost, doubled, leaked or hangs.
  */
@@ -26,12 +28,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_WORKERS = 64, WATCHDOG_S = 60 };
+enum { MAX_WORKERS = 64, MAX_CLASSES = 8, WATCHDOG_S = 60 };
 
 static struct {
-    uint64_t rounds, tasks, workers, kills, seed;
+    uint64_t rounds, tasks, workers, kills, classes, seed;
     int json;
 } want = { .rounds = 20, .tasks = 10000, .workers = 8, .kills = 3, .seed = 1 };
+
+static const char *const names[MAX_CLASSES] = { "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7" };
 
 static struct {
     uint64_t accepted, delivered, doubled, lost, strange, success, crashed, deaths, returned;
@@ -87,6 +91,30 @@ static void kill_one(gpud_dispatcher *d, uint64_t random)
     (void)kill((pid_t)rows[i].pid, SIGKILL); /* it may be dying already */
 }
 
+/* Takes a class or a device away from the plan, and gives it back. */
+static void disturb(gpud_dispatcher *d, uint64_t *random)
+{
+    const char *class = names[below(random, want.classes)];
+    char device[16];
+
+    (void)snprintf(device, sizeof(device), "fake:%u", (unsigned)below(random, want.workers));
+    switch (below(random, 3)) {
+    case 0:
+        T_OK(gpud_dispatcher_class_set(d, class, GPUD_CLASS_UNLOAD, NULL));
+        break;
+    case 1:
+        T_OK(gpud_dispatcher_class_set(
+            d, class, once_in(random, 2) ? GPUD_CLASS_PAUSE : GPUD_CLASS_DRAIN, NULL));
+        nap(below(random, T_MS(2)));
+        T_OK(gpud_dispatcher_class_set(d, class, GPUD_CLASS_RESUME, NULL));
+        break;
+    default:
+        T_OK(gpud_dispatcher_device_drain(d, device));
+        nap(below(random, T_MS(2)));
+        T_OK(gpud_dispatcher_device_return(d, device));
+    }
+}
+
 static void *killer(void *arg)
 {
     struct round *r = arg;
@@ -96,6 +124,8 @@ static void *killer(void *arg)
         nap(below(&random, 2 * r->duration / r->thread_kills + 1));
         if (!atomic_load(&r->over))
             kill_one(r->d, lot(&random));
+        if (!atomic_load(&r->over) && want.classes)
+            disturb(r->d, &random);
     }
     return NULL;
 }
@@ -111,6 +141,8 @@ static int source(struct gpud_task_desc *task, size_t n, void *user)
     if (r->next == want.tasks)
         return 0;
     task->tag = r->next++;
+    if (want.classes)
+        task->class_name = names[lot(&r->random) % want.classes];
     work = task->tag * 2654435761u + r->number;
     if (work % 251 == 0) {
         work = 1000000 + work / 251 % 4000000;
@@ -140,10 +172,45 @@ static int outcome(const struct gpud_event *e, void *user)
     return 0;
 }
 
+static void add_class(gpud_dispatcher *d, uint64_t i)
+{
+    const struct gpud_request half = {
+        .struct_size = sizeof(half), .devices = 1, .share = 5000, .memory = 7ull << 30
+    };
+    const struct gpud_class class = {
+        .struct_size = sizeof(class),
+        .name = names[i],
+        .residence = i % 2 ? GPUD_TRANSIENT : GPUD_RESIDENT,
+        .needs = &half,
+        .min_residence = T_MS(1),
+        .max_wait = T_MS(5),
+        .boot_seed = T_MS(1),
+        .options = T_OPTIONS(.backoff = T_US(100), .backoff_cap = T_MS(5),
+                             .failures_in_a_row = 1000000),
+    };
+
+    T_OK(gpud_dispatcher_class_add(d, &class, NULL));
+}
+
+/* One class in two is transient; the devices have room for two workers each. */
+static gpud_dispatcher *create_pooled(uint64_t number)
+{
+    char devices[32];
+    gpud_dispatcher *d;
+
+    (void)snprintf(devices, sizeof(devices), "fake:%" PRIu64, want.workers);
+    d = T_CREATE(.pooled = 1, .devices = devices, .drive = number % 4 == 3);
+    for (uint64_t i = 0; i < want.classes; i++)
+        add_class(d, i);
+    return d;
+}
+
 static gpud_dispatcher *create(uint64_t number)
 {
     char devices[32];
 
+    if (want.classes)
+        return create_pooled(number);
     (void)snprintf(devices, sizeof(devices), "cpu:%" PRIu64, want.workers);
     /* Kills between tasks are charged to the slot: no slot may be given up for them here. */
     return T_CREATE(.devices = devices, .drive = number % 4 == 3, .backoff = T_US(100),
@@ -179,7 +246,8 @@ static void one_round(gpud_dispatcher *d, uint64_t number)
         r.kill_at[i] = 1 + lot(&r.random) % want.tasks;
     if (pthread_create(&thread, NULL, killer, &r))
         abort();
-    code = gpud_dispatcher_run(d, source, T_CALLBACKS(.on_success = outcome, .on_error = outcome),
+    code = gpud_dispatcher_run(d, source, T_CALLBACKS(.on_success = outcome, .on_error = outcome,
+                                           .task_size = sizeof(struct gpud_task_desc)),
                                &r, NULL);
     atomic_store(&r.over, 1);
     (void)pthread_join(thread, NULL);
@@ -224,6 +292,7 @@ static void parse(int argc, char **argv)
                     { "--tasks", &want.tasks },
                     { "--workers", &want.workers },
                     { "--kills", &want.kills },
+                    { "--classes", &want.classes },
                     { "--seed", &want.seed } };
 
     for (int i = 1; i < argc; i++) {
@@ -237,11 +306,12 @@ static void parse(int argc, char **argv)
             }
         if (!known) {
             (void)fprintf(stderr, "usage: chaos [--rounds R] [--tasks T] [--workers W] [--kills K] "
-                                  "[--seed S] [--json]\n");
+                                  "[--classes C] [--seed S] [--json]\n");
             exit(2);
         }
     }
-    if (!want.tasks || !want.workers || want.workers > MAX_WORKERS || want.kills > 32)
+    if (!want.tasks || !want.workers || want.workers > MAX_WORKERS || want.kills > 32 ||
+        want.classes > MAX_CLASSES)
         exit(2);
 }
 

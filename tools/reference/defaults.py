@@ -17,10 +17,17 @@ WORKED_OUT = {
     "stdio": "GPUD_STDIO_TAIL (0)",
     "cwd": "as at `gpud_init`",
     "argv": "the same program again",
+    "mode": "GPUD_MODE_BACKFILL (0)",
+    "passing": "GPUD_PASSING_LEARNED (0)",
+    "cpus": "CPUs that the host may run on",
+    "headroom": "1,000, and at least 512 MiB",
+    "max_workers": "4 x devices, and at least `cpus`, at most 1,023",
+    "host_memory": "the memory that is left",
+    "foreign_memory": "1,073,741,824",
 }
 UNITS = {"ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 NEVER = 2**64 - 1
-NO_TIMES = ("payload_budget", "setup_size", "seed")
+NO_TIMES = ("payload_budget", "setup_size", "seed", "host_memory", "foreign_memory")
 
 
 def as_number(text):

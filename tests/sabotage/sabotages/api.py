@@ -30,11 +30,11 @@ SABOTAGES = [
         "proc/exec_hosts.cuda_in_workers"),
     Sabotage(
         "programs run with the rights of gpud_init", "lib/api/start.c",
-        "ret->own_spawner = !p || changed;",
-        "ret->own_spawner = !p;",
+        "return !p || gpi_process_changed(p);",
+        "return !p;",
         "proc/exec_hosts.dropped_privileges"),
     Sabotage(
-        "the spawner program outlives its dispatcher", "lib/api/dispatcher.c",
+        "the spawner program outlives its dispatcher", "lib/api/create.c",
         "    if (own)\n        gpi_process_unspawn(own);\n    else if (ours && p)",
         "    if (own)\n        (void)0;\n    else if (ours && p)",
         "proc/exec_hosts.two_dispatchers"),
@@ -54,7 +54,7 @@ SABOTAGES = [
     Sabotage(
         "a worker to be makes a dispatcher of its own", "lib/api/start.c",
         "if (!p && gpi_birth_awaited())",
-        "if (!p && gpi_birth_awaited() && !o)",
+        "if (!p && gpi_birth_awaited() && !field)",
         "proc/exec_faults.host_that_names_itself"),
     # ---- the monitor process ----
     Sabotage(
@@ -69,8 +69,34 @@ SABOTAGES = [
         "proc/monitor_ends.forked_child_with_init"),
     # ---- CUDA in a worker ----
     Sabotage(
-        "env may name the devices", "lib/api/dispatcher.c",
+        "env may name the devices", "lib/api/create.c",
         "    if (r > 0)\n        r = gpi_surroundings_on_gpus(o->env, e);\n",
         "",
         "proc/cuda_on_gpus.env_names_what_is_ours"),
+    # ---- classes of a pooled dispatcher ----
+    Sabotage(
+        "a class takes the options of its dispatcher", "lib/api/options.c",
+        "options[i].kind == kind && options[i].set)",
+        "options[i].kind == kind && options[i].set && kind == GPI_OPTION_CLASS)",
+        "unit/class.kinds"),
+    Sabotage(
+        "a worker without a number of bytes needs none", "lib/api/class.c",
+        "ret->memory = q->memory ? q->memory : GPI_MEMORY_ALL;",
+        "ret->memory = q->memory;",
+        "unit/class.defaults"),
+    Sabotage(
+        "a fifth variant is left out", "lib/api/class.c",
+        "    for (; at; at = q.next) {\n",
+        "    for (; at && plan->n_needs < GPI_VARIANTS; at = q.next) {\n",
+        "unit/class.variants"),
+    Sabotage(
+        "a spawner that is a program forks workers", "lib/api/class.c",
+        "if (own && s->launch.start == GPUD_START_FORK)",
+        "if (own && s->launch.start > GPUD_START_EXEC)",
+        "unit/class.spawners"),
+    Sabotage(
+        "a worker on a GPU may have the devices of env", "lib/api/class.c",
+        "        if (plan->need[i].devices)\n",
+        "        if (plan->need[i].devices && i == 0)\n",
+        "unit/class.environment"),
 ]

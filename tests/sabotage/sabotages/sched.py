@@ -197,7 +197,7 @@ SABOTAGES = [
     Sabotage(
         "the plan uses a device whose canary has not ended", "lib/sched/pool.c",
         "v->may >= GPI_MAY_OUT || has_canary(c, device);",
-        "v->may >= GPI_MAY_OUT || (has_canary(c, device) && c->now == 0);",
+        "v->may >= GPI_MAY_OUT || (has_canary(c, device) && c->now);",
         "sched/scripts.pool_canary"),
     Sabotage(
         "a worker that the plan has evicted stays", "lib/sched/pool.c",

@@ -130,8 +130,8 @@ SABOTAGES = [
         "proc/visible.wrong_number_runs_nothing"),
     Sabotage(
         "edges C7: an instance gets the number of a GPU", "lib/api/devices.c",
-        "        r = gpi_choice_visible(&c, class->set.visible, e);\n",
-        "        r = 0;\n",
+        "gpi_choice_pooled(&c, e) : gpi_choice_visible(&c, class->set.visible, e);\n",
+        "gpi_choice_pooled(&c, e) : 0;\n",
         "proc/visible.instances_have_no_number"),
     Sabotage(
         "edges C7: numbers lose the order of the set", "lib/host/numbers.c",

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sched.h - classes of work that share the devices of a pooled dispatcher.
+ *
+ * A dispatcher with option pooled = 1 begins without workers.  A class is a definition
+ * put to use: its name, the needs of its workers, and its options.  Each task names its
+ * class.  The dispatcher decides which class gets a worker on which device, and when an
+ * idle worker must leave for another class.
+ *
+ * A worker holds memory, of its devices and of the machine, as long as it lives.  A task
+ * holds a share of the devices and CPU slots as long as it runs.
+ *
+ *     struct gpud_options o = GPUD_OPTIONS_INIT, of = GPUD_OPTIONS_INIT;
+ *     struct gpud_request needs = GPUD_REQUEST_INIT;
+ *     struct gpud_class whisper = GPUD_CLASS_INIT;
+ *     struct gpud_task_desc task = GPUD_TASK_DESC_INIT;
+ *
+ *     o.pooled = 1; o.devices = "all";
+ *     gpud_dispatcher_create(&d, &o, NULL);
+ *     needs.devices = 1; needs.memory = 12ull << 30;
+ *     of.definition = "transcribe";
+ *     whisper.name = "whisper"; whisper.needs = &needs; whisper.options = &of;
+ *     gpud_dispatcher_class_add(d, &whisper, NULL);
+ *     task.class_name = "whisper";
+ *     gpud_dispatcher_submit(d, &task, 0, NULL, NULL);
+ *
+ * Stability: stable (appending only).
+ */
+#ifndef GPUDISPATCH_SCHED_H
+#define GPUDISPATCH_SCHED_H
+
+#include "dispatch.h"
+#include "error.h"
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Selects how long the workers of a class stay.  The number 2 is reserved. */
+enum gpud_residence {
+    GPUD_RESIDENT = 0, /* for min_residence, and then until another class needs their
+                          place (the default) */
+    GPUD_TRANSIENT = 1 /* an idle worker leaves at once for another class */
+};
+
+/*
+ * One way to run: the needs of a worker and of its tasks.
+ *
+ * Begin with GPUD_REQUEST_INIT, and set devices, cpus or host_memory.  A worker may get
+ * any devices that fit.
+ */
+struct gpud_request {
+    /*
+     * The size of this record, as GPUD_REQUEST_INIT sets it.
+     * Unit: bytes.
+     */
+    uint32_t struct_size;
+
+    /*
+     * The number of devices of a worker.  A worker without devices has CPU slots, memory
+     * of the machine, or both.
+     * Default: 0.  Range: 0 to 16.  Unit: devices.
+     */
+    uint32_t devices;
+
+    /*
+     * The part of its device that a running task uses.  Tasks of several workers run side
+     * by side on a device while their shares fit.
+     * Default: [the whole device].  Range: 1 to 10,000; with several devices only 10,000.
+     * Unit: 1/10,000 of one device.
+     */
+    uint32_t share;
+
+    /*
+     * The CPU slots of a running task.
+     * Default: 0.  Range: up to option cpus.  Unit: CPU slots.
+     */
+    uint32_t cpus;
+
+    /*
+     * The least compute capability of the devices: 100 times the major number plus the
+     * minor one, such as 806 for 8.6.
+     * Default: [any].  Range: any.
+     */
+    uint32_t compute;
+
+    /* Reserved: leave it 0. */
+    uint32_t reserved;
+
+    /*
+     * The memory of a worker on each of its devices.  Without a number the worker has
+     * the devices alone, since no other worker fits beside an unknown number.
+     * Default: [unknown].  Range: any.  Unit: bytes.
+     */
+    uint64_t memory;
+
+    /*
+     * The memory of the machine that a worker has.
+     * Default: 0.  Range: up to option host_memory.  Unit: bytes.
+     */
+    uint64_t host_memory;
+
+    /*
+     * The next variant, which is used where this one does not fit.  The preferred variant
+     * comes first, and NULL ends the list.
+     * Default: none.  Range: up to 4 variants in all.
+     */
+    const struct gpud_request *next;
+};
+
+/* The initial value of a struct gpud_request: it needs nothing yet. */
+#define GPUD_REQUEST_INIT \
+    { (uint32_t)sizeof(struct gpud_request), 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/*
+ * A class of work, for gpud_dispatcher_class_add.
+ *
+ * Begin with GPUD_CLASS_INIT and set the fields you need.  Zero means the default, which
+ * stands in brackets.  Times are nanoseconds, with the limits of struct gpud_options.
+ * GPUD_AT_ONCE means no time at all in min_residence, keep_alive and max_wait.
+ */
+struct gpud_class {
+    /*
+     * The size of this record, as GPUD_CLASS_INIT sets it.
+     * Unit: bytes.
+     */
+    uint32_t struct_size;
+
+    /*
+     * Selects how long its workers stay.
+     * Default: [GPUD_RESIDENT].  Range: enum gpud_residence.
+     */
+    uint32_t residence;
+
+    /*
+     * Its name, which each of its tasks has in class_name.
+     * Default: none.  Range: 1 to 63 bytes.
+     */
+    const char *name;
+
+    /*
+     * The needs of each of its workers, with variants.
+     * Default: [one whole device].
+     */
+    const struct gpud_request *needs;
+
+    /*
+     * The number of workers that stay even if another class needs their place.
+     * Default: 0.  Range: up to max_workers.  Unit: workers.
+     */
+    uint32_t min_workers;
+
+    /*
+     * Bounds its workers.
+     * Default: [as many as fit].  Unit: workers.
+     */
+    uint32_t max_workers;
+
+    /*
+     * With 1 its workers never leave for another class.
+     * Default: [0].  Range: 0 or 1.
+     */
+    uint32_t pinned;
+
+    /* Reserved: leave it 0. */
+    uint32_t reserved;
+
+    /*
+     * A worker stays this long before it may leave for another class.
+     * Default: [30 s].  Range: GPUD_AT_ONCE, 1 us to 292 years, GPUD_NEVER.  Unit: ns.
+     */
+    uint64_t min_residence;
+
+    /*
+     * An idle worker leaves after this time without a task.
+     * Default: [GPUD_NEVER].  Range: GPUD_AT_ONCE, 1 us to 292 years, GPUD_NEVER.
+     * Unit: ns.
+     */
+    uint64_t keep_alive;
+
+    /*
+     * A task that has waited this long for a worker may take the place of one that has
+     * tasks of its own.  That worker ends its task first.
+     * Default: [5 min].  Range: GPUD_AT_ONCE, 1 us to 292 years, GPUD_NEVER.  Unit: ns.
+     */
+    uint64_t max_wait;
+
+    /*
+     * The expected time from the start of a worker to the end of its setup.  It counts
+     * until the dispatcher has learned that time.
+     * Default: [60 s].  Range: 1 us to 292 years.  Unit: ns.
+     */
+    uint64_t boot_seed;
+
+    /*
+     * The expected time in which a worker leaves, its memory included.  It counts until
+     * the dispatcher has learned that time.
+     * Default: [5 s].  Range: 1 us to 292 years.  Unit: ns.
+     */
+    uint64_t unload_seed;
+
+    /*
+     * The expected run time of a task.  It counts until the dispatcher has learned that
+     * time.
+     * Default: [1 s].  Range: 1 us to 292 years.  Unit: ns.
+     */
+    uint64_t run_seed;
+
+    /*
+     * The options of its workers and tasks, such as definition and task_limit.
+     *
+     * The options of the dispatcher must be 0 here.  They are drive, devices, queue_size,
+     * payload_budget, close_limit, kill_limit, log_level, slot_events, setup_concurrency,
+     * canary_passes, canary_backoff, canary_backoff_cap, memory_wait, xid_rules, and
+     * pooled with all that follow it.  devices_per_worker must be 0, too: needs has the
+     * devices.
+     * Default: [the defaults of struct gpud_options].
+     */
+    const struct gpud_options *options;
+};
+
+/* The initial value of a struct gpud_class: every default, and no name. */
+#define GPUD_CLASS_INIT \
+    { (uint32_t)sizeof(struct gpud_class), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/*
+ * Adds a class to a pooled dispatcher.
+ *
+ * The call starts no worker, unless min_workers is set: a worker starts when a task waits
+ * for it, or with GPUD_CLASS_LOAD.  A dispatcher has up to 256 classes.  A class stays to
+ * the end of the dispatcher.
+ *
+ * The workers of a class start as those of any dispatcher (option start).  A class
+ * without argv and plugin needs gpud_init.
+ *
+ * Parameters:
+ *   d       the dispatcher
+ *   added   the class
+ *   reterr  receives field, value and bound of a failure, may be NULL
+ * Returns: 0.  On failure nothing has changed.
+ * Errors:
+ *   GPUD_EINVAL         d or added is NULL, or d is not pooled (field pooled).  Or a
+ *                       field of added, of its needs or of its options is out of its
+ *                       range, does not fit another one, or belongs to the dispatcher.
+ *                       Or needs has more than 4 variants
+ *   GPUD_EBUSY          d has a class with the name of added
+ *   GPUD_EFULL          d has 256 classes already
+ *   GPUD_ECLOSED        intake of d has ended, so no class may be added
+ *   GPUD_EDEVICE        no device of d could ever hold a worker of added
+ *   GPUD_ESTRUCT        the struct_size of added, of its needs or of its options is not a
+ *                       valid size
+ *   GPUD_EVERSION       added, its needs or its options are of a later version and use a
+ *                       field that this library does not know
+ *   GPUD_ENOINIT        gpud_init was not called, and the options of added have neither
+ *                       argv nor plugin
+ *   GPUD_ENODEFINITION  gpud_init has recorded no definition that the options of added
+ *                       name
+ *   GPUD_ECREDS         the workers of added would be forked, and the spawner of d cannot
+ *                       fork them: d was created before gpud_init or with other
+ *                       credentials.  Or credentials have changed since d was created
+ *   GPUD_ENOPROGRAM     the program or plugin in the options of added is missing
+ *   GPUD_ENOTEXEC       the program in the options of added is not executable
+ *   GPUD_EPLUGIN        the plugin in the options of added is not readable, or no ELF
+ *                       file for this machine
+ *   GPUD_ETOOBIG        the setup bytes of added do not fit into what is left of the data
+ *                       half of payload_budget
+ *   GPUD_EREENTER       this process is a worker, and added belongs to the host
+ *   GPUD_EFORKED        d, or setup_shared of added, belongs to the parent of this forked
+ *                       process
+ *   GPUD_ENOMEM         no memory for added
+ *   GPUD_ESYSTEM        the system refused a call that added needs
+ * Owns: copies added and everything that it points to, except the memory of setup_shared.
+ * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
+ * See: gpud_dispatcher_class_set, gpud_dispatcher_classes, option pooled,
+ * gpud_task_desc.class_name.
+ */
+GPUD_API int gpud_dispatcher_class_add(gpud_dispatcher *d, const struct gpud_class *added,
+                                       struct gpud_error *reterr);
+
+/* Selects the effect of gpud_dispatcher_class_set. */
+enum gpud_class_what {
+    GPUD_CLASS_PAUSE = 0,  /* starts none of its tasks; running ones go on */
+    GPUD_CLASS_RESUME = 1, /* ends PAUSE and DRAIN, and forgets its failures */
+    GPUD_CLASS_DRAIN = 2,  /* as PAUSE, and its workers leave as with UNLOAD */
+    GPUD_CLASS_LOAD = 3,   /* starts a worker if it has none, and forgets its failures */
+    GPUD_CLASS_UNLOAD = 4, /* its workers leave, busy ones after their task */
+    GPUD_CLASS_PIN = 5,    /* its workers never leave for another class */
+    GPUD_CLASS_UNPIN = 6   /* they may leave again */
+};
+
+/*
+ * Changes the state of one class.
+ *
+ * The call does not wait until workers have started or left: gpud_dispatcher_classes
+ * shows that.  A request that is in effect already changes nothing.
+ *
+ * Parameters:
+ *   d       the dispatcher
+ *   name    the name of the class
+ *   what    the request, a value of enum gpud_class_what
+ *   reterr  receives the reason of a failure, may be NULL
+ * Returns: 0.  On failure nothing has changed.
+ * Errors:
+ *   GPUD_ENODEFINITION  no class of d has this name
+ *   GPUD_EINVAL         d or name is NULL, the request is none of enum gpud_class_what,
+ *                       or d is not pooled (field pooled)
+ *   GPUD_EREENTER       d is used in a worker, not in the host
+ *   GPUD_EFORKED        d belongs to the parent of this forked process
+ * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
+ * See: gpud_dispatcher_class_add, gpud_dispatcher_classes.
+ */
+GPUD_API int gpud_dispatcher_class_set(gpud_dispatcher *d, const char *name,
+                                       uint32_t what, struct gpud_error *reterr);
+
+/*
+ * One class as it is now.
+ *
+ * Counts of tasks and failures begin when the class is added.
+ */
+struct gpud_class_stats {
+    uint32_t struct_size; /* set by GPUD_CLASS_STATS_INIT */
+    uint32_t paused;      /* 1 from PAUSE or DRAIN until RESUME */
+    uint32_t pinned;      /* 1 while its workers never leave for another class */
+    uint32_t failed;      /* 1 after too many failures in a row, until RESUME or LOAD */
+    uint32_t workers;     /* workers that have passed setup */
+    uint32_t starting;    /* workers before the end of setup */
+    char name[64];        /* its name */
+    char definition[64];  /* the definition that its workers run; "" = the only one of
+                             their program */
+    uint64_t queued;      /* tasks that wait */
+    uint64_t running;     /* tasks at workers */
+    uint64_t done;        /* tasks that have ended */
+    uint64_t failures;    /* workers that failed in setup or died without a task */
+};
+
+#define GPUD_CLASS_STATS_INIT                                                            \
+    { (uint32_t)sizeof(struct gpud_class_stats), 0, 0, 0, 0, 0, { 0 }, { 0 }, 0, 0, 0,   \
+      0 }
+
+/*
+ * Takes a snapshot of a dispatcher's classes, one row per class.
+ *
+ * The rows are in the order in which the classes were added.  rows[0].struct_size is the
+ * size of one row for the caller, and rows lie that many bytes apart.  Each filled row
+ * has that struct_size, and zeros in fields that this library does not know.
+ *
+ * Parameters:
+ *   d     the dispatcher
+ *   rows  room for n rows; may be NULL if n is 0
+ *   n     how many rows to fill at most
+ * Returns: the number of classes, which may be more than n.
+ * Errors:
+ *   GPUD_EINVAL    d is NULL or not pooled, or rows is NULL and n is not 0
+ *   GPUD_ESTRUCT   rows[0].struct_size does not reach beyond definition, exceeds 4,096,
+ *                  or is not a multiple of 8
+ *   GPUD_EFORKED   d belongs to the parent of this forked process
+ *   GPUD_EREENTER  this process is a worker, and d belongs to the host
+ * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
+ * See: gpud_dispatcher_class_add, gpud_dispatcher_slots.
+ */
+GPUD_API int gpud_dispatcher_classes(gpud_dispatcher *d, struct gpud_class_stats *rows,
+                                     size_t n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

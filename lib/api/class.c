@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* class.c - the exported verbs about the classes of a pooled dispatcher: validate, delegate. */
+#include "api/class.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/check.h"
+#include "api/options.h"
+#include "api/shared.h"
+#include "api/surroundings.h"
+#include "base/clock.h"
+#include "base/failure.h"
+#include "base/refused.h"
+#include "base/versioned.h"
+#include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/event.h"
+
+void gpi_class_birth(struct gpi_class_birth *ret, const struct gpi_start *start,
+                     const struct gpi_class_set *set, const struct gpud_options *o)
+{
+    *ret = (struct gpi_class_birth){
+        .set = *set,
+        .name = start->name,
+        .launch = &start->launch,
+        .program_fd = start->program_fd,
+        .setup_data = o->setup_data,
+        .setup_size = o->setup_shared ? o->setup_shared->size : o->setup_size,
+        .setup_fd = o->setup_shared ? o->setup_shared->fd : -1,
+    };
+    ret->set.definition = start->definition;
+}
+
+/* ---- requests ---- */
+
+static int lacks_devices(struct gpud_error *e, const char *record, const char *field,
+                         uint64_t value)
+{
+    return gpi_fail(e, GPUD_EINVAL, 0, field, "%s%s is %llu, but %sdevices is 0: set devices",
+                    record, field, (unsigned long long)value, record);
+}
+
+static int check_request(const struct gpud_request *q, const char *record, struct gpud_error *e)
+{
+    if (q->devices > GPI_DEVICES)
+        return gpi_fail_most(e, record, "devices", q->devices, GPI_DEVICES);
+    if (q->share > GPI_SHARE_ALL)
+        return gpi_fail_most(e, record, "share", q->share, GPI_SHARE_ALL);
+    if (q->devices > 1 && q->share && q->share < GPI_SHARE_ALL)
+        return gpi_fail(e, GPUD_EINVAL, 0, "share",
+                        "%sshare is %u, but %sdevices is %u: several devices have no share, "
+                        "expected 0 or %u",
+                        record, q->share, record, q->devices, GPI_SHARE_ALL);
+    if (q->devices)
+        return 0;
+    if (q->share)
+        return lacks_devices(e, record, "share", q->share);
+    if (q->compute)
+        return lacks_devices(e, record, "compute", q->compute);
+    if (q->memory)
+        return lacks_devices(e, record, "memory", q->memory);
+    if (q->cpus || q->host_memory)
+        return 0;
+    return gpi_fail(e, GPUD_EINVAL, 0, "devices",
+                    "%sdevices, cpus and host_memory are 0: set one of them", record);
+}
+
+static void convert_request(struct gpi_request *ret, const struct gpud_request *q)
+{
+    *ret = (struct gpi_request){
+        .devices = q->devices,
+        .cpus = q->cpus,
+        .compute = q->compute,
+        .places = GPI_PLACES_ANY,
+        .host_memory = q->host_memory,
+    };
+    if (q->devices == 0)
+        return;
+    ret->share = q->share ? q->share : GPI_SHARE_ALL;
+    ret->memory = q->memory ? q->memory : GPI_MEMORY_ALL;
+}
+
+/* Returns 0, or a code.  A list that ends nowhere has too many variants. */
+static int read_needs(struct gpi_plan_class *plan, const struct gpud_request *needs,
+                      struct gpud_error *e)
+{
+    static const struct gpud_request whole = { .struct_size = sizeof whole, .devices = 1 };
+    static const char *const records[] = { "needs.", "needs.next.", "needs.next.next.",
+                                           "needs.next.next.next." };
+    const struct gpud_request *at = needs ? needs : &whole;
+    struct gpud_request q;
+    int r;
+
+    _Static_assert(sizeof records / sizeof *records == GPI_VARIANTS, "a name for each variant");
+    for (; at; at = q.next) {
+        if (plan->n_needs == GPI_VARIANTS)
+            return gpi_fail(e, GPUD_EINVAL, 0, "next",
+                            "needs has more than %u variants (next), or its list is a circle",
+                            GPI_VARIANTS);
+        r = gpi_versioned_read(&q, sizeof q, at, offsetof(struct gpud_request, next));
+        if (r)
+            return gpi_fail_size(e, r, "needs", at->struct_size, sizeof q);
+        r = check_request(&q, records[plan->n_needs], e);
+        if (r)
+            return r;
+        convert_request(&plan->need[plan->n_needs++], &q);
+    }
+    return 0;
+}
+
+static bool needs_devices(const struct gpi_plan_class *plan)
+{
+    for (uint32_t i = 0; i < plan->n_needs; i++)
+        if (plan->need[i].devices)
+            return true;
+    return false;
+}
+
+/* ---- the record ---- */
+
+static int check_times(const struct gpud_class *c, struct gpud_error *e)
+{
+    const struct {
+        const char *field;
+        uint64_t value;
+        bool seed; /* it has no end, and no wait: it is the time that something takes */
+    } times[] = {
+        { "min_residence", c->min_residence, false },
+        { "keep_alive", c->keep_alive, false },
+        { "max_wait", c->max_wait, false },
+        { "boot_seed", c->boot_seed, true },
+        { "unload_seed", c->unload_seed, true },
+        { "run_seed", c->run_seed, true },
+    };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof times / sizeof *times; i++)
+        if (times[i].seed && times[i].value == GPUD_NEVER)
+            r = gpi_fail(e, GPUD_EINVAL, 0, times[i].field,
+                         "class.%s is GPUD_NEVER, expected the time that it takes", times[i].field);
+        else
+            r = gpi_options_time("class.", times[i].field, times[i].value, !times[i].seed, e);
+    return r;
+}
+
+static int check_class(const struct gpud_class *c, struct gpud_error *e)
+{
+    if (!c->name || !*c->name)
+        return gpi_fail(e, GPUD_EINVAL, 0, "name", "class.name is %s, expected 1 to %u bytes",
+                        c->name ? "empty" : "NULL", GPI_NAME_SIZE - 1);
+    if (strnlen(c->name, GPI_NAME_SIZE) == GPI_NAME_SIZE)
+        return gpi_fail(e, GPUD_EINVAL, 0, "name",
+                        "class.name \"%.*s...\" is too long, the maximum is %u bytes",
+                        (int)GPI_NAME_SIZE - 1, c->name, GPI_NAME_SIZE - 1);
+    if (c->residence > GPUD_TRANSIENT)
+        return gpi_fail_most(e, "class.", "residence", c->residence, GPUD_TRANSIENT);
+    if (c->pinned > 1)
+        return gpi_fail_most(e, "class.", "pinned", c->pinned, 1);
+    if (c->max_workers && c->min_workers > c->max_workers)
+        return gpi_fail(e, GPUD_EINVAL, 0, "min_workers",
+                        "class.min_workers is %u, the maximum is %u (max_workers)", c->min_workers,
+                        c->max_workers);
+    return check_times(c, e);
+}
+
+static uint64_t value_or(uint64_t value, uint64_t otherwise)
+{
+    return value ? value : otherwise;
+}
+
+static void convert_class(struct gpi_plan_class *ret, const struct gpud_class *c)
+{
+    *ret = (struct gpi_plan_class){
+        .residence = c->residence == GPUD_TRANSIENT ? GPI_TRANSIENT : GPI_RESIDENT,
+        .min_workers = c->min_workers,
+        .max_workers = c->max_workers ? c->max_workers : UINT32_MAX,
+        .pinned = c->pinned == 1,
+        .min_residence = value_or(c->min_residence, 30 * GPI_S),
+        .max_wait = value_or(c->max_wait, 300 * GPI_S),
+        .keep_alive = value_or(c->keep_alive, GPI_NEVER),
+        .boot = value_or(c->boot_seed, 60 * GPI_S),
+        .unload = value_or(c->unload_seed, 5 * GPI_S),
+        .run = value_or(c->run_seed, GPI_S),
+    };
+}
+
+/* The spawner that a dispatcher has makes the workers of all its classes.  One of its own is the
+ * bundled program, which cannot fork the definitions of gpud_init. */
+static int check_spawner(const struct gpi_start *s, bool own, struct gpud_error *e)
+{
+    if (s->own_spawner && !own)
+        return gpi_fail(e, GPUD_ECREDS, 0, "start",
+                        "credentials have changed since the dispatcher was created, and its "
+                        "spawner has the former ones: create another dispatcher");
+    if (own && s->launch.start == GPUD_START_FORK)
+        return gpi_fail(e, GPUD_ECREDS, 0, "start",
+                        "the dispatcher was created before gpud_init or with other credentials, so "
+                        "its workers cannot be forked: set start to EXEC");
+    return 0;
+}
+
+static int read_options(struct gpi_class_draft *x, const struct gpud_options *given,
+                        const struct gpi_process *p, bool own, struct gpud_error *e)
+{
+    struct gpud_options *o = &x->options;
+    const size_t least = offsetof(struct gpud_options, queue_size);
+    int r = given ? gpi_versioned_read(o, sizeof *o, given, least) : 0;
+
+    if (r)
+        return gpi_fail_size(e, r, "options", given->struct_size, sizeof *o);
+    r = gpi_options_read_class(&x->set, o, e);
+    if (r == 0)
+        r = gpi_start_choose(&x->start, o, p, e);
+    if (r == 0)
+        r = check_spawner(&x->start, own, e);
+    return r ? r : gpi_surroundings_read(&x->start.launch, o, e);
+}
+
+int gpi_class_read(struct gpi_class_draft *ret, const struct gpud_class *added,
+                   const struct gpi_process *p, bool own, struct gpud_error *e)
+{
+    struct gpi_plan_class plan;
+    struct gpud_class c;
+    int r = gpi_versioned_read(&c, sizeof c, added, offsetof(struct gpud_class, options));
+
+    if (r)
+        return gpi_fail_size(e, r, "class", added->struct_size, sizeof c);
+    r = check_class(&c, e);
+    if (r)
+        return r;
+    convert_class(&plan, &c);
+    r = read_needs(&plan, c.needs, e);
+    if (r == 0)
+        r = read_options(ret, c.options, p, own, e);
+    if (r == 0 && needs_devices(&plan))
+        r = gpi_surroundings_on_gpus(ret->options.env, e);
+    if (r)
+        return r;
+    plan.grace = ret->set.class.grace;
+    gpi_class_birth(&ret->birth, &ret->start, &ret->set.class, &ret->options);
+    ret->birth.class_name = c.name;
+    ret->birth.plan = plan;
+    return 0;
+}
+
+/* ---- the verbs ---- */
+
+static int check_pool(const gpud_dispatcher *d, struct gpud_error *e)
+{
+    int r = gpi_check(d, e);
+
+    if (r == 0 && !d->set.pooled)
+        r = gpi_fail(e, GPUD_EINVAL, 0, "pooled",
+                     "the dispatcher has no classes: create it with pooled = 1");
+    return r;
+}
+
+static void remark(gpud_dispatcher *d, const struct gpi_class_draft *x)
+{
+    pthread_mutex_lock(&d->lock);
+    gpi_log(d, x->start.remark_level, GPUD_NO_SLOT, "class %s: %s", x->birth.class_name,
+            x->start.remark);
+    gpi_drive_wake(d);
+    pthread_mutex_unlock(&d->lock);
+}
+
+int gpud_dispatcher_class_add(gpud_dispatcher *d, const struct gpud_class *added,
+                              struct gpud_error *reterr)
+{
+    struct gpi_class_draft *x;
+    int r = check_pool(d, reterr);
+
+    if (r)
+        return r;
+    gpi_refused_forget();
+    if (!added)
+        return gpi_fail_null(reterr, "added");
+    x = calloc(1, sizeof *x);
+    if (!x)
+        return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for a class");
+    r = gpi_class_read(x, added, gpi_process(), d->own != NULL, reterr);
+    if (r == 0)
+        r = gpi_class_add(d, &x->birth, reterr);
+    if (r == 0 && x->start.remark_level)
+        remark(d, x);
+    free(x);
+    return r;
+}
+
+int gpud_dispatcher_class_set(gpud_dispatcher *d, const char *name, uint32_t what,
+                              struct gpud_error *reterr)
+{
+    static const enum gpi_plan_class_what known[] = {
+        [GPUD_CLASS_PAUSE] = GPI_CLASS_PAUSE,   [GPUD_CLASS_RESUME] = GPI_CLASS_RESUME,
+        [GPUD_CLASS_DRAIN] = GPI_CLASS_DRAIN,   [GPUD_CLASS_LOAD] = GPI_CLASS_LOAD,
+        [GPUD_CLASS_UNLOAD] = GPI_CLASS_UNLOAD, [GPUD_CLASS_PIN] = GPI_CLASS_PIN,
+        [GPUD_CLASS_UNPIN] = GPI_CLASS_UNPIN,
+    };
+    int r = check_pool(d, reterr);
+
+    if (r)
+        return r;
+    if (!name)
+        return gpi_fail_null(reterr, "name");
+    if (what > GPUD_CLASS_UNPIN)
+        return gpi_fail_most(reterr, "", "what", what, GPUD_CLASS_UNPIN);
+    return gpi_class_set(d, name, known[what], reterr);
+}
+
+int gpud_dispatcher_classes(gpud_dispatcher *d, struct gpud_class_stats *rows, size_t n)
+{
+    uint32_t stride;
+    int r = check_pool(d, NULL);
+
+    if (r)
+        return r;
+    if (n && !rows)
+        return GPUD_EINVAL;
+    if (n && !gpi_versioned_sized(rows[0].struct_size, offsetof(struct gpud_class_stats, queued)))
+        return GPUD_ESTRUCT;
+    stride = n ? rows[0].struct_size : 0;
+    pthread_mutex_lock(&d->lock);
+    for (size_t i = 0; i < n && i < d->n_classes; i++) {
+        struct gpud_class_stats row = GPUD_CLASS_STATS_INIT;
+        gpi_class_report(d, (uint32_t)i, &row);
+        gpi_versioned_write((char *)rows + i * stride, stride, &row, sizeof row);
+    }
+    r = (int)d->n_classes;
+    pthread_mutex_unlock(&d->lock);
+    return r;
+}

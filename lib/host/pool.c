@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool.c - the slots of a pooled dispatcher, called seats: the class and the devices of a seat; and
+ * readings for the core: the memory and the use of devices.                            [R4] [S1]
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/act.h"
+#include "host/core.h"
+#include "host/device.h"
+#include "host/dispatcher.h"
+#include "host/slot.h"
+
+/* ---- seats ---- */
+
+void gpi_slot_unseat(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        d->dev.row[s->devices[i]].slots--;
+    s->n_devices = 0;
+    (void)snprintf(s->device, sizeof s->device, "cpu");
+}
+
+void gpi_slot_seat(gpud_dispatcher *d, struct gpi_slot *s, uint32_t class)
+{
+    gpi_slot_unseat(d, s);
+    s->class = (uint16_t)class;
+}
+
+void gpi_slot_seat_on(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device)
+{
+    const char *name = d->dev.row[device].id.name;
+    const size_t n = s->n_devices ? strlen(s->device) : 0;
+
+    (void)snprintf(s->device + n, sizeof s->device - n, "%s%s", n ? "," : "", name);
+    s->devices[s->n_devices++] = (uint16_t)device;
+    d->dev.row[device].slots++;
+}
+
+/* ---- readings ---- */
+
+/* Its worker, or a process of the worker's or its keeper's session. */
+static bool belongs(const struct gpi_slot *s, int32_t pid, int32_t session)
+{
+    return s->pid > 0 && (pid == s->pid || session == s->pid || session == s->keeper_pid);
+}
+
+static uint64_t memory_of(const struct gpi_user *u)
+{
+    return u->memory == GPI_UNKNOWN64 ? 0 : u->memory;
+}
+
+static void observe(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t device,
+                    const struct gpi_sample *now, const int32_t *session)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < now->n_users && i < GPI_PROCESSES_MAX; i++)
+        if (belongs(s, (int32_t)now->user[i].pid, session[i]))
+            bytes += memory_of(&now->user[i]);
+    gpi_core_observed(d, d->now, s->index, device, bytes);
+    d->act(d);
+}
+
+static uint64_t foreign(const gpud_dispatcher *d, const struct gpi_sample *now,
+                        const int32_t *session)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < now->n_users && i < GPI_PROCESSES_MAX; i++) {
+        bool ours = false;
+        for (uint32_t k = 0; k < d->n_slots && !ours; k++)
+            ours = belongs(&d->slot[k], (int32_t)now->user[i].pid, session[i]);
+        bytes += ours ? 0 : memory_of(&now->user[i]);
+    }
+    return bytes;
+}
+
+/* No task of ours runs there, so the whole use is foreign. */
+static uint32_t foreign_load(const gpud_dispatcher *d, uint32_t device,
+                             const struct gpi_sample *now)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slot[i].sent && gpi_slot_has(&d->slot[i], device))
+            return 0;
+    return now->utilization == GPI_UNKNOWN32 ? 0 : now->utilization * 100;
+}
+
+void gpi_device_usage(gpud_dispatcher *d, uint32_t device)
+{
+    const struct gpi_sample *now = &d->dev.row[device].sample;
+    int32_t session[GPI_PROCESSES_MAX];
+    uint64_t bytes;
+    uint32_t load;
+
+    if (!d->set.pooled || !now->at || now->reading != GPI_READ_OK || !now->users_known)
+        return;
+    for (uint32_t i = 0; i < now->n_users && i < GPI_PROCESSES_MAX; i++)
+        session[i] = getsid((pid_t)now->user[i].pid);
+    load = foreign_load(d, device, now);
+    bytes = foreign(d, now, session);
+    d->dev.row[device].foreign = bytes || load;
+    gpi_core_foreign(d, d->now, device, bytes, load);
+    d->act(d);
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slot[i].pid > 0 && gpi_slot_has(&d->slot[i], device))
+            observe(d, &d->slot[i], device, now, session);
+}

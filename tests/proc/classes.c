@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT */
+/* classes.c - pooled dispatchers: several classes that share devices.          [R5] [R6] [S8] */
+#include "scripted.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CLASSES = 3, BROKEN = 0, UPS, STARTS };
+/* What a task of tag GATED + n waits for: word T_WORDS - 1 is n at least. */
+enum { GATED = 1000, GATE = T_WORDS - 1 };
+
+static int setup_a(gpud_worker *w, void **ret_state)
+{
+    *ret_state = w;
+    t_word_add(UPS);
+    return 0;
+}
+
+/* Fails while word BROKEN is not 0. */
+static int setup_b(gpud_worker *w, void **ret_state)
+{
+    return t_word(BROKEN) ? 7 : setup_a(w, ret_state);
+}
+
+/* Tells class, devices, setup data and environment: "a fake:0 data= env=". */
+static int tell(gpud_task *t, gpud_worker *w, const char *who)
+{
+    const void *data = NULL;
+    size_t size = 0;
+    char text[256];
+    int n;
+
+    t_word_add(STARTS);
+    if (gpud_task_tag(t) >= GATED)
+        t_word_wait(GATE, (uint32_t)(gpud_task_tag(t) - GATED));
+    data = gpud_worker_setup_data(w, &size);
+    n = snprintf(text, sizeof(text), "%s %s data=%.*s env=%s", who, gpud_worker_device(w),
+                 (int)size, data ? (const char *)data : "",
+                 getenv("T_CLASS") ? getenv("T_CLASS") : "-");
+    return gpud_task_result_set(t, text, (uint64_t)n + 1);
+}
+
+static int process_a(gpud_task *t, void *state)
+{
+    return tell(t, state, "a");
+}
+
+static int process_b(gpud_task *t, void *state)
+{
+    return tell(t, state, "b");
+}
+
+static void init(void)
+{
+    static const struct gpud_definition defs[] = {
+        GPUD_DEFINITION("def-a", setup_a, process_a, NULL),
+        GPUD_DEFINITION("def-b", setup_b, process_b, NULL),
+    };
+
+    T_OK(gpud_init(defs, 2, NULL));
+}
+
+#define T_CLASS(...) (&(struct gpud_class){ .struct_size = sizeof(struct gpud_class), __VA_ARGS__ })
+#define T_REQUEST(...) \
+    (&(struct gpud_request){ .struct_size = sizeof(struct gpud_request), __VA_ARGS__ })
+
+static void add(gpud_dispatcher *d, const struct gpud_class *class)
+{
+    struct gpud_error e = GPUD_ERROR_INIT;
+
+    if (gpud_dispatcher_class_add(d, class, &e))
+        T_FAIL("class_add: %s: %s: %s", gpud_error_name(e.code), e.field, e.text);
+}
+
+static struct gpud_class_stats row_of(gpud_dispatcher *d, const char *name)
+{
+    struct gpud_class_stats rows[CLASSES];
+
+    for (size_t i = 0; i < CLASSES; i++)
+        rows[i] = (struct gpud_class_stats)GPUD_CLASS_STATS_INIT;
+    T_CMP(gpud_dispatcher_classes(d, rows, CLASSES), <=, CLASSES);
+    for (size_t i = 0; i < CLASSES; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return rows[i];
+    T_FAIL("no row of class %s", name);
+}
+
+static void check_result(const struct t_log *log, uint64_t tag, const char *text)
+{
+    T_TEXT((const char *)T_OUTCOME(log, tag, SUCCESS)->result, text);
+}
+
+/* ---- classes that fit side by side ---- */
+
+/* Each class has its definition, setup data and environment, also in the same keeper. */
+T_CASE(side_by_side)
+{
+    static const char *const env_a[] = { "T_CLASS=of-a", NULL };
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:2");
+    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a", .setup_data = "hello",
+                                                     .setup_size = 5, .env = env_a)));
+    add(d, T_CLASS(.name = "b", .options = T_OPTIONS(.definition = "def-b")));
+    for (uint64_t tag = 0; tag < 40; tag++)
+        T_SUBMIT(d, .tag = tag, .class_name = tag % 2 ? "b" : "a");
+    t_collect(d, &log, 40);
+    for (uint64_t tag = 0; tag < 40; tag++) {
+        const char *text = T_OUTCOME(&log, tag, SUCCESS)->result;
+        T_CHECK(strncmp(text, tag % 2 ? "b fake:" : "a fake:", 7) == 0);
+        T_CHECK(strstr(text, tag % 2 ? "data= env=-" : "data=hello env=of-a"));
+    }
+    T_EQ(row_of(d, "a").done, 20);
+    T_EQ(row_of(d, "b").done, 20);
+    T_EQ(row_of(d, "a").workers, 1);
+    t_end(&d, &log);
+}
+
+/* One device, two transient classes: the seat, or its neighbour, changes class for each task. */
+T_LONG_CASE(seat_reused_by_other_class, 60)
+{
+    static const char *const env_a[] = { "T_CLASS=of-a", NULL };
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:1", .max_workers = 1);
+    add(d, T_CLASS(.name = "a", .residence = GPUD_TRANSIENT, .min_residence = T_MS(1),
+                   .options = T_OPTIONS(.definition = "def-a", .env = env_a)));
+    add(d, T_CLASS(.name = "b", .residence = GPUD_TRANSIENT, .min_residence = T_MS(1),
+                   .options = T_OPTIONS(.definition = "def-b", .setup_data = "bb",
+                                        .setup_size = 2)));
+    for (uint64_t tag = 0; tag < 10; tag++) {
+        (void)T_RUN(d, &log, SUCCESS, .tag = tag, .class_name = tag % 2 ? "b" : "a");
+        check_result(&log, tag, tag % 2 ? "b fake:0 data=bb env=-" : "a fake:0 data= env=of-a");
+    }
+    T_EQ(t_word(UPS), 10);
+    t_end(&d, &log);
+}
+
+/* A class of programs and one of forked workers share a keeper. */
+T_LONG_CASE(forked_and_executed, 60)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+
+    if (getenv("GPUD_WORKER"))
+        init(); /* this case again, as the worker */
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:1", .max_workers = 1);
+    add(d, T_CLASS(.name = "a", .residence = GPUD_TRANSIENT, .min_residence = T_MS(1),
+                   .options = T_OPTIONS(.definition = "def-a", .start = GPUD_START_EXEC)));
+    add(d, T_CLASS(.name = "b", .residence = GPUD_TRANSIENT, .min_residence = T_MS(1),
+                   .options = T_OPTIONS(.definition = "def-b", .start = GPUD_START_FORK,
+                                        .stdio = GPUD_STDIO_INHERIT)));
+    for (uint64_t tag = 0; tag < 6; tag++) {
+        (void)T_RUN(d, &log, SUCCESS, .tag = tag, .class_name = tag % 2 ? "b" : "a");
+        check_result(&log, tag, tag % 2 ? "b fake:0 data= env=-" : "a fake:0 data= env=-");
+    }
+    t_end(&d, &log);
+}
+
+/* Memory decides what fits: two workers on one device, and no third one. */
+T_CASE(by_memory)
+{
+    const struct gpud_request *six = T_REQUEST(.devices = 1, .share = 3000, .memory = 6ull << 30);
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:1"); /* 16 GiB, and 1.6 GiB stay free */
+    add(d, T_CLASS(.name = "a", .needs = six, .options = T_OPTIONS(.definition = "def-a")));
+    add(d, T_CLASS(.name = "b", .needs = six, .options = T_OPTIONS(.definition = "def-b")));
+    add(d, T_CLASS(.name = "c", .needs = six, .options = T_OPTIONS(.definition = "def-a")));
+    T_SUBMIT(d, .tag = GATED + 1, .class_name = "a");
+    T_SUBMIT(d, .tag = GATED + 2, .class_name = "b");
+    t_word_wait(UPS, 2); /* both are up at a time */
+    T_SUBMIT(d, .tag = 3, .class_name = "c");
+    t_word_set(GATE, 2);
+    t_collect(d, &log, 2);
+    T_EQ(row_of(d, "c").queued, 1);
+    T_EQ(row_of(d, "c").workers + row_of(d, "c").starting, 0);
+    T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_UNLOAD, NULL)); /* makes room */
+    t_collect(d, &log, 3);
+    check_result(&log, 3, "a fake:0 data= env=-");
+    t_end(&d, &log);
+}
+
+/* Workers without a device: CPU slots of the pool. */
+T_CASE(without_devices)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+
+    init();
+    d = T_CREATE(.pooled = 1, .cpus = 2, .max_workers = 4);
+    add(d, T_CLASS(.name = "a", .needs = T_REQUEST(.cpus = 1),
+                   .options = T_OPTIONS(.definition = "def-a")));
+    for (uint64_t tag = 0; tag < 20; tag++)
+        T_SUBMIT(d, .tag = tag, .class_name = "a");
+    t_collect(d, &log, 20);
+    check_result(&log, 7, "a cpu data= env=-");
+    t_end(&d, &log);
+}
+
+/* ---- classes that fail ---- */
+
+/* S8. */
+T_LONG_CASE(boot_fails_three_times, 60)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+
+    init();
+    t_word_set(BROKEN, 1);
+    d = T_CREATE(.pooled = 1, .devices = "fake:2");
+    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
+    add(d, T_CLASS(.name = "b", .options = T_OPTIONS(.definition = "def-b", .backoff = T_MS(1))));
+    T_SUBMIT(d, .tag = 1, .class_name = "b");
+    T_SUBMIT(d, .tag = 2, .class_name = "a");
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, 2, SUCCESS);
+    T_TEXT(T_OUTCOME(&log, 1, NO_WORKER)->text,
+           "class b starts no worker any more: setup returned 7");
+    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 3);
+    T_EQ(row_of(d, "b").failed, 1);
+    T_EQ(row_of(d, "b").failures, 3);
+    t_word_set(BROKEN, 0);
+    T_OK(gpud_dispatcher_class_set(d, "b", GPUD_CLASS_RESUME, NULL));
+    (void)T_RUN(d, &log, SUCCESS, .tag = 3, .class_name = "b");
+    T_EQ(row_of(d, "b").failed, 0);
+    t_end(&d, &log);
+}
+
+/* Workers of a class die between and in tasks: its tasks are charged, and the other class goes
+ * on. */
+T_CASE(workers_and_keepers_die)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+    struct t_proc worker, keeper;
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:2");
+    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a", .backoff = T_MS(1))));
+    add(d, T_CLASS(.name = "b", .options = T_OPTIONS(.definition = "def-b")));
+    T_SUBMIT(d, .tag = GATED + 1, .class_name = "a");
+    t_word_wait(STARTS, 1);
+    worker = t_worker(d, 0);
+    t_kill(worker.pid, SIGKILL);
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, GATED + 1, CRASHED);
+    t_word_set(GATE, 9);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 2, .class_name = "a");
+    (void)T_RUN(d, &log, SUCCESS, .tag = 3, .class_name = "b");
+    worker = t_worker(d, T_OUTCOME(&log, 3, SUCCESS)->slot);
+    keeper = t_keeper_of(&worker);
+    t_kill(keeper.pid, SIGKILL);
+    t_wait_ended(&keeper);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 4, .class_name = "b");
+    (void)T_RUN(d, &log, SUCCESS, .tag = 5, .class_name = "a");
+    t_end(&d, &log);
+}
+
+/* ---- devices that come and go ---- */
+
+T_CASE(drained_and_added)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:1");
+    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1, .class_name = "a");
+    T_OK(gpud_dispatcher_device_drain(d, "fake:0"));
+    t_wait_slot(d, 0, GPUD_SLOT_STOPPED);
+    T_SUBMIT(d, .tag = 2, .class_name = "a");
+    T_EQ(row_of(d, "a").queued, 1);
+    T_OK(gpud_dispatcher_device_add(d, "fake:1", NULL));
+    t_collect(d, &log, 2);
+    check_result(&log, 2, "a fake:1 data= env=-");
+    T_OK(gpud_dispatcher_device_remove(d, "fake:1"));
+    T_SUBMIT(d, .tag = 3, .class_name = "a");
+    T_OK(gpud_dispatcher_device_return(d, "fake:0"));
+    t_collect(d, &log, 3);
+    check_result(&log, 3, "a fake:0 data= env=-");
+    T_CODE(gpud_dispatcher_device_add(d, "cpu:1", NULL), EINVAL);
+    t_end(&d, &log);
+}
+
+/* A paused device keeps its worker, and starts nothing. */
+T_CASE(paused_device)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+    struct t_proc worker;
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:1");
+    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1, .class_name = "a");
+    worker = t_worker(d, 0);
+    T_OK(gpud_dispatcher_device_pause(d, "fake:0"));
+    T_OK(gpud_dispatcher_device_pause(d, "fake:0"));
+    T_EQ(t_device(d, "fake:0").paused, 1);
+    T_SUBMIT(d, .tag = 2, .class_name = "a");
+    T_EQ(row_of(d, "a").queued, 1);
+    T_OK(gpud_dispatcher_device_return(d, "fake:0"));
+    t_collect(d, &log, 2);
+    T_EQ(t_worker(d, 0).pid, worker.pid);
+    T_EQ(t_device(d, "fake:0").paused, 0);
+    T_CODE(gpud_dispatcher_device_pause(d, "fake:1"), ENOTFOUND);
+    t_end(&d, &log);
+}
+
+/* R8: no device is left that could ever hold a worker. */
+T_CASE(all_devices_removed)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:1");
+    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
+    T_SUBMIT(d, .tag = GATED + 1, .class_name = "a");
+    t_word_wait(STARTS, 1);
+    T_SUBMIT(d, .tag = 2, .class_name = "a");
+    T_OK(gpud_dispatcher_device_remove(d, "fake:0"));
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, GATED + 1, SUCCESS);
+    (void)T_OUTCOME(&log, 2, NO_WORKER);
+    t_end(&d, &log);
+}
+
+/* The spare seat runs the canaries of a device that is out of use, and then it has a worker. */
+T_LONG_CASE(canary_brings_it_back, 60)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+    size_t at = 0;
+
+    init();
+    d = t_fakes(1, "when broken gpu 0 xid 95",
+                T_OPTIONS(.pooled = 1, .canary_backoff = T_MS(1), .max_workers = 1));
+    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1, .class_name = "a");
+    T_SUBMIT(d, .tag = GATED + 2, .class_name = "a");
+    t_word_set(GATE, 0);
+    t_trigger("broken");
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
+    t_word_set(GATE, 2);
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 3, .class_name = "a");
+    T_CMP(t_stats(d).canaries, >=, 2);
+    t_end(&d, &log);
+}
+
+/* R4: foreign memory leaves no room, until its holder goes. */
+T_LONG_CASE(foreign_memory, 60)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+
+    init();
+    d = t_fakes(1, "gpu 0 foreign 4194303 12GiB\nwhen left gpu 0 gone 4194303",
+                T_OPTIONS(.pooled = 1));
+    add(d, T_CLASS(.name = "a", .needs = T_REQUEST(.devices = 1, .memory = 8ull << 30),
+                   .options = T_OPTIONS(.definition = "def-a")));
+    T_SUBMIT(d, .tag = 1, .class_name = "a");
+    T_EQ(t_poll(d, &log, T_MS(1200)), 0); /* longer than the time between readings */
+    T_EQ(t_word(UPS), 0);
+    t_trigger("left");
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    t_end(&d, &log);
+}
+
+/* ---- requests of the user ---- */
+
+T_CASE(load_pause_unload)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:1");
+    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
+    T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_LOAD, NULL));
+    t_wait_ready(d, 1);
+    T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_PAUSE, NULL));
+    T_EQ(row_of(d, "a").paused, 1);
+    T_SUBMIT(d, .tag = 1, .class_name = "a");
+    T_EQ(row_of(d, "a").queued, 1);
+    T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_RESUME, NULL));
+    t_collect(d, &log, 1);
+    T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_UNLOAD, NULL));
+    t_wait_slot(d, 0, GPUD_SLOT_STOPPED);
+    T_EQ(row_of(d, "a").workers, 0);
+    t_end(&d, &log);
+}
+
+/* gpud_dispatcher_ready counts min_workers. */
+T_CASE(ready)
+{
+    struct gpud_error e = GPUD_ERROR_INIT;
+    gpud_dispatcher *d;
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:3");
+    T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
+    add(d, T_CLASS(.name = "a", .min_workers = 2, .options = T_OPTIONS(.definition = "def-a")));
+    T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
+    T_EQ(row_of(d, "a").workers, 2);
+    t_word_set(BROKEN, 1);
+    add(d, T_CLASS(.name = "b", .min_workers = 1,
+                   .options = T_OPTIONS(.definition = "def-b", .backoff = T_MS(1))));
+    T_CODE(gpud_dispatcher_ready(d, 0, T_PATIENCE, &e), ENOWORKER);
+    T_TEXT(e.text, "class b starts no worker any more: setup returned 7");
+    t_end(&d, NULL);
+}
+
+/* ---- refused, C15 ---- */
+
+T_CASE(refused)
+{
+    struct gpud_error e = GPUD_ERROR_INIT;
+    gpud_dispatcher *d;
+    uint64_t id;
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:1", .cpus = 1);
+    T_CODE(gpud_dispatcher_class_add(
+               d,
+               T_CLASS(.name = "a", .needs = T_REQUEST(.devices = 1, .memory = 20ull << 30),
+                       .options = T_OPTIONS(.definition = "def-a")),
+               &e),
+           EDEVICE);
+    T_TEXT(e.field, "needs");
+    T_TEXT(e.text,
+           "class a fits nowhere: it needs devices: 1 (20480 MiB each), CPUs: 0; there are "
+           "devices: 1 (up to 14745 MiB beside headroom), CPUs: 1");
+    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
+    T_CODE(gpud_dispatcher_class_add(
+               d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")), &e),
+           EBUSY);
+    T_TEXT(e.field, "name");
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 1), 0, &id, &e), EINVAL);
+    T_TEXT(e.field, "class_name");
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.class_name = "b"), 0, &id, &e), ENODEFINITION);
+    T_TEXT(e.text, "no class has the name \"b\"");
+    T_CODE(gpud_dispatcher_class_set(d, "b", GPUD_CLASS_LOAD, &e), ENODEFINITION);
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
+    T_CODE(gpud_dispatcher_class_add(
+               d, T_CLASS(.name = "c", .options = T_OPTIONS(.definition = "def-a")), &e),
+           ECLOSED);
+    t_destroy(&d, NULL);
+    d = T_CREATE(.definition = "def-a", .devices = "fake:1");
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.class_name = "a"), 0, &id, &e), EINVAL);
+    T_TEXT(e.field, "class_name");
+    T_CODE(gpud_dispatcher_class_add(
+               d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")), &e),
+           EINVAL);
+    T_TEXT(e.field, "pooled");
+    t_end(&d, NULL);
+}
