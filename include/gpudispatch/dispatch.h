@@ -1023,9 +1023,12 @@ GPUD_API int gpud_dispatcher_create(gpud_dispatcher **ret_d,
  * BACKOFF counts: the call waits for its next start.  Many threads may be inside the
  * call at once.
  *
+ * A pooled dispatcher starts a worker when a task, min_workers or LOAD needs it.  With
+ * slots 0 the call waits for min_workers of all classes together.
+ *
  * Parameters:
  *   d       the dispatcher
- *   slots   how many workers must be ready; 0: all that can become ready
+ *   slots   how many workers must be ready; 0: all that can become ready, or min_workers
  *   wait    nanoseconds at most; 0: checks once; GPUD_NEVER: without a limit
  *   reterr  receives the reason of a failure, may be NULL
  * Returns: 0.  On failure nothing has changed.

@@ -37,11 +37,15 @@
 extern "C" {
 #endif
 
-/* Selects how long the workers of a class stay.  The number 2 is reserved. */
+/*
+ * Selects how long the workers of a class stay.  The number 2 is reserved for work that
+ * the host runs itself.
+ */
 enum gpud_residence {
     GPUD_RESIDENT = 0, /* for min_residence, and then until another class needs their
                           place (the default) */
-    GPUD_TRANSIENT = 1 /* an idle worker leaves at once for another class */
+    GPUD_TRANSIENT = 1 /* an idle worker leaves at once for another class, whatever its
+                          min_residence */
 };
 
 /*
@@ -59,7 +63,7 @@ struct gpud_request {
 
     /*
      * The number of devices of a worker.  A worker without devices has CPU slots, memory
-     * of the machine, or both.
+     * of the machine, or both; the name of its one device is "cpu".
      * Default: 0.  Range: 0 to 16.  Unit: devices.
      */
     uint32_t devices;
@@ -146,19 +150,26 @@ struct gpud_class {
     const struct gpud_request *needs;
 
     /*
-     * The number of workers that stay even if another class needs their place.
-     * Default: 0.  Range: up to max_workers.  Unit: workers.
+     * The number of workers that start at once, and stay even if another class needs
+     * their place.
+     * Default: 0.  Range: up to max_workers; 0 with GPUD_TRANSIENT.  Unit: workers.
      */
     uint32_t min_workers;
 
     /*
-     * Bounds its workers.
+     * Bounds its workers.  The first one starts when a task waits.  Another one starts if
+     * it fits, and if the waiting tasks take longer than the start of a worker: their
+     * number times the run time of one, divided by the number of workers.  No more
+     * workers start than option cpus lets run at a time.
+     *
+     * Set it where tasks have a share and workers have memory: a device may get more
+     * workers than its shares let run at a time.
      * Default: [as many as fit].  Unit: workers.
      */
     uint32_t max_workers;
 
     /*
-     * With 1 its workers never leave for another class.
+     * With 1 its workers never leave for another class.  UNLOAD and DRAIN still end them.
      * Default: [0].  Range: 0 or 1.
      */
     uint32_t pinned;
@@ -167,21 +178,24 @@ struct gpud_class {
     uint32_t reserved;
 
     /*
-     * A worker stays this long before it may leave for another class.
+     * A worker of a resident class stays this long before it may leave for another
+     * class.
      * Default: [30 s].  Range: GPUD_AT_ONCE, 1 us to 292 years, GPUD_NEVER.  Unit: ns.
      */
     uint64_t min_residence;
 
     /*
-     * An idle worker leaves after this time without a task.
+     * An idle worker leaves after this time without a task.  Pinned workers and
+     * min_workers stay, and so does each worker while a task of its class waits.
      * Default: [GPUD_NEVER].  Range: GPUD_AT_ONCE, 1 us to 292 years, GPUD_NEVER.
      * Unit: ns.
      */
     uint64_t keep_alive;
 
     /*
-     * A task that has waited this long for a worker may take the place of one that has
-     * tasks of its own.  That worker ends its task first.
+     * A task of this class that has waited this long for a worker may take the place of
+     * one of another class that has tasks of its own.  That worker stays for its own
+     * min_residence, and ends its task first.
      * Default: [5 min].  Range: GPUD_AT_ONCE, 1 us to 292 years, GPUD_NEVER.  Unit: ns.
      */
     uint64_t max_wait;
@@ -247,7 +261,8 @@ struct gpud_class {
  *   GPUD_EBUSY          d has a class with the name of added
  *   GPUD_EFULL          d has 256 classes already
  *   GPUD_ECLOSED        intake of d has ended, so no class may be added
- *   GPUD_EDEVICE        no device of d could ever hold a worker of added
+ *   GPUD_EDEVICE        no device of d, or not the machine, could ever hold a worker of
+ *                       added
  *   GPUD_ESTRUCT        the struct_size of added, of its needs or of its options is not a
  *                       valid size
  *   GPUD_EVERSION       added, its needs or its options are of a later version and use a
@@ -280,11 +295,14 @@ GPUD_API int gpud_dispatcher_class_add(gpud_dispatcher *d, const struct gpud_cla
 
 /* Selects the effect of gpud_dispatcher_class_set. */
 enum gpud_class_what {
-    GPUD_CLASS_PAUSE = 0,  /* starts none of its tasks; running ones go on */
+    GPUD_CLASS_PAUSE = 0,  /* starts none of its tasks and workers; running tasks go on,
+                              and idle workers may leave for another class */
     GPUD_CLASS_RESUME = 1, /* ends PAUSE and DRAIN, and forgets its failures */
     GPUD_CLASS_DRAIN = 2,  /* as PAUSE, and its workers leave as with UNLOAD */
-    GPUD_CLASS_LOAD = 3,   /* starts a worker if it has none, and forgets its failures */
-    GPUD_CLASS_UNLOAD = 4, /* its workers leave, busy ones after their task */
+    GPUD_CLASS_LOAD = 3,   /* starts a worker if it has none, and forgets its failures; of
+                              a resident class */
+    GPUD_CLASS_UNLOAD = 4, /* its workers leave, busy ones after their task; a task that
+                              waits, and min_workers, start a worker again */
     GPUD_CLASS_PIN = 5,    /* its workers never leave for another class */
     GPUD_CLASS_UNPIN = 6   /* they may leave again */
 };
@@ -304,7 +322,8 @@ enum gpud_class_what {
  * Errors:
  *   GPUD_ENODEFINITION  no class of d has this name
  *   GPUD_EINVAL         d or name is NULL, the request is none of enum gpud_class_what,
- *                       or d is not pooled (field pooled)
+ *                       or d is not pooled (field pooled).  Or the request is LOAD, and
+ *                       the class is transient
  *   GPUD_EREENTER       d is used in a worker, not in the host
  *   GPUD_EFORKED        d belongs to the parent of this forked process
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
@@ -312,6 +331,32 @@ enum gpud_class_what {
  */
 GPUD_API int gpud_dispatcher_class_set(gpud_dispatcher *d, const char *name,
                                        uint32_t what, struct gpud_error *reterr);
+
+/*
+ * The changes of a class that an event CLASS reports.
+ *
+ * Such events are dropped while too many events wait, and counted in events_dropped.
+ * gpud_dispatcher_classes shows the present state.
+ */
+#define GPUD_CHANGE_MAP(X)                                                               \
+    X(NONE, 0, "the event is not about a class")                                         \
+    X(LOADED, 1, "its first worker has passed setup")                                    \
+    X(UNLOADED, 2, "its last worker is gone")                                            \
+    X(FAILED, 3, "it starts no worker any more, until RESUME or LOAD")                   \
+    X(PAUSED, 4, "it starts no task any more: PAUSE or DRAIN")                           \
+    X(RESUMED, 5, "it is not paused any more, and its failures are forgotten")
+#define GPUD_X_CHANGE(name, value, text) GPUD_CHANGE_##name = value,
+enum gpud_class_change { GPUD_CHANGE_MAP(GPUD_X_CHANGE) GPUD_CHANGE_COUNT = 6 };
+#undef GPUD_X_CHANGE
+
+/*
+ * Returns the name of a change, such as "LOADED".
+ *
+ * Returns: a constant string; "?" if change is no value of enum gpud_class_change.
+ * Thread: any.  From callbacks: yes.  Process: either.  Since: 1.
+ * See: gpud_event_format.
+ */
+GPUD_API const char *gpud_class_change_name(uint32_t change);
 
 /*
  * One class as it is now.

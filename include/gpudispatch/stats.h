@@ -159,11 +159,12 @@ struct gpud_slot_stats {
     uint32_t device_count;   /* devices of the slot (option devices_per_worker) */
     uint32_t reserved;       /* 0 */
     char devices[512];       /* names of all its devices, comma-separated */
+    char class_name[64];     /* pooled: class of its last worker; "" = none yet */
 };
 
 #define GPUD_SLOT_STATS_INIT                                                             \
     { (uint32_t)sizeof(struct gpud_slot_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,      \
-      { 0 }, 0, 0, { 0 }, { 0 }, { 0 }, 0, 0, { 0 } }
+      { 0 }, 0, 0, { 0 }, { 0 }, { 0 }, 0, 0, { 0 }, { 0 } }
 
 /* The description of one counter. */
 struct gpud_stats_info {

@@ -90,7 +90,8 @@ typedef struct gpud_task gpud_task;
     X(LOG, 6, "a log line of the library or of a worker")                                \
     X(DEVICE, 7,                                                                         \
       "a device changed health, lacks memory, or was added, drained, returned, removed") \
-    X(STARTED, 8, "an attempt of a task started (option start_events)")
+    X(STARTED, 8, "an attempt of a task started (option start_events)")                  \
+    X(CLASS, 9, "pooled: a class was loaded, unloaded, paused or resumed, or has failed")
 
 /* The states of a slot. */
 #define GPUD_SLOT_MAP(X)                                                                 \
@@ -133,7 +134,7 @@ typedef struct gpud_task gpud_task;
 #define GPUD_X_HEALTH(name, value, text) GPUD_HEALTH_##name = value,
 enum gpud_outcome { GPUD_OUTCOME_MAP(GPUD_X_OUTCOME) GPUD_OUTCOME_COUNT = 7 };
 enum gpud_phase { GPUD_PHASE_MAP(GPUD_X_PHASE) GPUD_PHASE_COUNT = 8 };
-enum gpud_event_kind { GPUD_EVENT_MAP(GPUD_X_EVENT) GPUD_EVENT_COUNT = 9 };
+enum gpud_event_kind { GPUD_EVENT_MAP(GPUD_X_EVENT) GPUD_EVENT_COUNT = 10 };
 enum gpud_slot_state { GPUD_SLOT_MAP(GPUD_X_SLOT) GPUD_SLOT_COUNT = 10 };
 enum gpud_level { GPUD_LEVEL_MAP(GPUD_X_LEVEL) GPUD_LEVEL_COUNT = 5 };
 enum gpud_health { GPUD_HEALTH_MAP(GPUD_X_HEALTH) GPUD_HEALTH_COUNT = 6 };
@@ -303,11 +304,18 @@ struct gpud_event {
     uint64_t output_before_size; /* bytes; with output_size at most 8 KiB */
     uint32_t stream;       /* LOG: enum gpud_stream of a line (GPUD_STDIO_EVENTS) */
     uint32_t reserved;     /* 0 */
+    /*
+     * CLASS, and kinds about a task or a slot: the class, which is that of the slot's
+     * last worker.  "" when none, and in a dispatcher that is not pooled.
+     */
+    const char *class_name;
+    uint32_t class_change; /* CLASS: enum gpud_class_change */
+    uint32_t reserved2;    /* 0 */
 };
 
 #define GPUD_EVENT_INIT                                                                  \
     { (uint32_t)sizeof(struct gpud_event), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Formats an event of any kind as one line of text.
@@ -321,6 +329,7 @@ struct gpud_event {
  *     slot 3 (cpu:3) SETUP_FAILURE, code 17, incarnation 2: no such model
  *     WARNING slot 1: the text
  *     INFO slot 1, stderr: a line that the worker printed
+ *     class whisper FAILED: setup returned 17
  *
  * The line has no line end, and each control character of a label or text becomes a
  * blank.  A line that does not fit is cut between two characters, also where they are

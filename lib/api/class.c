@@ -161,6 +161,11 @@ static int check_class(const struct gpud_class *c, struct gpud_error *e)
         return gpi_fail(e, GPUD_EINVAL, 0, "min_workers",
                         "class.min_workers is %u, the maximum is %u (max_workers)", c->min_workers,
                         c->max_workers);
+    if (c->min_workers && c->residence == GPUD_TRANSIENT)
+        return gpi_fail(e, GPUD_EINVAL, 0, "min_workers",
+                        "class.min_workers is %u, but residence is TRANSIENT: its workers do not "
+                        "stay",
+                        c->min_workers);
     return check_times(c, e);
 }
 

@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "base/versioned.h"
 #include "gpudispatch/error.h"
+#include "gpudispatch/sched.h"
 #include "gpudispatch/types.h"
 
 /* A line that is counted beyond the end of its buffer. */
@@ -234,6 +235,10 @@ static void add_event(struct line *l, const struct gpud_event *e)
         break;
     case GPUD_EVENT_DEVICE:
         add_device(l, e);
+        break;
+    case GPUD_EVENT_CLASS:
+        say(l, "class %s %s", e->class_name ? e->class_name : "",
+            gpud_class_change_name(e->class_change));
         break;
     default: /* of a later version */
         say(l, "event %u", e->kind);

@@ -90,6 +90,8 @@ static void put_in_cell(gpud_dispatcher *d, const struct gpi_sched_order *o)
     t->state = GPI_TASK_SENT;
     t->slot = (uint16_t)s->index;
     t->has_slot = 1;
+    if (d->ran_on)
+        d->ran_on[o->task] = s->set;
     t->cell = (uint8_t)cell;
     t->incarnation = s->incarnation;
     t->sent_at = d->now;

@@ -46,10 +46,12 @@ struct gpi_class {
     struct gpi_class_set set;
     struct gpi_launching launch;
     struct gpi_setup setup;
-    const struct gpi_reason *why; /* the last reason why no slot can have its worker: reasons.c */
+    const struct gpi_reason *why; /* why no slot can have its worker: reasons.c */
     /* pooled */
     char name[GPI_NAME_SIZE]; /* the user's, unique */
     struct gpi_plan_class plan;
+    bool failed;       /* the user knows: reasons.c, and classes.c */
+    uint32_t up;       /* workers that have passed setup: state.c */
     uint64_t accepted; /* tasks: submit.c */
     uint64_t failures; /* workers that failed before a task: death.c */
 };

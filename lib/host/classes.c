@@ -16,6 +16,7 @@
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
+#include "host/event.h"
 #include "host/slot.h"
 
 void gpi_class_settings(const struct gpi_class *c, struct gpi_class_settings *ret)
@@ -46,6 +47,11 @@ static int find(const gpud_dispatcher *d, const char *name)
     return -1;
 }
 
+static unsigned long long mib(uint64_t bytes)
+{
+    return bytes >> 20;
+}
+
 /* Returns the bytes that workers may have of the largest device that is here. */
 static uint64_t largest(const gpud_dispatcher *d, uint32_t *ret_devices)
 {
@@ -73,10 +79,11 @@ static int check_fit(const gpud_dispatcher *d, const struct gpi_class_birth *b,
     if (gpi_sched_could(d->core, &b->plan))
         return 0;
     return gpi_fail(e, GPUD_EDEVICE, 0, "needs",
-                    "class %.63s fits nowhere: it needs devices: %u (%llu MiB each), CPUs: %u; "
-                    "there are devices: %u (up to %llu MiB beside headroom), CPUs: %u",
-                    b->class_name, r->devices, (unsigned long long)(memory >> 20), r->cpus, devices,
-                    (unsigned long long)(most >> 20), d->set.cpus);
+                    "class %.63s fits nowhere: it needs %u CPUs, %llu MiB of the machine, and "
+                    "devices: %u (%llu MiB, compute %u); there are %u CPUs, %llu MiB, and devices: "
+                    "%u (up to %llu MiB beside headroom)",
+                    b->class_name, r->cpus, mib(r->host_memory), r->devices, mib(memory),
+                    r->compute, d->set.cpus, mib(d->set.host_memory), devices, mib(most));
 }
 
 static int check_add(const gpud_dispatcher *d, const struct gpi_class_birth *b,
@@ -90,6 +97,10 @@ static int check_add(const gpud_dispatcher *d, const struct gpi_class_birth *b,
     if (d->n_classes == GPI_CLASSES_MAX)
         return gpi_fail(e, GPUD_EFULL, 0, "", "the maximum is %u classes per dispatcher",
                         GPI_CLASSES_MAX);
+    if (b->plan.min_workers > d->set.max_workers)
+        return gpi_fail(e, GPUD_EINVAL, 0, "min_workers",
+                        "class.min_workers is %u, the dispatcher's max_workers is %u",
+                        b->plan.min_workers, d->set.max_workers);
     return check_fit(d, b, e);
 }
 
@@ -120,6 +131,20 @@ static int take_parts(gpud_dispatcher *d, struct gpi_class *c, const struct gpi_
     return gpi_fail(e, r, 0, "", "%s", gpud_error_text(r));
 }
 
+/* Returns how many tasks of the class may run at a time for their CPU slots.  More workers would
+ * only hold memory, and seats. */
+static uint32_t most_at_once(const gpud_dispatcher *d, const struct gpi_plan_class *plan)
+{
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < plan->n_needs; i++) {
+        const uint32_t cpus = plan->need[i].cpus;
+        const uint32_t n = cpus ? d->set.cpus / cpus : UINT32_MAX;
+        most = n > most ? n : most;
+    }
+    return most > plan->min_workers ? most : plan->min_workers;
+}
+
 static int add(gpud_dispatcher *d, const struct gpi_class_birth *b, struct gpud_error *e)
 {
     struct gpi_class *c = &d->class[d->n_classes];
@@ -130,6 +155,8 @@ static int add(gpud_dispatcher *d, const struct gpi_class_birth *b, struct gpud_
         return r;
     gpi_class_init(c, b);
     c->plan.grace = c->set.grace;
+    if (c->plan.max_workers > most_at_once(d, &c->plan))
+        c->plan.max_workers = most_at_once(d, &c->plan);
     r = take_parts(d, c, b, e);
     if (r == 0) {
         gpi_class_settings(c, &set);
@@ -159,27 +186,45 @@ int gpi_class_add(gpud_dispatcher *d, const struct gpi_class_birth *b, struct gp
 
 /* ---- set ---- */
 
+static void set(gpud_dispatcher *d, uint32_t i, enum gpi_plan_class_what what)
+{
+    struct gpi_class *c = &d->class[i];
+    const bool paused = gpi_sched_is_paused(d->core, i), failed = c->failed;
+
+    if (what == GPI_CLASS_PIN || what == GPI_CLASS_UNPIN)
+        c->plan.pinned = what == GPI_CLASS_PIN;
+    if (what == GPI_CLASS_RESUME || what == GPI_CLASS_LOAD)
+        c->failed = false;
+    gpi_core_class_set(d, d->now, i, what);
+    d->act(d);
+    if (!paused && gpi_sched_is_paused(d->core, i))
+        gpi_class_tell(d, i, GPUD_CHANGE_PAUSED, "");
+    else if ((paused && !gpi_sched_is_paused(d->core, i)) || failed != c->failed)
+        gpi_class_tell(d, i, GPUD_CHANGE_RESUMED, "");
+    gpi_decide(d);
+    gpi_ready_changed(d);
+    gpi_drive_wake(d);
+}
+
 int gpi_class_set(gpud_dispatcher *d, const char *name, enum gpi_plan_class_what what,
                   struct gpud_error *e)
 {
+    bool may;
     int i;
 
     pthread_mutex_lock(&d->lock);
+    d->now = gpi_now();
     i = find(d, name);
-    if (i >= 0) {
-        d->now = gpi_now();
-        if (what == GPI_CLASS_PIN || what == GPI_CLASS_UNPIN)
-            d->class[i].plan.pinned = what == GPI_CLASS_PIN;
-        gpi_core_class_set(d, d->now, (uint32_t)i, what);
-        d->act(d);
-        gpi_decide(d);
-        gpi_ready_changed(d);
-        gpi_drive_wake(d);
-    }
+    may = i >= 0 && (what != GPI_CLASS_LOAD || d->class[i].plan.residence == GPI_RESIDENT);
+    if (may)
+        set(d, (uint32_t)i, what);
     pthread_mutex_unlock(&d->lock);
-    return i >= 0 ? 0
-                  : gpi_fail(e, GPUD_ENODEFINITION, 0, "name", "no class has the name \"%.80s\"",
-                             name);
+    if (i < 0)
+        return gpi_fail(e, GPUD_ENODEFINITION, 0, "name", "no class has the name \"%.80s\"", name);
+    return may ? 0
+               : gpi_fail(e, GPUD_EINVAL, 0, "what",
+                          "class %.63s is TRANSIENT: its workers start for a task, not by LOAD",
+                          name);
 }
 
 /* ---- report ---- */

@@ -22,7 +22,12 @@ static void log_given_up(gpud_dispatcher *d, const struct gpi_slot *s)
     const uint32_t failures = gpi_sched_failures(d->core, s->index),
                    most = gpi_slot_class(d, s)->set.restart.failures_in_a_row;
 
-    if (failures < most) /* a start would fail again */
+    if (d->set.pooled)
+        gpi_log(d, GPUD_LEVEL_ERROR, s->index,
+                "class %s failed %u times in a row on %s; it starts no worker any more, until "
+                "RESUME or LOAD (failures_in_a_row)",
+                gpi_slot_class(d, s)->name, failures, s->device);
+    else if (failures < most) /* a start would fail again */
         gpi_log(d, GPUD_LEVEL_ERROR, s->index,
                 "slot %u starts no worker any more: %.100s; other slots run its tasks", s->index,
                 s->last_failure);

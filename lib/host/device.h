@@ -94,6 +94,8 @@ struct gpi_known_devices {
     uint32_t n;
     struct gpi_gauge *gauge[GPI_GAUGES];
     uint32_t n_gauges;
+    char **set;          /* pooled: the names of devices that a seat has had, as one text each */
+    uint32_t n_sets;
     uint64_t looked_at;  /* when a thread last requested rows */
     bool roused;         /* the monitors read devices, or will soon: the timer is set */
 };

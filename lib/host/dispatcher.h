@@ -59,7 +59,7 @@ struct gpi_waiter;
 struct gpi_lent_note {
     struct gpi_detail *words;
     char *output;
-    uint32_t device;
+    uint32_t device, set;
     bool kept;
     bool line; /* the output is the event's text */
 };
@@ -220,6 +220,7 @@ struct gpud_dispatcher {
     uint64_t serial;
     uint64_t *stall_limit; /* by task, for tasks with a stall limit; else untouched */
     uint64_t *expires;     /* the same: longest time from acceptance to start */
+    uint16_t *ran_on;      /* pooled, by task: the set of devices of its last attempt */
     uint64_t ends;    /* attempts that have ended on their own */
     uint64_t starts;  /* attempts seen running: option start_events */
 

@@ -29,6 +29,8 @@ struct gpi_note {
     uint32_t kind, slot, incarnation, state, level, phase, exit_kind;
     int32_t code, exit_status;
     uint32_t device, health, xid; /* DEVICE: the device's place in the table */
+    uint32_t set;                 /* pooled: of the slot's devices */
+    uint32_t class, change;       /* pooled: the class, or GPI_NONE; of CLASS, with the change */
     uint64_t task_id, tag;
     uint64_t started_at; /* STARTED, and `attempt` */
     uint32_t attempt;
@@ -51,6 +53,8 @@ struct gpi_note *gpi_note_of_task(gpud_dispatcher *d, const struct gpi_slot *s,
                                   const struct gpi_task *t, uint32_t kind);
 void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n);
 void gpi_note_free(gpud_dispatcher *d, struct gpi_note *n);
+/* Pooled: the class has changed.  `change` is an enum gpud_class_change. */
+void gpi_class_tell(gpud_dispatcher *d, uint32_t class, uint32_t change, const char *text);
 void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Logs a line that a worker has printed, with level INFO. */
@@ -58,8 +62,8 @@ void gpi_log_line(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t stream,
                   const char *text, uint32_t size);
 
 /* events.c */
-/* Writes the device's names into the event; without a device the name of its slot's device. */
-void gpi_note_names(const gpud_dispatcher *d, uint32_t device, struct gpud_event *e);
+/* Writes the device's names into the event; without a device the names of its slot's devices. */
+void gpi_note_names(const gpud_dispatcher *d, uint32_t device, uint32_t set, struct gpud_event *e);
 bool gpi_lent_release(gpud_dispatcher *d); /* returns true if any event was lent */
 void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e);
 int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n);

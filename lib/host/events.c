@@ -73,6 +73,13 @@ static void add_words(const struct gpi_detail *det, struct gpud_event *e)
     e->output_size = det->output_size;
 }
 
+static const char *device_of(const gpud_dispatcher *d, const struct gpi_task *t)
+{
+    if (!t->has_slot)
+        return "";
+    return d->ran_on ? gpi_set_names(d, d->ran_on[gpi_task_index(d, t)]) : d->slot[t->slot].device;
+}
+
 /* One assignment writes each word of the event once. */
 void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e)
 {
@@ -88,7 +95,7 @@ void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_even
         .attempt = t->attempts,
         .slot = t->has_slot ? t->slot : GPUD_NO_SLOT,
         .incarnation = t->incarnation,
-        .device = t->has_slot ? d->slot[t->slot].device : "",
+        .device = device_of(d, t),
         .device_uuid = "",
         .text = t->outcome == GPUD_OUTCOME_SUCCESS ? "" : plain_words(d, t),
         .queued_at = t->queued_at,
@@ -97,17 +104,21 @@ void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_even
         .ended_at = t->ended_at,
         .result = result_address(d, t),
         .result_size = t->size,
+        .class_name = d->class[t->class].name,
     };
     if (t->detail)
         add_words(t->detail, e);
 }
 
-void gpi_note_names(const gpud_dispatcher *d, uint32_t device, struct gpud_event *e)
+void gpi_note_names(const gpud_dispatcher *d, uint32_t device, uint32_t set, struct gpud_event *e)
 {
     e->device_uuid = device < d->dev.n ? d->dev.row[device].id.uuid : "";
-    e->device = device < d->dev.n      ? d->dev.row[device].id.name
-                : e->slot < d->n_slots ? d->slot[e->slot].device
-                                       : "";
+    if (device < d->dev.n)
+        e->device = d->dev.row[device].id.name;
+    else if (e->slot >= d->n_slots)
+        e->device = "";
+    else
+        e->device = d->set.pooled ? gpi_set_names(d, set) : d->slot[e->slot].device;
 }
 
 /* A note's texts move into a block of their own, so that the note is free at once. */
@@ -132,8 +143,10 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
     e->started_at = n->started_at;
     e->device_health = n->health;
     e->xid = n->xid;
-    gpi_note_names(d, n->device, e);
+    gpi_note_names(d, n->device, n->set, e);
     e->stream = n->stream;
+    e->class_name = n->class < d->n_classes ? d->class[n->class].name : "";
+    e->class_change = n->change;
     if (words) {
         memcpy(words->text, n->text, sizeof n->text);
         memcpy(words->output, n->label, GPI_LABEL_SIZE);
@@ -150,6 +163,7 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
         .words = words,
         .output = n->output,
         .device = n->device,
+        .set = n->set,
         .line = n->stream != 0,
     };
     gpi_note_free(d, n);
@@ -186,6 +200,7 @@ static inline void write_success(const gpud_dispatcher *d, const struct gpi_task
         .sent_at = t->sent_at,
         .started_at = t->started_at,
         .ended_at = t->ended_at,
+        .class_name = "",
     };
 }
 

@@ -44,6 +44,7 @@ struct gpi_kept {
     char label[GPI_LABEL_SIZE];
     char device[GPI_DEVICE_SIZE];
     char device_uuid[GPI_DEVICE_UUID_SIZE];
+    char class_name[GPI_NAME_SIZE];
     _Alignas(16) unsigned char result[];
 };
 
@@ -124,6 +125,7 @@ static void copy_names(struct gpi_kept *k, struct gpud_event *e)
     e->label = copy(k->label, e->label, sizeof k->label);
     e->device = copy(k->device, e->device, sizeof k->device);
     e->device_uuid = copy(k->device_uuid, e->device_uuid, sizeof k->device_uuid);
+    e->class_name = copy(k->class_name, e->class_name, sizeof k->class_name);
     e->kept = k;
 }
 
@@ -202,7 +204,7 @@ static int keep_lent_note(gpud_dispatcher *d, struct gpud_event *e)
     r = make(d, 0, &k);
     if (r)
         return r;
-    gpi_note_names(d, n->device, e);
+    gpi_note_names(d, n->device, n->set, e);
     copy_names(k, e);
     k->words = n->words;
     k->more = n->output;

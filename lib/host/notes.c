@@ -108,6 +108,7 @@ struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable)
     n->kind = kind;
     n->slot = GPUD_NO_SLOT;
     n->device = GPI_NO_DEVICE;
+    n->class = GPI_NONE;
     return n;
 }
 
@@ -129,7 +130,23 @@ struct gpi_note *gpi_note_of_task(gpud_dispatcher *d, const struct gpi_slot *s,
 
 void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n)
 {
+    if (n->slot < d->n_slots) {
+        n->set = d->slot[n->slot].set;
+        n->class = d->slot[n->slot].class;
+    }
     gpi_event_push(d, (uint32_t)(n - d->events.note) | GPI_RING_NOTE);
+}
+
+void gpi_class_tell(gpud_dispatcher *d, uint32_t class, uint32_t change, const char *text)
+{
+    struct gpi_note *n = gpi_note_new(d, GPUD_EVENT_CLASS, true);
+
+    if (!n)
+        return;
+    n->class = class;
+    n->change = change;
+    (void)snprintf(n->text, sizeof n->text, "%s", text);
+    gpi_note_push(d, n);
 }
 
 void gpi_note_free(gpud_dispatcher *d, struct gpi_note *n)

@@ -27,6 +27,8 @@ const char *gpi_why_no_worker(const gpud_dispatcher *d, uint32_t class)
 {
     const struct gpi_reason *why = d->class[class].why;
 
+    if (!why && d->set.pooled)
+        return GPI_NO_DEVICE_FITS;
     return why ? why->text : GPI_NO_WORKER;
 }
 
@@ -74,7 +76,7 @@ void gpi_slot_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s)
         note_reason(d, s);
 }
 
-void gpi_class_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s)
+void gpi_class_failed(gpud_dispatcher *d, const struct gpi_slot *s)
 {
     struct gpi_class *c = gpi_slot_class(d, s);
     char text[GPI_FAIL_TEXT_SIZE];
@@ -82,4 +84,5 @@ void gpi_class_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s)
     (void)snprintf(text, sizeof text, "class %s starts no worker any more: %.*s", c->name,
                    (int)sizeof text - 104, s->last_failure);
     c->why = keep(d, text);
+    c->failed = true;
 }

@@ -101,6 +101,8 @@ struct gpi_slot {
     char device[GPI_DEVICE_SIZE];
     uint16_t devices[GPI_DEVICES]; /* places in the table */
     uint32_t n_devices;
+    uint16_t set;    /* pooled: number of these names, for events */
+    bool is_up;      /* pooled: counted in its class, from the end of setup until it is gone */
     bool gone;       /* the user removed a device of it: no longer a slot of the dispatcher */
     uint16_t class;  /* of its workers: index */
     uint32_t canary; /* enum gpi_canary: the order to its worker, until the result is judged */
@@ -197,6 +199,9 @@ bool gpi_slot_retime(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_unseat(gpud_dispatcher *d, struct gpi_slot *s); /* it has no worker: no devices */
 void gpi_slot_seat(gpud_dispatcher *d, struct gpi_slot *s, uint32_t class); /* SEAT of the core */
 void gpi_slot_seat_on(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device);   /* SEAT_ON */
+/* The names of a set of devices: the text stays as long as the dispatcher. */
+const char *gpi_set_names(const gpud_dispatcher *d, uint32_t set);
+void gpi_sets_fini(gpud_dispatcher *d);
 /* A reading of the device is there. */
 void gpi_device_usage(gpud_dispatcher *d, uint32_t device);
 
@@ -240,11 +245,12 @@ void gpi_slot_expect(gpud_dispatcher *d, struct gpi_slot *s); /* the worker has 
 
 /* reasons.c */
 #define GPI_NO_WORKER "no slot can start a worker" /* if malloc fails for the cause */
+#define GPI_NO_DEVICE_FITS "no device that is left could ever hold a worker of its class"
 const char *gpi_why_no_worker(const gpud_dispatcher *d, uint32_t class);
 /* The slot cannot have a worker.  If it is the last one, notes the reason for the user. */
 void gpi_slot_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s);
 /* Pooled: the class of the slot has failed. */
-void gpi_class_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s);
+void gpi_class_failed(gpud_dispatcher *d, const struct gpi_slot *s);
 /* Notes the reason for the event of a hopeless slot. */
 void gpi_slot_failure(struct gpi_slot *s, const char *text);
 /* No keeper, or no worker, could be made: notes the reason, ahead of the event. */

@@ -14,6 +14,7 @@
  */
 #include <stdio.h>
 
+#include "gpudispatch/sched.h"
 #include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
@@ -141,8 +142,22 @@ static void enter_removed(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_lost_hope(d, s);
 }
 
+/* Pooled: its worker has passed setup, or is gone. */
+static void count_up(gpud_dispatcher *d, struct gpi_slot *s, bool is_up)
+{
+    struct gpi_class *c = gpi_slot_class(d, s);
+
+    if (!d->set.pooled || s->is_up == is_up)
+        return;
+    s->is_up = is_up;
+    c->up = c->up + is_up - !is_up;
+    if (c->up == is_up)
+        gpi_class_tell(d, s->class, is_up ? GPUD_CHANGE_LOADED : GPUD_CHANGE_UNLOADED, "");
+}
+
 static void enter_stuck(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    count_up(d, s, false);
     if (gpi_sched_has_keeper(d->core, s->index))
         (void)gpi_channel_tell(s, GPI_CTL_KILL, true);
     s->incarnation = gpi_sched_incarnation(d->core, s->index); /* discards later messages */
@@ -169,11 +184,18 @@ static void enter_backoff(gpud_dispatcher *d, struct gpi_slot *s)
     enter(d, s, GPUD_SLOT_BACKOFF);
 }
 
+static void fail_class(gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    gpi_class_failed(d, s);
+    gpi_class_tell(d, s->class, GPUD_CHANGE_FAILED, s->last_failure);
+}
+
 /* Pooled: the seat is free. */
 static void enter_off(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    if (gpi_sched_has_failed(d->core, s->class))
-        gpi_class_lost_hope(d, s);
+    count_up(d, s, false);
+    if (gpi_sched_has_failed(d->core, s->class) && !gpi_slot_class(d, s)->failed)
+        fail_class(d, s);
     enter(d, s, GPUD_SLOT_STOPPED);
     gpi_slot_unseat(d, s);
 }
@@ -188,12 +210,14 @@ void gpi_slot_entered(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_life life
         break;
     case GPI_LIFE_UP:
     case GPI_LIFE_LEAVE:
+        count_up(d, s, true);
         enter(d, s, s->sent ? GPUD_SLOT_BUSY : GPUD_SLOT_READY);
         break;
     case GPI_LIFE_END:
         enter(d, s, d->set.pooled ? GPUD_SLOT_UNLOADING : GPUD_SLOT_DRAINING);
         break;
     case GPI_LIFE_COOL:
+        count_up(d, s, false);
         enter(d, s, GPUD_SLOT_COOLING);
         break;
     case GPI_LIFE_OFF:
@@ -214,6 +238,7 @@ void gpi_slot_entered(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_life life
         enter_stuck(d, s);
         break;
     case GPI_LIFE_STOPPED:
+        count_up(d, s, false);
         enter(d, s, GPUD_SLOT_STOPPED);
         break;
     case GPI_LIFE_REMOVED:

@@ -140,6 +140,8 @@ void gpi_report_slot(gpud_dispatcher *d, const struct gpi_slot *s, struct gpud_s
     r->sent = s->sent;
     memcpy(r->devices, s->device, sizeof r->devices);
     r->device_count = s->n_devices;
+    if (s->class < d->n_classes && s->incarnation)
+        memcpy(r->class_name, d->class[s->class].name, sizeof r->class_name);
     memcpy(r->device, s->device, strcspn(s->device, ","));
     report_running(d, s, r);
 }

@@ -18,7 +18,9 @@ int gpi_tasks_init(gpud_dispatcher *d)
     d->task = gpi_memory_private((d->n_tasks + 1ull) * sizeof *d->task); /* one more for d->plain */
     d->stall_limit = gpi_memory_private((uint64_t)d->n_tasks * sizeof *d->stall_limit);
     d->expires = gpi_memory_private((uint64_t)d->n_tasks * sizeof *d->expires);
-    return d->task && d->stall_limit && d->expires ? 0 : -1;
+    if (d->set.pooled)
+        d->ran_on = gpi_memory_private((uint64_t)d->n_tasks * sizeof *d->ran_on);
+    return d->task && d->stall_limit && d->expires && (d->ran_on || !d->set.pooled) ? 0 : -1;
 }
 
 void gpi_tasks_fini(gpud_dispatcher *d)
@@ -26,6 +28,7 @@ void gpi_tasks_fini(gpud_dispatcher *d)
     for (uint32_t i = 0; d->task && i < d->never_used; i++)
         gpi_detail_free(&d->task[i]);
     gpi_memory_unmap(d->task, (d->n_tasks + 1ull) * sizeof *d->task);
+    gpi_memory_unmap(d->ran_on, (uint64_t)d->n_tasks * sizeof *d->ran_on);
     gpi_memory_unmap(d->stall_limit, (uint64_t)d->n_tasks * sizeof *d->stall_limit);
     gpi_memory_unmap(d->expires, (uint64_t)d->n_tasks * sizeof *d->expires);
 }

@@ -437,6 +437,8 @@ void gpi_pool_observed(struct gpi_sched *c, const struct gpi_sched_slot *s, uint
 static void forgive(struct gpi_sched *c, struct gpi_sched_class *k)
 {
     k->again = k->failures = k->n_hopeless = 0;
+    for (uint32_t i = 0; i <= c->set.devices; i++)
+        gpi_restart_forget(&k->place[i]);
     for (uint32_t i = 0; i < c->n_slots; i++)
         if (c->slot[i].class == k)
             c->slot[i].again = 0;

@@ -88,9 +88,32 @@ static struct gpud_class_stats row_of(gpud_dispatcher *d, const char *name)
     T_FAIL("no row of class %s", name);
 }
 
+/* The second word of the result is the worker's devices, as the event has them. */
 static void check_result(const struct t_log *log, uint64_t tag, const char *text)
 {
-    T_TEXT((const char *)T_OUTCOME(log, tag, SUCCESS)->result, text);
+    const struct gpud_event *e = T_OUTCOME(log, tag, SUCCESS);
+    const char *device = strchr(text, ' ') + 1;
+
+    T_TEXT((const char *)e->result, text);
+    T_EQ(strncmp(e->device, device, strcspn(device, " ")), 0);
+    T_EQ(strlen(e->device), strcspn(device, " "));
+}
+
+/* What the events CLASS of a class say, one after the other. */
+static void check_changes(const struct t_log *log, const char *name, const char *wanted)
+{
+    char all[128] = "", line[256];
+
+    for (size_t i = 0; i < log->count; i++) {
+        const struct gpud_event *e = &log->list[i];
+        if (e->kind != GPUD_EVENT_CLASS || strcmp(e->class_name, name) != 0)
+            continue;
+        (void)snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", *all ? " " : "",
+                       gpud_class_change_name(e->class_change));
+        T_CMP(gpud_event_format(e, line, sizeof(line)), <, sizeof(line));
+        T_CHECK(strncmp(line, "class ", 6) == 0);
+    }
+    T_TEXT(all, wanted);
 }
 
 /* ---- classes that fit side by side ---- */
@@ -165,6 +188,29 @@ T_LONG_CASE(forked_and_executed, 60)
     t_end(&d, &log);
 }
 
+/* The event of a task has the devices of its worker, also if the seat has others by then. */
+T_LONG_CASE(event_keeps_devices, 60)
+{
+    struct gpud_event one = GPUD_EVENT_INIT;
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+    uint64_t id;
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:2", .max_workers = 1);
+    add(d, T_CLASS(.name = "a", .residence = GPUD_TRANSIENT, .min_residence = T_MS(1),
+                   .needs = T_REQUEST(.devices = 2), .options = T_OPTIONS(.definition = "def-a")));
+    add(d, T_CLASS(.name = "b", .residence = GPUD_TRANSIENT, .min_residence = T_MS(1),
+                   .options = T_OPTIONS(.definition = "def-b")));
+    id = t_submit(d, T_TASK(.tag = 1, .class_name = "a", .awaited = 1));
+    (void)T_RUN(d, &log, SUCCESS, .tag = 2, .class_name = "b");
+    T_CMP(strlen(T_OUTCOME(&log, 2, SUCCESS)->device), ==, strlen("fake:0"));
+    T_OK(gpud_dispatcher_wait(d, id, &one, T_PATIENCE, NULL));
+    T_EQ(strlen(one.device), strlen("fake:0,fake:1"));
+    T_OK(gpud_event_release(&one));
+    t_end(&d, &log);
+}
+
 /* Memory decides what fits: two workers on one device, and no third one. */
 T_CASE(by_memory)
 {
@@ -208,6 +254,25 @@ T_CASE(without_devices)
     t_end(&d, &log);
 }
 
+/* No more workers start than CPU slots let run at a time: the others get their seats. */
+T_LONG_CASE(no_more_workers_than_can_run, 60)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:1", .cpus = 2, .max_workers = 4);
+    add(d, T_CLASS(.name = "a", .needs = T_REQUEST(.cpus = 1), .boot_seed = T_MS(1),
+                   .options = T_OPTIONS(.definition = "def-a")));
+    add(d, T_CLASS(.name = "b", .options = T_OPTIONS(.definition = "def-b")));
+    for (uint64_t tag = 0; tag < 500; tag++)
+        T_SUBMIT(d, .tag = tag, .class_name = "a");
+    T_SUBMIT(d, .tag = 500, .class_name = "b");
+    t_collect(d, &log, 501);
+    T_CMP(row_of(d, "a").workers, <=, 2);
+    t_end(&d, &log);
+}
+
 /* ---- classes that fail ---- */
 
 /* S8. */
@@ -230,10 +295,14 @@ T_LONG_CASE(boot_fails_three_times, 60)
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 3);
     T_EQ(row_of(d, "b").failed, 1);
     T_EQ(row_of(d, "b").failures, 3);
+    t_collect_kind(d, &log, GPUD_EVENT_CLASS, 2);
+    check_changes(&log, "a", "LOADED");
+    check_changes(&log, "b", "FAILED");
     t_word_set(BROKEN, 0);
     T_OK(gpud_dispatcher_class_set(d, "b", GPUD_CLASS_RESUME, NULL));
     (void)T_RUN(d, &log, SUCCESS, .tag = 3, .class_name = "b");
     T_EQ(row_of(d, "b").failed, 0);
+    check_changes(&log, "b", "FAILED RESUMED LOADED");
     t_end(&d, &log);
 }
 
@@ -335,7 +404,8 @@ T_CASE(all_devices_removed)
     t_word_set(GATE, 1);
     t_collect(d, &log, 2);
     (void)T_OUTCOME(&log, GATED + 1, SUCCESS);
-    (void)T_OUTCOME(&log, 2, NO_WORKER);
+    T_TEXT(T_OUTCOME(&log, 2, NO_WORKER)->text,
+           "no device that is left could ever hold a worker of its class");
     t_end(&d, &log);
 }
 
@@ -394,6 +464,7 @@ T_CASE(load_pause_unload)
     add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
     T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_LOAD, NULL));
     t_wait_ready(d, 1);
+    T_TEXT(t_slot(d, 0).class_name, "a");
     T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_PAUSE, NULL));
     T_EQ(row_of(d, "a").paused, 1);
     T_SUBMIT(d, .tag = 1, .class_name = "a");
@@ -403,6 +474,9 @@ T_CASE(load_pause_unload)
     T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_UNLOAD, NULL));
     t_wait_slot(d, 0, GPUD_SLOT_STOPPED);
     T_EQ(row_of(d, "a").workers, 0);
+    t_collect_kind(d, &log, GPUD_EVENT_CLASS, 4);
+    check_changes(&log, "a", "LOADED PAUSED RESUMED UNLOADED");
+    T_TEXT(T_OUTCOME(&log, 1, SUCCESS)->class_name, "a");
     t_end(&d, &log);
 }
 
@@ -443,9 +517,24 @@ T_CASE(refused)
                &e),
            EDEVICE);
     T_TEXT(e.field, "needs");
-    T_TEXT(e.text,
-           "class a fits nowhere: it needs devices: 1 (20480 MiB each), CPUs: 0; there are "
-           "devices: 1 (up to 14745 MiB beside headroom), CPUs: 1");
+    T_CHECK(strstr(e.text, "class a fits nowhere: it needs 0 CPUs, 0 MiB of the machine, and "
+                           "devices: 1 (20480 MiB, compute 0); there are 1 CPUs, "));
+    T_CHECK(strstr(e.text, " MiB, and devices: 1 (up to 14745 MiB beside headroom)"));
+    T_CODE(gpud_dispatcher_class_add(d, T_CLASS(.name = "a", .min_workers = 99), &e), EINVAL);
+    T_TEXT(e.field, "definition");
+    T_CODE(gpud_dispatcher_class_add(d,
+                                     T_CLASS(.name = "a", .min_workers = 99,
+                                             .options = T_OPTIONS(.definition = "def-a")),
+                                     &e),
+           EINVAL);
+    T_TEXT(e.field, "min_workers");
+    T_CODE(gpud_dispatcher_class_add(d,
+                                     T_CLASS(.name = "a", .min_workers = 1,
+                                             .residence = GPUD_TRANSIENT,
+                                             .options = T_OPTIONS(.definition = "def-a")),
+                                     &e),
+           EINVAL);
+    T_TEXT(e.field, "min_workers");
     add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
     T_CODE(gpud_dispatcher_class_add(
                d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")), &e),

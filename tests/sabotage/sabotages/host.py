@@ -4,6 +4,52 @@
 from .entry import Sabotage
 
 SABOTAGES = [
+    # ---- pooled dispatchers ----
+    Sabotage(
+        "pooled: an event has the devices that its seat has by then", "lib/host/events.c",
+        "return d->ran_on ? gpi_set_names(d, d->ran_on[gpi_task_index(d, t)])",
+        "return d->ran_on ? gpi_set_names(d, d->slot[t->slot].set)",
+        "proc/classes.event_keeps_devices"),
+    Sabotage(
+        "pooled: a keeper keeps the environment of its last class", "lib/keeper/surroundings.c",
+        "    environ = copy;\n    free(s->reset);\n",
+        "    free(s->reset);\n",
+        "proc/classes.seat_reused_by_other_class"),
+    Sabotage(
+        "pooled: a keeper stays with its first class", "lib/host/channel.c",
+        "const bool knows = s->ch.class == s->class;",
+        "const bool knows = s->ch.class != GPI_NONE;",
+        "proc/classes.seat_reused_by_other_class"),
+    Sabotage(
+        "pooled: foreign memory is no news for the core", "lib/host/pool.c",
+        "gpi_core_foreign(d, d->now, device, bytes, load);",
+        "gpi_core_foreign(d, d->now, device, bytes / 64, load);",
+        "proc/classes.foreign_memory"),
+    Sabotage(
+        "pooled: no reading follows while a task waits for foreign memory", "lib/host/readings.c",
+        "    if (d->dev.row[device].foreign && gpi_sched_queued(d->core))\n",
+        "    if (d->dev.row[device].foreign && !d->core)\n",
+        "proc/classes.foreign_memory"),
+    Sabotage(
+        "pooled: a class that fits nowhere is accepted", "lib/host/classes.c",
+        "    if (gpi_sched_could(d->core, &b->plan))\n",
+        "    if (gpi_sched_could(d->core, &b->plan) || most)\n",
+        "proc/classes.refused"),
+    Sabotage(
+        "pooled: ready does not count min_workers", "lib/host/ready.c",
+        "t->least += d->class[i].plan.min_workers;",
+        "t->least += failed;",
+        "proc/classes.ready"),
+    Sabotage(
+        "pooled: the outcome of a failed class has no reason", "lib/host/state.c",
+        "    gpi_class_failed(d, s);\n",
+        "    gpi_slot_class(d, s)->failed = true;\n",
+        "proc/classes.boot_fails_three_times"),
+    Sabotage(
+        "a paused device is returned without an effect", "lib/sched/device.c",
+        "(v->paused && event != GPI_EV_RETURN)",
+        "v->paused",
+        "proc/classes.paused_device"),
     # ---- texts of deaths ----
     Sabotage(
         "a kill of the library is taken for one by the kernel", "lib/host/texts.c",
