@@ -242,6 +242,15 @@ def device_sets(place):
                  "three devices are not refused")
 
 
+def mixed(place):
+    expect(place.lines("./mixed"), "shrink: 40 done", "label: 40 done", "sum of 40 labels: 230")
+
+
+def models(place):
+    expect(place.lines("./models"), *(f"{name}: 100 of 100 answers right"
+                                      for name in ("double", "triple", "square")))
+
+
 def cxx(place):
     if not (place.where / "cxx").exists() and not shutil.which("c++"):
         raise Missing("needs the package g++")
@@ -367,8 +376,8 @@ def short(place):
 
 
 CASES = [server, progress, tinybatch_failures, tinybatch, hello, timeout, retry, batching, epoll,
-         plugin_host, ctypes_batch, asyncio_host, plugin_missing, device_sets, cxx,
-         tinybatch_interrupt, tinybatch_progress, tinybatch_usage, short]
+         plugin_host, ctypes_batch, asyncio_host, plugin_missing, device_sets, mixed, models,
+         cxx, tinybatch_interrupt, tinybatch_progress, tinybatch_usage, short]
 
 
 # ---- the whole ----
