@@ -33,7 +33,8 @@ void t_init(gpud_setup_fn *setup, gpud_process_fn *process, gpud_cleanup_fn *cle
 #define T_TASK(...) \
     (&(struct gpud_task_desc){ .struct_size = sizeof(struct gpud_task_desc), __VA_ARGS__ })
 #define T_CALLBACKS(...) \
-    (&(struct gpud_callbacks){ .struct_size = sizeof(struct gpud_callbacks), __VA_ARGS__ })
+    (&(struct gpud_callbacks){ .struct_size = sizeof(struct gpud_callbacks),   \
+                               .task_size = sizeof(struct gpud_task_desc), __VA_ARGS__ })
 
 /* A loop over both values of option drive. */
 #define T_EACH_DRIVE(drive) \

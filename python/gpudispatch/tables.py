@@ -15,7 +15,16 @@ from typing import Literal, NamedTuple, TypedDict
 
 OutcomeName = Literal["SUCCESS", "ERROR", "TIMEOUT", "CRASHED", "CANCELLED", "NO_WORKER"]
 SlotState = Literal[
-    "STOPPED", "STARTING", "READY", "BUSY", "DRAINING", "BACKOFF", "FAILED", "QUARANTINED"
+    "STOPPED",
+    "STARTING",
+    "READY",
+    "BUSY",
+    "DRAINING",
+    "BACKOFF",
+    "FAILED",
+    "QUARANTINED",
+    "UNLOADING",
+    "COOLING",
 ]
 DeviceKind = Literal["CPU", "GPU", "MIG", "FAKE"]
 Health = Literal["UNKNOWN", "HEALTHY", "SUSPECT", "QUARANTINED", "LOST", "REVOKED"]
@@ -156,6 +165,7 @@ class DeviceInfo(TypedDict):
     canary_passes: int
     canary_failures: int
     canary_at: int  # when the next canary may run; 0 = none is due
+    paused: int  # 1 = starts nothing, and keeps its workers
 
 
 class Counter(NamedTuple):

@@ -110,7 +110,7 @@ static PyObject *device_row(const struct gpud_device_info *v)
           N(throttle) || N(ecc_corrected) || N(ecc_uncorrected) || N(remapped_rows) ||
           N(remap_pending) || N(remap_failed) || N(recovery) || N(last_xid) || N(xids) ||
           N(last_xid_at) || N(slots) || N(draining) || N(canary_passes) || N(canary_failures) ||
-          N(canary_at)))
+          N(canary_at) || N(paused)))
         return row;
 #undef N
 #undef S

@@ -124,22 +124,19 @@ static int on_success(const struct gpud_event *e, void *user)
 
 T_CASE(sources)
 {
+    struct gpud_callbacks callbacks = *T_CALLBACKS(.on_success = on_success);
     gpud_dispatcher *d = begin();
 
+    callbacks.task_size = sizeof(long_desc);
     for (uint64_t lies = 1; lies <= 4; lies++) {
         struct feed f = { .lies = lies };
         struct gpud_error e = GPUD_ERROR_INIT;
-        T_CODE(gpud_dispatcher_run(
-                   d, next_task,
-                   T_CALLBACKS(.on_success = on_success, .task_size = sizeof(long_desc)), &f, &e),
-               EREFUSED);
+        T_CODE(gpud_dispatcher_run(d, next_task, &callbacks, &f, &e), EREFUSED);
         T_TEXT(e.field, "struct_size");
         T_EQ(f.ends, lies - 1);
     }
     struct feed f = { 0 };
-    T_OK(gpud_dispatcher_run(d, next_task,
-                             T_CALLBACKS(.on_success = on_success, .task_size = sizeof(long_desc)),
-                             &f, NULL));
+    T_OK(gpud_dispatcher_run(d, next_task, &callbacks, &f, NULL));
     T_EQ(f.ends, 100);
     t_destroy(&d, NULL);
     T_OK(gpud_fini());

@@ -252,10 +252,12 @@ T_CASE(nothing_was_pulled)
 {
     struct scene s = { .last = 10 };
     struct gpud_run_counts small = { .struct_size = 8 };
+    struct gpud_callbacks callbacks = GPUD_CALLBACKS_INIT;
 
     begin(&s);
     T_CODE(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.counts = &small), &s, &s.error), ESTRUCT);
-    T_CODE(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.task_size = 12), &s, &s.error), ESTRUCT);
+    callbacks.task_size = 12;
+    T_CODE(gpud_dispatcher_run(s.d, give, &callbacks, &s, &s.error), ESTRUCT);
     T_OK(gpud_dispatcher_close(s.d, GPUD_FINISH_ALL, 0));
     T_CODE(run(&s), ECLOSED);
     T_EQ(s.counts.pulled, 0);

@@ -246,8 +246,7 @@ static void one_round(gpud_dispatcher *d, uint64_t number)
         r.kill_at[i] = 1 + lot(&r.random) % want.tasks;
     if (pthread_create(&thread, NULL, killer, &r))
         abort();
-    code = gpud_dispatcher_run(d, source, T_CALLBACKS(.on_success = outcome, .on_error = outcome,
-                                           .task_size = sizeof(struct gpud_task_desc)),
+    code = gpud_dispatcher_run(d, source, T_CALLBACKS(.on_success = outcome, .on_error = outcome),
                                &r, NULL);
     atomic_store(&r.over, 1);
     (void)pthread_join(thread, NULL);

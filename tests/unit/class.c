@@ -122,13 +122,13 @@ T_CASE(defaults)
 T_CASE(fields)
 {
     const struct gpi_plan_class *p =
-        &read_class(CLASS(.residence = GPUD_TRANSIENT, .min_workers = 2, .max_workers = 3,
+        &read_class(CLASS(.residence = GPUD_RESIDENT, .min_workers = 2, .max_workers = 3,
                           .pinned = 1, .min_residence = T_S(1), .keep_alive = T_S(2),
                           .max_wait = GPUD_NEVER, .boot_seed = T_S(4), .unload_seed = T_S(5),
                           .run_seed = T_S(6)))
              ->birth.plan;
 
-    T_EQ(p->residence, GPI_TRANSIENT);
+    T_EQ(p->residence, GPI_RESIDENT);
     T_EQ(p->min_workers, 2);
     T_EQ(p->max_workers, 3);
     T_CHECK(p->pinned);
@@ -138,6 +138,7 @@ T_CASE(fields)
     T_EQ(p->boot, T_S(4));
     T_EQ(p->unload, T_S(5));
     T_EQ(p->run, T_S(6));
+    T_EQ(read_class(CLASS(.residence = GPUD_TRANSIENT))->birth.plan.residence, GPI_TRANSIENT);
     T_EQ(read_class(CLASS(.min_residence = GPUD_AT_ONCE))->birth.plan.min_residence, 1);
     T_EQ(read_class(WITH(.grace = T_S(7)))->birth.plan.grace, T_S(7));
     T_EQ(read_class(WITH(.task_limit = T_S(8)))->birth.set.task_limit, T_S(8));
@@ -202,6 +203,7 @@ T_CASE(records)
     refuse(CLASS(.residence = 2), "residence"); /* reserved */
     refuse(CLASS(.pinned = 2), "pinned");
     refuse(CLASS(.min_workers = 3, .max_workers = 2), "min_workers");
+    refuse(CLASS(.residence = GPUD_TRANSIENT, .min_workers = 1), "min_workers");
     for (size_t i = 0; i < T_LENGTH(times); i++) {
         struct gpud_class c = *ANY;
         uint64_t *time = &c.min_residence + i;

@@ -173,6 +173,7 @@ static const struct field device_field[] = {
     DEVICE(canary_passes, U32),
     DEVICE(canary_failures, U32),
     DEVICE(canary_at, TIME),
+    DEVICE(paused, FLAG),
 };
 
 static const struct field driver_field[] = {
