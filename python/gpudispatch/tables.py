@@ -115,6 +115,7 @@ class SlotStats(TypedDict):
     progress_text: str  # of the running task
     device_count: int
     devices: str  # names of all its devices, comma-separated
+    class_name: str  # "": an executor is not pooled
 
 
 class DeviceInfo(TypedDict):

@@ -85,6 +85,7 @@ static PyObject *slot_row(const struct gpud_slot_stats *s)
         put_text(row, "device", s->device) || put_number(row, "device_count", s->device_count) ||
         put_text(row, "devices", s->devices) || put_text(row, "label", s->label) ||
         put_text(row, "progress_text", s->progress_text) ||
+        put_text(row, "class_name", s->class_name) ||
         PyDict_SetItemString(row, "outcomes", outcomes);
     Py_XDECREF(outcomes);
     if (!r)
