@@ -316,8 +316,10 @@ T_CASE(workers_and_keepers_die)
 
     init();
     d = T_CREATE(.pooled = 1, .devices = "fake:2");
-    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a", .backoff = T_MS(1))));
-    add(d, T_CLASS(.name = "b", .options = T_OPTIONS(.definition = "def-b")));
+    add(d, T_CLASS(.name = "a", .max_workers = 1,
+                   .options = T_OPTIONS(.definition = "def-a", .backoff = T_MS(1))));
+    add(d, T_CLASS(.name = "b", .max_workers = 1,
+                   .options = T_OPTIONS(.definition = "def-b", .backoff = T_MS(1))));
     T_SUBMIT(d, .tag = GATED + 1, .class_name = "a");
     t_word_wait(STARTS, 1);
     worker = t_worker(d, 0);
