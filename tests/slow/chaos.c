@@ -45,6 +45,7 @@ static struct {
 struct round {
     gpud_dispatcher *d;
     uint64_t number, next, random;
+    uint64_t source_random; /* the source has a thread of its own */
     unsigned char *seen;
     /* Half of the kills come when so many outcomes have come, from the callback ... */
     uint64_t outcomes, kill_at[32];
@@ -142,7 +143,7 @@ static int source(struct gpud_task_desc *task, size_t n, void *user)
         return 0;
     task->tag = r->next++;
     if (want.classes)
-        task->class_name = names[lot(&r->random) % want.classes];
+        task->class_name = names[lot(&r->source_random) % want.classes];
     work = task->tag * 2654435761u + r->number;
     if (work % 251 == 0) {
         work = 1000000 + work / 251 % 4000000;
@@ -242,6 +243,7 @@ static void one_round(gpud_dispatcher *d, uint64_t number)
     r.kills = (unsigned)want.kills / 2;
     r.thread_kills = want.kills - r.kills;
     r.thread_random = ~r.random;
+    r.source_random = r.random + 1;
     for (unsigned i = 0; i < r.kills; i++)
         r.kill_at[i] = 1 + lot(&r.random) % want.tasks;
     if (pthread_create(&thread, NULL, killer, &r))
