@@ -51,6 +51,7 @@ struct gpi_class {
     char name[GPI_NAME_SIZE]; /* the user's, unique */
     struct gpi_plan_class plan;
     bool failed;       /* the user knows: reasons.c, and classes.c */
+    uint32_t loads;    /* 1: LOAD has been requested, and no worker is up yet: classes.c, state.c */
     uint32_t up;       /* workers that have passed setup: state.c */
     uint64_t accepted; /* tasks: submit.c */
     uint64_t failures; /* workers that failed before a task: death.c */

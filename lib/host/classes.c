@@ -9,6 +9,7 @@
 #include "base/chunks.h"
 #include "base/clock.h"
 #include "base/failure.h"
+#include "device/kin.h"
 #include "gpudispatch/sched.h"
 #include "host/act.h"
 #include "host/class.h"
@@ -86,9 +87,23 @@ static int check_fit(const gpud_dispatcher *d, const struct gpi_class_birth *b,
                     r->compute, d->set.cpus, mib(d->set.host_memory), devices, mib(most));
 }
 
+static int check_visible(const gpud_dispatcher *d, const struct gpi_class_birth *b,
+                         struct gpud_error *e)
+{
+    for (uint32_t i = 0; i < d->dev.n && b->set.visible == GPUD_VISIBLE_INDEX; i++)
+        if (d->dev.row[i].here && gpi_device_is_instance(&d->dev.row[i].id))
+            return gpi_fail(e, GPUD_EINVAL, 0, "visible",
+                            "visible is INDEX, but %s is a MIG instance and has no number: use "
+                            "AUTO or UUID",
+                            d->dev.row[i].id.name);
+    return 0;
+}
+
 static int check_add(const gpud_dispatcher *d, const struct gpi_class_birth *b,
                      struct gpud_error *e)
 {
+    int r;
+
     if (d->close.closing || d->close.ending || atomic_load(&d->close.stop_asked))
         return gpi_fail(e, GPUD_ECLOSED, 0, "", "%s", gpud_error_text(GPUD_ECLOSED));
     if (find(d, b->class_name) >= 0)
@@ -101,14 +116,13 @@ static int check_add(const gpud_dispatcher *d, const struct gpi_class_birth *b,
         return gpi_fail(e, GPUD_EINVAL, 0, "min_workers",
                         "class.min_workers is %u, the dispatcher's max_workers is %u",
                         b->plan.min_workers, d->set.max_workers);
-    return check_fit(d, b, e);
+    r = check_visible(d, b, e);
+    return r ? r : check_fit(d, b, e);
 }
 
-/* The setup data take room that task data could have. */
 static int take_parts(gpud_dispatcher *d, struct gpi_class *c, const struct gpi_class_birth *b,
                       struct gpud_error *e)
 {
-    const uint64_t before = gpi_chunks_used(&d->arena.input_chunks);
     int r = gpi_class_copy_setup(d, c, b);
 
     if (r)
@@ -120,15 +134,14 @@ static int take_parts(gpud_dispatcher *d, struct gpi_class *c, const struct gpi_
     r = gpi_class_keep_setup(c, b);
     if (r == 0)
         r = gpi_class_keep_launch(c, b);
-    if (r == 0) {
-        const uint64_t taken = gpi_chunks_used(&d->arena.input_chunks) - before;
-        d->arena.base += taken;
-        d->arena.most -= taken < d->arena.most ? taken : d->arena.most;
-        return 0;
-    }
-    if (c->setup.size && c->setup.fd < 0)
+    return r ? gpi_fail(e, r, 0, "", "%s", gpud_error_text(r)) : 0;
+}
+
+static void drop_parts(gpud_dispatcher *d, struct gpi_class *c, const struct gpi_class_birth *b)
+{
+    if (c->setup.size && b->setup_fd < 0)
         gpi_chunks_free(&d->arena.input_chunks, c->setup.off);
-    return gpi_fail(e, r, 0, "", "%s", gpud_error_text(r));
+    gpi_class_fini(c);
 }
 
 /* Returns how many tasks of the class may run at a time for their CPU slots.  More workers would
@@ -145,8 +158,16 @@ static uint32_t most_at_once(const gpud_dispatcher *d, const struct gpi_plan_cla
     return most > plan->min_workers ? most : plan->min_workers;
 }
 
+/* The setup data take room that task data could have. */
+static void account(gpud_dispatcher *d, uint64_t taken)
+{
+    d->arena.base += taken;
+    d->arena.most -= taken < d->arena.most ? taken : d->arena.most;
+}
+
 static int add(gpud_dispatcher *d, const struct gpi_class_birth *b, struct gpud_error *e)
 {
+    const uint64_t used = gpi_chunks_used(&d->arena.input_chunks);
     struct gpi_class *c = &d->class[d->n_classes];
     struct gpi_class_settings set;
     int r = check_add(d, b, e);
@@ -164,10 +185,12 @@ static int add(gpud_dispatcher *d, const struct gpi_class_birth *b, struct gpud_
             r = gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for a class");
     }
     if (r) {
-        gpi_class_fini(c);
+        drop_parts(d, c, b);
         return r;
     }
+    account(d, gpi_chunks_used(&d->arena.input_chunks) - used);
     d->n_classes++;
+    gpi_devices_rouse(d);
     gpi_decide(d);
     return 0;
 }
@@ -195,6 +218,9 @@ static void set(gpud_dispatcher *d, uint32_t i, enum gpi_plan_class_what what)
         c->plan.pinned = what == GPI_CLASS_PIN;
     if (what == GPI_CLASS_RESUME || what == GPI_CLASS_LOAD)
         c->failed = false;
+    c->loads = what == GPI_CLASS_LOAD ? c->up == 0
+               : what == GPI_CLASS_UNLOAD || what == GPI_CLASS_DRAIN ? 0 : c->loads;
+    gpi_devices_rouse(d);
     gpi_core_class_set(d, d->now, i, what);
     d->act(d);
     if (!paused && gpi_sched_is_paused(d->core, i))

@@ -53,7 +53,7 @@ static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event,
     snprintf(setup, sizeof setup, "setup %s%s", how, hint);
     if (event == GPUD_EVENT_SETUP_FAILURE) {
         gpi_slot_failure(s, text && *text ? text : setup);
-        gpi_slot_class(d, s)->failures++;
+        gpi_slot_class(d, s)->failures += s->canary != GPI_CANARY_ONLY;
     }
     if (!n)
         return;
@@ -138,6 +138,7 @@ static void died_between_tasks(gpud_dispatcher *d, struct gpi_slot *s)
     char how[GPI_HOW_SIZE], words[GPI_HOW_SIZE + 64];
 
     gpi_describe_exit(d, s, how, sizeof how, s->last.kind, s->last.status);
+    gpi_slot_class(d, s)->failures++;
     gpi_log(d, GPUD_LEVEL_WARNING, s->index,
             "worker %u of slot %u: %s between tasks%s; the slot waits before the next start "
             "(backoff)",

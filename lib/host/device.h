@@ -62,6 +62,7 @@ struct gpi_known_device {
     bool silent;               /* a requested reading is late, and the host has reported that */
     bool foreign;              /* pooled: foreign processes were there at the last reading */
     bool here;                 /* from its addition until none of its slots is left */
+    bool past;                 /* pooled: it was removed, and never returns in this row */
     enum gpi_may may;          /* how slots may use it, as the core knows it */
 };
 
@@ -96,6 +97,7 @@ struct gpi_known_devices {
     uint32_t n_gauges;
     char **set;          /* pooled: the names of devices that a seat has had, as one text each */
     uint32_t n_sets;
+    uint32_t n_foreign;  /* rows with `foreign` */
     uint64_t looked_at;  /* when a thread last requested rows */
     bool roused;         /* the monitors read devices, or will soon: the timer is set */
 };

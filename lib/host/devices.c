@@ -49,7 +49,7 @@ uint32_t gpi_device_learn(gpud_dispatcher *d, const struct gpi_device *id)
 {
     uint32_t at = 0;
 
-    while (at < d->dev.n && strcmp(d->dev.row[at].id.uuid, id->uuid) != 0)
+    while (at < d->dev.n && (d->dev.row[at].past || strcmp(d->dev.row[at].id.uuid, id->uuid) != 0))
         at++;
     if (at == (d->set.pooled ? GPI_POOL_DEVICES : MOST))
         return GPI_NO_DEVICE;
@@ -95,6 +95,7 @@ void gpi_device_bind(gpud_dispatcher *d, const struct gpi_selected *x, uint32_t 
     const uint32_t device = gpi_device_learn(d, &x->device);
     struct gpi_known_device *k = &d->dev.row[device];
 
+    d->dev.n_foreign -= k->foreign;
     *k = (struct gpi_known_device){
         .id = x->device,
         .gauge = read ? gauge : GPI_NO_GAUGE,
@@ -170,6 +171,9 @@ void gpi_device_note(gpud_dispatcher *d, uint32_t device, enum gpi_sched_note ho
 
     if (how == GPI_NOTE_REMOVED && k->here) {
         k->here = false;
+        d->dev.n_foreign -= k->foreign;
+        k->foreign = false;
+        k->past = d->set.pooled; /* in a plan no number is used again */
         gpi_device_tell(d, device, 0, "removed: its last slot has ended");
     } else if (how == GPI_NOTE_DRAINED) {
         gpi_device_tell(d, device, 0, "drained: its last worker has ended");

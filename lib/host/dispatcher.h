@@ -59,7 +59,7 @@ struct gpi_waiter;
 struct gpi_lent_note {
     struct gpi_detail *words;
     char *output;
-    uint32_t device, set;
+    uint32_t device, set, class;
     bool kept;
     bool line; /* the output is the event's text */
 };

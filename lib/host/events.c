@@ -164,6 +164,7 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
         .output = n->output,
         .device = n->device,
         .set = n->set,
+        .class = n->class,
         .line = n->stream != 0,
     };
     gpi_note_free(d, n);

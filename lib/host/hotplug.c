@@ -118,7 +118,9 @@ static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gaug
     }
     if (r)
         return gpi_fail(e, r, 0, "devices",
-                        r == GPUD_EFULL ? "the maximum is 1,024 slots per dispatcher" : "%s",
+                        r != GPUD_EFULL ? "%s"
+                        : d->set.pooled ? "the maximum is 1,024 devices per dispatcher"
+                                        : "the maximum is 1,024 slots per dispatcher",
                         gpud_error_text(r));
     /* A reused slot already has its share. */
     d->stats.count.payload_budget += (d->n_slots - before) * d->set.result_size;

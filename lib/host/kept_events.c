@@ -175,6 +175,7 @@ static int keep_lent_outcome(gpud_dispatcher *d, struct gpud_event *e)
     e->text = as_lent.text; /* the reason for no worker may have changed since */
     e->device = as_lent.device;
     e->device_uuid = as_lent.device_uuid;
+    e->class_name = as_lent.class_name; /* the caller's record may have no room for it */
     r = gpi_keep_outcome(d, t, e);
     t->kept = r == 0;
     return r;
@@ -205,6 +206,7 @@ static int keep_lent_note(gpud_dispatcher *d, struct gpud_event *e)
     if (r)
         return r;
     gpi_note_names(d, n->device, n->set, e);
+    e->class_name = n->class < d->n_classes ? d->class[n->class].name : "";
     copy_names(k, e);
     k->words = n->words;
     k->more = n->output;
@@ -273,7 +275,7 @@ void gpi_keep_release(struct gpud_event *e)
     free(k->more);
     free(k);
     e->kept = NULL;
-    e->label = e->text = e->device = e->device_uuid = "";
+    e->label = e->text = e->device = e->device_uuid = e->class_name = "";
     e->result = e->output = e->output_before = NULL;
     e->result_size = e->output_size = e->output_before_size = 0;
 }

@@ -65,6 +65,8 @@ void gpi_slot_seat(gpud_dispatcher *d, struct gpi_slot *s, uint32_t class)
 {
     gpi_slot_unseat(d, s);
     s->class = (uint16_t)class;
+    if (!s->held)
+        s->largest_result = 0; /* of the class before */
 }
 
 void gpi_slot_seat_on(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device)
@@ -80,10 +82,25 @@ void gpi_slot_seat_on(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device)
 
 /* ---- readings ---- */
 
+bool gpi_pool_waits(const gpud_dispatcher *d)
+{
+    bool waits = gpi_sched_queued(d->core) > 0;
+
+    for (uint32_t i = 0; i < d->n_classes; i++) {
+        const struct gpi_class *c = &d->class[i];
+        const uint32_t least = c->plan.min_workers > c->loads ? c->plan.min_workers : c->loads;
+        waits |= c->up < least && !gpi_sched_is_paused(d->core, i);
+    }
+    return waits;
+}
+
 /* Its worker, or a process of the worker's or its keeper's session. */
 static bool belongs(const struct gpi_slot *s, int32_t pid, int32_t session)
 {
-    return s->pid > 0 && (pid == s->pid || session == s->pid || session == s->keeper_pid);
+    if (s->state == GPUD_SLOT_COOLING) /* the driver may list the dead worker still */
+        return (uint32_t)pid == s->dead;
+    return s->pid > 0 && (pid == s->pid || session == s->pid ||
+                          (s->keeper_pid > 0 && session == s->keeper_pid));
 }
 
 static uint64_t memory_of(const struct gpi_user *u)
@@ -117,12 +134,14 @@ static uint64_t foreign(const gpud_dispatcher *d, const struct gpi_sample *now,
     return bytes;
 }
 
-/* No task of ours runs there, so the whole use is foreign. */
+/* Without a worker of ours there, the whole use is foreign. */
 static uint32_t foreign_load(const gpud_dispatcher *d, uint32_t device,
                              const struct gpi_sample *now)
 {
+    if (!d->set.foreign_load)
+        return 0;
     for (uint32_t i = 0; i < d->n_slots; i++)
-        if (d->slot[i].sent && gpi_slot_has(&d->slot[i], device))
+        if (d->slot[i].pid > 0 && gpi_slot_has(&d->slot[i], device))
             return 0;
     return now->utilization == GPI_UNKNOWN32 ? 0 : now->utilization * 100;
 }
@@ -140,7 +159,9 @@ void gpi_device_usage(gpud_dispatcher *d, uint32_t device)
         session[i] = getsid((pid_t)now->user[i].pid);
     load = foreign_load(d, device, now);
     bytes = foreign(d, now, session);
+    d->dev.n_foreign -= d->dev.row[device].foreign;
     d->dev.row[device].foreign = bytes || load;
+    d->dev.n_foreign += d->dev.row[device].foreign;
     gpi_core_foreign(d, d->now, device, bytes, load);
     d->act(d);
     for (uint32_t i = 0; i < d->n_slots; i++)

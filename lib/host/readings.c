@@ -163,7 +163,7 @@ static uint64_t asked_at(const gpud_dispatcher *d, const struct gpi_known_device
 
 static bool is_busy(const gpud_dispatcher *d, uint32_t device)
 {
-    if (d->dev.row[device].foreign && gpi_sched_queued(d->core))
+    if (d->dev.row[device].foreign && gpi_pool_waits(d))
         return true;
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slot[i].sent && gpi_slot_has(&d->slot[i], device))

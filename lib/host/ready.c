@@ -21,7 +21,7 @@ struct tally {
     const struct gpi_slot *hopeless; /* the first slot out for a reason of its own, or NULL */
     const struct gpi_slot *drained;  /* the first slot out for its device, or NULL */
     /* pooled */
-    uint32_t least;                  /* min_workers of all classes */
+    uint32_t least, lacks;           /* min_workers of all classes; of these, not up */
     const struct gpi_class *failed;  /* the first class with min_workers that has failed, or NULL */
 };
 
@@ -46,11 +46,14 @@ static void count(struct tally *t, const gpud_dispatcher *d, const struct gpi_sl
 static void count_classes(struct tally *t, const gpud_dispatcher *d)
 {
     t->slots = t->can = d->set.max_workers;
+    t->hopeless = t->drained = NULL; /* a seat without a worker is in order */
     for (uint32_t i = 0; i < d->n_classes; i++) {
-        const bool failed = gpi_sched_has_failed(d->core, i);
-        t->least += d->class[i].plan.min_workers;
-        if (failed && d->class[i].plan.min_workers && !t->failed)
-            t->failed = &d->class[i];
+        const struct gpi_class *c = &d->class[i];
+        const uint32_t least = gpi_sched_is_paused(d->core, i) ? 0 : c->plan.min_workers;
+        t->least += least;
+        t->lacks += least > c->up ? least - c->up : 0;
+        if (least && gpi_sched_has_failed(d->core, i) && !t->failed)
+            t->failed = c;
     }
 }
 
@@ -77,8 +80,10 @@ static int verdict(const gpud_dispatcher *d, const struct tally *t, uint32_t slo
 {
     if (d->close.closing || d->close.ending)
         return GPUD_ECLOSED;
-    if (t->can == 0 || t->can < slots || (t->failed && !slots))
+    if (t->can == 0 || t->can < slots || (!slots && (t->failed || t->can < t->least)))
         return GPUD_ENOWORKER;
+    if (d->set.pooled && !slots)
+        return t->lacks ? GPUD_ETIMEOUT : 0;
     return t->ready >= wanted(d, t, slots) ? 0 : GPUD_ETIMEOUT;
 }
 
@@ -150,7 +155,7 @@ static int too_late(const gpud_dispatcher *d, const struct tally *t, uint32_t sl
 
     if (!t->late) /* pooled */
         return gpi_fail(e, GPUD_ETIMEOUT, 0, "", "%u of %u workers ready; no other one starts",
-                        t->ready, wanted(d, t, slots));
+                        slots ? t->ready : t->least - t->lacks, wanted(d, t, slots));
     describe(d, why, sizeof why, t->late);
     return gpi_fail(e, GPUD_ETIMEOUT, 0, "", "%u of %u workers ready; slot %u: %s", t->ready,
                     wanted(d, t, slots), t->late->index, why);

@@ -158,6 +158,8 @@ static void call_back(struct run *r, const struct gpud_event *events, int n)
         gpud_event_fn *fn = receiver(&r->cb, &events[i], &name);
         int v;
         count(&r->counts, &events[i]);
+        if (events[i].outcome == GPUD_OUTCOME_NO_WORKER && r->d->set.pooled && !*r->no_worker)
+            snprintf(r->no_worker, sizeof r->no_worker, "%s", events[i].text);
         v = fn ? fn(&events[i], r->user) : 0;
         if (v && !r->stopper) {
             r->stopper = name;
@@ -288,7 +290,8 @@ static int run(struct run *r, struct gpud_event *events, struct gpud_error *rete
     pump(r, events);
     (void)gpi_lent_release(d);
     r->closed = must_end(d); /* perhaps no thread has driven since */
-    snprintf(r->no_worker, sizeof r->no_worker, "%s", gpi_why_no_worker(d, 0));
+    if (!*r->no_worker)
+        snprintf(r->no_worker, sizeof r->no_worker, "%s", gpi_why_no_worker(d, 0));
     gpi_drive_leave(d);
     pthread_mutex_unlock(&d->lock);
     pthread_join(r->feeder, NULL);

@@ -202,6 +202,8 @@ void gpi_slot_seat_on(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device); 
 /* The names of a set of devices: the text stays as long as the dispatcher. */
 const char *gpi_set_names(const gpud_dispatcher *d, uint32_t set);
 void gpi_sets_fini(gpud_dispatcher *d);
+/* A task waits, or a class lacks a worker: for a device that foreign processes may have. */
+bool gpi_pool_waits(const gpud_dispatcher *d);
 /* A reading of the device is there. */
 void gpi_device_usage(gpud_dispatcher *d, uint32_t device);
 

@@ -151,6 +151,11 @@ static void count_up(gpud_dispatcher *d, struct gpi_slot *s, bool is_up)
         return;
     s->is_up = is_up;
     c->up = c->up + is_up - !is_up;
+    c->loads &= !is_up;
+    if (is_up && c->failed && !gpi_sched_has_failed(d->core, s->class)) { /* it was late */
+        c->failed = false;
+        gpi_class_tell(d, s->class, GPUD_CHANGE_RESUMED, "");
+    }
     if (c->up == is_up)
         gpi_class_tell(d, s->class, is_up ? GPUD_CHANGE_LOADED : GPUD_CHANGE_UNLOADED, "");
 }

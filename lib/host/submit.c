@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/failure.h"
 #include "host/core.h"
+#include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/task.h"
@@ -166,18 +167,21 @@ static bool nothing_starts(gpud_dispatcher *d)
 /* If run pulls a task after the last start, the task does not wait for room: a record is reserved
  * for it, and no process reads its data. */
 static int accept_in_vain(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
-                          struct intake *in, uint64_t *ret_id, struct gpud_error *e)
+                          uint16_t class, struct intake *in, uint64_t *ret_id,
+                          struct gpud_error *e)
 {
     struct gpi_task *t = &d->task[take_record(d)];
     int r;
 
     *t = *d->plain;
+    t->class = class;
     r = gpi_payload_forgo(d, desc, label, t, e);
     if (r) {
         gpi_task_free(d, gpi_task_index(d, t));
         return r;
     }
     d->intake.live++;
+    d->class[class].accepted++;
     admit(d, t, desc, label, in, GPI_NEVER);
     *ret_id = t->id;
     gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPUD_ECANCELLED);
@@ -190,6 +194,8 @@ static inline void enqueue(gpud_dispatcher *d, uint32_t i, const struct gpi_sche
 {
     const bool first = what->expires != GPI_NEVER && what->expires < gpi_sched_due(d->core);
 
+    if (d->dev.n_foreign && gpi_sched_queued(d->core) == 0)
+        gpi_devices_rouse(d); /* it may wait for a device that foreign processes have left */
     if (!gpi_core_submit(d, i, what)) {
         d->act(d);
         gpi_drive_wake(d);
@@ -321,7 +327,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     if (!in->fed && intake_over(d))
         return closed(d, e);
     if (in->fed && nothing_starts(d))
-        return accept_in_vain(d, desc, label, in, ret_id, e);
+        return accept_in_vain(d, desc, label, (uint16_t)class, in, ret_id, e);
     if (d->intake.live >= d->set.queue_size)
         return GPUD_EFULL;
     d->intake.live++; /* placing data may drop the lock: place and record are reserved */

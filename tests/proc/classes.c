@@ -365,6 +365,26 @@ T_CASE(drained_and_added)
     t_end(&d, &log);
 }
 
+/* A device that was removed and is added again begins anew. */
+T_CASE(removed_and_added_again)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+    size_t at = 0;
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:1");
+    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
+    for (uint64_t tag = 0; tag < 4; tag++) {
+        (void)T_RUN(d, &log, SUCCESS, .tag = tag, .class_name = "a");
+        check_result(&log, tag, "a fake:0 data= env=-");
+        T_OK(gpud_dispatcher_device_remove(d, "fake:0"));
+        (void)t_told(d, &log, &at, "fake:0", "removed");
+        T_OK(gpud_dispatcher_device_add(d, "fake:1", NULL));
+    }
+    t_end(&d, &log);
+}
+
 /* A paused device keeps its worker, and starts nothing. */
 T_CASE(paused_device)
 {
@@ -454,6 +474,23 @@ T_LONG_CASE(foreign_memory, 60)
     t_end(&d, &log);
 }
 
+/* The same for min_workers, which no task waits for. */
+T_LONG_CASE(foreign_memory_and_min_workers, 60)
+{
+    gpud_dispatcher *d;
+
+    init();
+    d = t_fakes(1, "gpu 0 foreign 4194303 12GiB\nwhen left gpu 0 gone 4194303",
+                T_OPTIONS(.pooled = 1));
+    add(d, T_CLASS(.name = "a", .min_workers = 1,
+                   .needs = T_REQUEST(.devices = 1, .memory = 8ull << 30),
+                   .options = T_OPTIONS(.definition = "def-a")));
+    T_CODE(gpud_dispatcher_ready(d, 0, T_MS(300), NULL), ETIMEOUT);
+    t_trigger("left");
+    T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
+    t_end(&d, NULL);
+}
+
 /* ---- requests of the user ---- */
 
 T_CASE(load_pause_unload)
@@ -499,6 +536,55 @@ T_CASE(ready)
                    .options = T_OPTIONS(.definition = "def-b", .backoff = T_MS(1))));
     T_CODE(gpud_dispatcher_ready(d, 0, T_PATIENCE, &e), ENOWORKER);
     T_TEXT(e.text, "class b starts no worker any more: setup returned 7");
+    t_destroy(&d, NULL);
+    d = T_CREATE(.pooled = 1, .devices = "fake:3", .max_workers = 2); /* fewer than 2 + 1 */
+    add(d, T_CLASS(.name = "a", .min_workers = 2, .options = T_OPTIONS(.definition = "def-a")));
+    add(d, T_CLASS(.name = "c", .min_workers = 1, .options = T_OPTIONS(.definition = "def-a")));
+    T_CODE(gpud_dispatcher_ready(d, 0, GPUD_NEVER, &e), ENOWORKER);
+    T_TEXT(e.text, "2 of 3 workers can become ready; 2 slots are left");
+    t_end(&d, NULL);
+}
+
+static int feed_b(struct gpud_task_desc *task, size_t n, void *left)
+{
+    (void)n;
+    task->class_name = "b";
+    return (*(int *)left)-- > 0;
+}
+
+/* run gives the reason of the class whose task had no worker. */
+T_CASE(run_says_why)
+{
+    struct gpud_error e = GPUD_ERROR_INIT;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    int left = 1;
+
+    init();
+    t_word_set(BROKEN, 1);
+    d = T_CREATE(.pooled = 1, .devices = "fake:1");
+    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
+    add(d, T_CLASS(.name = "b",
+                   .options = T_OPTIONS(.definition = "def-b", .failures_in_a_row = 1)));
+    T_CODE(gpud_dispatcher_run(d, feed_b, T_CALLBACKS(.on_error = NULL), &left, &e), ENOWORKER);
+    T_TEXT(e.text, "class b starts no worker any more: setup returned 7");
+    t_end(&d, &log);
+}
+
+/* A caller of the time before class_name keeps an event. */
+T_CASE(kept_by_an_older_caller)
+{
+    struct gpud_event e = GPUD_EVENT_INIT;
+    gpud_dispatcher *d;
+
+    init();
+    e.struct_size = (uint32_t)offsetof(struct gpud_event, class_name);
+    d = T_CREATE(.definition = "def-a", .devices = "cpu:1");
+    T_SUBMIT(d, .tag = 1);
+    T_EQ(gpud_dispatcher_poll(d, &e, 1, T_PATIENCE), 1);
+    T_OK(gpud_event_keep(d, &e));
+    T_TEXT(e.device, "cpu:0");
+    T_OK(gpud_event_release(&e));
     t_end(&d, NULL);
 }
 

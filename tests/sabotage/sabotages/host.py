@@ -27,7 +27,7 @@ SABOTAGES = [
         "proc/classes.foreign_memory"),
     Sabotage(
         "pooled: no reading follows while a task waits for foreign memory", "lib/host/readings.c",
-        "    if (d->dev.row[device].foreign && gpi_sched_queued(d->core))\n",
+        "    if (d->dev.row[device].foreign && gpi_pool_waits(d))\n",
         "    if (d->dev.row[device].foreign && !d->core)\n",
         "proc/classes.foreign_memory"),
     Sabotage(
@@ -37,14 +37,34 @@ SABOTAGES = [
         "proc/classes.refused"),
     Sabotage(
         "pooled: ready does not count min_workers", "lib/host/ready.c",
-        "t->least += d->class[i].plan.min_workers;",
-        "t->least += failed;",
+        "        t->lacks += least > c->up ? least - c->up : 0;\n",
+        "",
         "proc/classes.ready"),
     Sabotage(
         "pooled: the outcome of a failed class has no reason", "lib/host/state.c",
         "    gpi_class_failed(d, s);\n",
         "    gpi_slot_class(d, s)->failed = true;\n",
         "proc/classes.boot_fails_three_times"),
+    Sabotage(
+        "pooled: a device that comes again has its old number", "lib/host/devices.c",
+        "        k->past = d->set.pooled;",
+        "        k->past = false;",
+        "proc/classes.removed_and_added_again"),
+    Sabotage(
+        "pooled: min_workers wait for no reading", "lib/host/pool.c",
+        "        waits |= c->up < least",
+        "        waits |= c->up > least",
+        "proc/classes.foreign_memory_and_min_workers"),
+    Sabotage(
+        "pooled: run gives the reason of the first class", "lib/host/run.c",
+        "if (events[i].outcome == GPUD_OUTCOME_NO_WORKER && r->d->set.pooled",
+        "if (events[i].outcome == GPUD_OUTCOME_NO_WORKER && !r->d->set.pooled",
+        "proc/classes.run_says_why"),
+    Sabotage(
+        "an older caller's event is kept without a class name", "lib/host/kept_events.c",
+        "    e->class_name = as_lent.class_name;",
+        "    e->class_name = e->class_name ? e->class_name : NULL;",
+        "proc/classes.kept_by_an_older_caller"),
     Sabotage(
         "a paused device is returned without an effect", "lib/sched/device.c",
         "(v->paused && event != GPI_EV_RETURN)",
