@@ -50,11 +50,9 @@ static int add_classes(gpud_dispatcher *d, struct gpud_error *error)
 
     c.name = of.definition = "shrink";
     c.needs = &cpu;
-    c.max_workers = SHRINKERS; /* more workers could not run tasks at the same time */
     r = gpud_dispatcher_class_add(d, &c, error);
     c.name = of.definition = "label";
     c.needs = &part;
-    c.max_workers = LABELLERS;
     return r ? r : gpud_dispatcher_class_add(d, &c, error);
 }
 

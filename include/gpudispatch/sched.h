@@ -158,12 +158,10 @@ struct gpud_class {
 
     /*
      * Bounds its workers.  The first one starts when a task waits.  Another one starts if
-     * it fits, and if the waiting tasks take longer than the start of a worker: their
-     * number times the run time of one, divided by the number of workers.  No more
-     * workers start than option cpus lets run at a time.
-     *
-     * Set it where tasks have a share and workers have memory: a device may get more
-     * workers than its shares let run at a time.
+     * it fits, if more tasks wait than workers of the class are starting, and if the
+     * waiting tasks take longer than the start of a worker: their number times the run
+     * time of one, divided by the number of workers.  No more workers start than the
+     * shares of each device, or option cpus, let run at a time.
      * Default: [as many as fit].  Unit: workers.
      */
     uint32_t max_workers;
@@ -262,7 +260,7 @@ struct gpud_class {
  *   GPUD_EFULL          d has 256 classes already
  *   GPUD_ECLOSED        intake of d has ended, so no class may be added
  *   GPUD_EDEVICE        no device of d, or not the machine, could ever hold a worker of
- *                       added
+ *                       added; or not min_workers of them at a time
  *   GPUD_ESTRUCT        the struct_size of added, of its needs or of its options is not a
  *                       valid size
  *   GPUD_EVERSION       added, its needs or its options are of a later version and use a

@@ -74,11 +74,17 @@ static int check_fit(const gpud_dispatcher *d, const struct gpi_class_birth *b,
 {
     const struct gpi_request *r = &b->plan.need[0];
     const uint64_t memory = r->memory == GPI_MEMORY_ALL ? 0 : r->memory;
+    const uint32_t holds = gpi_sched_holds(d->core, &b->plan);
     uint32_t devices;
     const uint64_t most = largest(d, &devices);
 
-    if (gpi_sched_could(d->core, &b->plan))
+    if (holds && b->plan.min_workers <= holds)
         return 0;
+    if (holds)
+        return gpi_fail(e, GPUD_EDEVICE, 0, "min_workers",
+                        "class %.63s: min_workers is %u, but at most %u workers fit beside each "
+                        "other with their shares and memory",
+                        b->class_name, b->plan.min_workers, holds);
     return gpi_fail(e, GPUD_EDEVICE, 0, "needs",
                     "class %.63s fits nowhere: it needs %u CPUs, %llu MiB of the machine, and "
                     "devices: %u (%llu MiB, compute %u); there are %u CPUs, %llu MiB, and devices: "

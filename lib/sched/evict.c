@@ -183,13 +183,15 @@ static bool may_follow(const struct gpi_plan *p, uint32_t shape, const struct wa
 {
     const struct gpi_shape *s = &p->shape[shape];
     const struct gpi_learned *c = &p->class[s->class];
-    bool begins = s->begins;
+    bool again = false; /* its own worker goes: it boots again */
 
-    for (uint32_t i = 0; i < w->n; i++) /* its own worker goes: it boots again */
-        begins |= p->run[w->victim[i]].class == s->class;
-    for (uint32_t i = 0; i < s->n_requests && begins && !c->paused; i++)
-        if (s->request[i].devices && gpi_memory_could(p, w->device, &s->request[i]) &&
-            has_room(p, w, &s->request[i]))
+    for (uint32_t i = 0; i < w->n; i++)
+        again |= p->run[w->victim[i]].class == s->class;
+    for (uint32_t i = 0; i < s->n_requests && (again || s->begins) && !c->paused; i++)
+        if (s->request[i].devices && (again || !(s->far >> i & 1)) &&
+            gpi_memory_could(p, w->device, &s->request[i]) && has_room(p, w, &s->request[i]) &&
+            !gpi_memory_is_full(p, w->device, s->class, &s->request[i],
+                                (struct gpi_runs){ w->victim, w->n }))
             return true;
     return false;
 }
@@ -228,6 +230,7 @@ static bool is_way(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t
 
     return d->may == GPI_PLAN_IN && d->n_firm && !(s->kinds_of[variant] & GPI_BIT_KIND(d->kind)) &&
            gpi_memory_could(p, device, &s->request[variant]) &&
+           !gpi_memory_is_full(p, device, s->class, &s->request[variant], (struct gpi_runs){ 0 }) &&
            find_way(p, device, s->class, &s->request[variant], hard_at, ret);
 }
 
@@ -405,6 +408,18 @@ static struct gpi_obstacle who_stays(const struct gpi_plan *p, uint32_t device, 
         o = (struct gpi_obstacle){ GPI_REASON_OCCUPIED, r->class, GPI_NEVER };
     }
     return o;
+}
+
+bool gpi_evict_is_ripe(struct gpi_plan *p, uint32_t shape, uint32_t variant)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    uint32_t n = gpi_memory_count(p, s->kinds_of[variant]);
+    struct way w;
+
+    for (uint32_t d = 0; d < p->n_devices; d++)
+        n += is_way(p, s, variant, d, hard_at(p, s), &w) && w.at <= p->now &&
+             who_follows(p, shape, &w) == GPI_NONE;
+    return n >= s->request[variant].devices;
 }
 
 struct gpi_obstacle gpi_evict_obstacle(struct gpi_plan *p, uint32_t shape, uint32_t variant,
@@ -598,7 +613,7 @@ static bool could_boot(const struct gpi_plan *p, uint32_t shape, uint32_t idle)
 
     for (uint32_t i = 0; i < s->n_requests; i++) {
         const struct gpi_request *r = &s->request[i];
-        const uint64_t kinds = gpi_memory_kinds(p, r);
+        const uint64_t kinds = gpi_memory_kinds(p, s->class, r);
         const uint32_t has = gpi_memory_pick(p, r, kinds, device);
         uint32_t n = has;
         for (uint32_t k = 0; k < w->n_devices && n < r->devices; k++) {

@@ -154,7 +154,7 @@ static uint64_t kinds_for(const struct gpi_plan *p, const struct gpi_shape *s)
 
     for (uint32_t i = 0; i < s->n_requests; i++)
         if (gpi_shape_in_reach(p, s->class, &s->request[i]))
-            kinds |= gpi_memory_kinds(p, &s->request[i]);
+            kinds |= gpi_memory_kinds(p, s->class, &s->request[i]);
     return kinds;
 }
 

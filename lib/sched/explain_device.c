@@ -248,7 +248,7 @@ static void add_stays(struct gpi_answer *a, uint32_t device, uint32_t variant)
         row.kind = GPI_REASON_UNLOADING;
         row.until = gpi_time_add(p->now, p->class[o.class].unload.p50);
     }
-    if (o.at > p->now || a->supposed)
+    if (o.at > p->now || (a->supposed && gpi_evict_is_ripe(p, a->shape, variant)))
         gpi_explain_add(a, &row);
 }
 
@@ -276,6 +276,22 @@ static bool has_both(const struct gpi_answer *a, uint32_t device, const struct g
     return gpi_memory_fits(a->p, device, &both);
 }
 
+/* Returns true if workers of the class would use all shares of the device. */
+static bool is_full(const struct gpi_answer *a, uint32_t device, uint32_t variant)
+{
+    const struct gpi_shape *s = &a->p->shape[a->shape];
+
+    return gpi_memory_is_full(a->p, device, s->class, &s->request[variant], (struct gpi_runs){ 0 });
+}
+
+static void add_full(struct gpi_answer *a, uint32_t device, uint32_t variant)
+{
+    struct gpi_plan_reason row = gpi_explain_row(device, variant, GPI_REASON_OCCUPIED);
+
+    row.other = a->p->shape[a->shape].class;
+    gpi_explain_add(a, &row);
+}
+
 /* Returns true if nothing is in the way of the variant on the device, which could hold it. */
 static bool explain_device(struct gpi_answer *a, uint32_t device, uint32_t variant,
                            const struct gpi_request *r)
@@ -286,6 +302,8 @@ static bool explain_device(struct gpi_answer *a, uint32_t device, uint32_t varia
     if (d->may != GPI_PLAN_IN) {
         row.kind = gpi_explain_state(d);
         gpi_explain_add(a, &row);
+    } else if (is_full(a, device, variant)) {
+        add_full(a, device, variant);
     } else if (!gpi_memory_may_hold(a->p, device, r)) {
         add_firm(a, device, variant, r);
     } else if (a->holder[d->kind] != GPI_NONE && !has_both(a, device, r)) {
@@ -374,8 +392,13 @@ static void explain_missing(struct gpi_answer *a, uint32_t device, uint32_t vari
     struct gpi_plan_reason row =
         gpi_explain_row(device, variant, gpi_explain_state(&p->device[device]));
 
+    if (p->device[device].may == GPI_PLAN_IN && is_full(a, device, variant)) {
+        add_full(a, device, variant);
+        return;
+    }
     if (p->device[device].may == GPI_PLAN_IN) {
-        if (gpi_memory_may_hold(p, device, r) || gpi_memory_could_clear(p, device, r, class))
+        if (gpi_memory_may_hold(p, device, r) ||
+            gpi_memory_could_clear(p, device, &p->shape[a->shape].request[variant], class))
             return;
         row.kind = GPI_REASON_FOREIGN;
         if (!gpi_memory_disturbed(p, device, r, &row.have, &row.need)) {
@@ -392,7 +415,8 @@ bool gpi_explain_variant(struct gpi_answer *a, uint32_t variant, const struct gp
     struct gpi_plan_reason row = gpi_explain_row(GPI_NOWHERE, variant, GPI_REASON_NEVER);
     const uint32_t class = a->p->shape[a->shape].class;
     const uint32_t could = r->devices ? count_devices(a, variant, r) : 0;
-    const bool reaches = r->devices == 0 || gpi_shape_in_reach(a->p, class, r);
+    const bool reaches = r->devices == 0 ||
+                         gpi_shape_in_reach(a->p, class, &a->p->shape[a->shape].request[variant]);
     uint32_t n = 0;
 
     if (could < r->devices) {

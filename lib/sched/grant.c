@@ -292,10 +292,7 @@ static void boot(struct gpi_plan *p, uint32_t shape, uint32_t run)
     p->stats.boots++;
     note_late(p, r->class);
     gpi_memory_take(p, run, GPI_HOLD);
-    if (c->set.residence == GPI_RESIDENT) {
-        p->n_firm++;
-        gpi_memory_firm(p, run, true);
-    }
+    gpi_memory_there(p, run, true);
     gpi_actions_put(p, GPI_PLAN_BOOT, run, 0, p->now);
     for (uint32_t i = 0; i < r->n_devices; i++)
         gpi_shape_sort(p, r->device[i]);
@@ -514,8 +511,7 @@ static void end_in_worker(struct gpi_plan *p, uint32_t run)
         gpi_actions_put(p, GPI_PLAN_UNLOAD, run, 0, p->now);
 }
 
-void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t took,
-                   uint64_t keep_alive)
+void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t took, uint64_t keep_alive)
 {
     const uint32_t run = p->task[task].holder;
     struct gpi_run *r = &p->run[run];
@@ -573,9 +569,8 @@ uint32_t gpi_grant_warm(struct gpi_plan *p, uint32_t class, const uint16_t *devi
     for (uint32_t i = 0; i < n; i++)
         r->device[i] = device[i];
     c->workers++;
-    p->n_firm++;
     gpi_memory_take(p, run, GPI_HOLD);
-    gpi_memory_firm(p, run, true);
+    gpi_memory_there(p, run, true);
     list_idle(p, run);
     gpi_memory_warm(p, run, true);
     for (uint32_t i = 0; i < n; i++)
@@ -644,9 +639,8 @@ void gpi_grant_gone(struct gpi_plan *p, uint32_t worker, uint64_t again)
         if (!r->leaves)
             gpi_learn_spell(&c->unload, p->now - r->since);
         c->leaving--;
-    } else if (resident) {
-        gpi_memory_firm(p, worker, false);
-        p->n_firm--;
+    } else {
+        gpi_memory_there(p, worker, false);
     }
     if (r->work == GPI_WORK_IDLE) {
         gpi_memory_warm(p, worker, false);

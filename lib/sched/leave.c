@@ -26,6 +26,7 @@ void gpi_leave_list(struct gpi_plan *p, uint32_t run, uint32_t *list)
     if (*list != GPI_NONE)
         p->run[*list].list_prev = run;
     *list = run;
+    p->class[r->class].n_booting += r->work == GPI_WORK_BOOT;
 }
 
 void gpi_leave_unlist(struct gpi_plan *p, uint32_t run)
@@ -33,6 +34,7 @@ void gpi_leave_unlist(struct gpi_plan *p, uint32_t run)
     struct gpi_run *r = &p->run[run];
     struct gpi_learned *c = &p->class[r->class];
 
+    c->n_booting -= r->work == GPI_WORK_BOOT;
     if (r->list_prev != GPI_NONE)
         p->run[r->list_prev].list_next = r->list_next;
     else if (c->idle == run)
@@ -65,10 +67,7 @@ void gpi_leave_worker(struct gpi_plan *p, uint32_t run)
     gpi_revoke_forget(p, run);
     r->work = drains ? GPI_WORK_DRAIN : GPI_WORK_UNLOAD;
     r->since = p->now;
-    if (c->set.residence == GPI_RESIDENT) {
-        gpi_memory_firm(p, run, false);
-        p->n_firm--;
-    }
+    gpi_memory_there(p, run, false);
     if (before != GPI_WORK_BOOT)
         gpi_memory_warm(p, run, false);
     if (!r->leaves)

@@ -128,6 +128,28 @@ bool gpi_memory_could_hold(const struct gpi_plan *p, const struct gpi_request *r
            r->host_memory <= p->set.host_memory;
 }
 
+static uint64_t holds(const struct gpi_plan *p, uint32_t device, const struct gpi_request *r)
+{
+    const uint64_t by_share = GPI_SHARE_ALL / r->share;
+    const uint64_t by_memory = r->memory == GPI_MEMORY_ALL ? 1
+                               : r->memory                 ? gpi_memory_most(p, device) / r->memory
+                                                           : by_share;
+
+    return by_memory < by_share ? by_memory : by_share;
+}
+
+uint32_t gpi_memory_holds(const struct gpi_plan *p, const struct gpi_request *r)
+{
+    const uint64_t by_host = r->host_memory ? p->set.host_memory / r->host_memory : UINT32_MAX;
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < p->n_devices && r->devices; i++)
+        n += gpi_memory_could(p, i, r) ? holds(p, i, r) : 0;
+    n = r->devices ? n / r->devices : UINT32_MAX;
+    n = n < by_host ? n : by_host;
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
 static uint64_t room(const struct gpi_plan_device *d)
 {
     return d->firm < d->usable ? d->usable - d->firm : 0;
@@ -183,7 +205,8 @@ static bool is_kind_of(const struct gpi_plan *p, uint32_t kind, uint32_t device)
     const struct gpi_kind *k = &p->kind[kind];
 
     return k->usable == room(d) && k->compute == d->has.compute && k->places == d->places &&
-           k->residents == d->residents && k->clear == is_clear(p, d) && k->shut == is_shut(d);
+           k->residents == d->residents && k->workers == d->workers && k->clear == is_clear(p, d) &&
+           k->shut == is_shut(d);
 }
 
 static void order_kinds(struct gpi_plan *p)
@@ -219,6 +242,7 @@ static uint32_t new_kind(struct gpi_plan *p, uint32_t device)
         k->compute = d->has.compute;
         k->places = d->places;
         k->residents = d->residents;
+        k->workers = d->workers;
         k->clear = is_clear(p, d);
         k->shut = is_shut(d);
     }
@@ -226,17 +250,61 @@ static uint32_t new_kind(struct gpi_plan *p, uint32_t device)
     return i;
 }
 
-static bool has_device_for(const struct gpi_plan *p, uint32_t kind, const struct gpi_request *r)
+static bool is_at_work(const struct gpi_run *r)
 {
-    return kind == GPI_KIND_MIXED || may_hold(p, p->kind[kind].member[0], r);
+    return r->work >= GPI_WORK_BOOT && r->work <= GPI_WORK_BUSY;
 }
 
-uint64_t gpi_memory_kinds(const struct gpi_plan *p, const struct gpi_request *r)
+/* Returns true if the run is a worker as the class would boot one for the request.  Workers of a
+ * resident class are alike, those of a transient one if their needs are. */
+static bool is_alike(const struct gpi_plan *p, const struct gpi_run *w, uint32_t class,
+                     const struct gpi_request *r)
+{
+    return w->class == class && is_at_work(w) &&
+           (p->class[class].set.residence == GPI_RESIDENT || gpi_request_same(&w->need, r));
+}
+
+static bool is_among(struct gpi_runs runs, uint32_t run)
+{
+    for (uint32_t i = 0; i < runs.n; i++)
+        if (runs.run[i] == run)
+            return true;
+    return false;
+}
+
+bool gpi_memory_is_full(const struct gpi_plan *p, uint32_t device, uint32_t class,
+                        const struct gpi_request *r, struct gpi_runs but)
+{
+    const struct gpi_learned *c = &p->class[class];
+    uint32_t share = r->share;
+    const struct gpi_run *w;
+
+    if (c->workers == c->leaving)
+        return false;
+    for (uint32_t i = p->device[device].first; i != GPI_NONE; i = w->next[i % GPI_RUN_DEVICES]) {
+        w = &p->run[i / GPI_RUN_DEVICES];
+        if (is_alike(p, w, class, r) && !is_among(but, i / GPI_RUN_DEVICES))
+            share += w->need.share;
+    }
+    return share > GPI_SHARE_ALL;
+}
+
+static bool has_device_for(const struct gpi_plan *p, uint32_t kind, uint32_t class,
+                           const struct gpi_request *r)
+{
+    const uint32_t device = p->kind[kind].member[0];
+
+    return kind == GPI_KIND_MIXED ||
+           (may_hold(p, device, r) &&
+            !gpi_memory_is_full(p, device, class, r, (struct gpi_runs){ 0 }));
+}
+
+uint64_t gpi_memory_kinds(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r)
 {
     uint64_t kinds = 0;
 
     for (uint32_t i = 0; r->devices && i < p->n_kinds; i++)
-        if (p->kind[i].n && has_device_for(p, i, r))
+        if (p->kind[i].n && has_device_for(p, i, class, r))
             kinds |= GPI_BIT_KIND(i);
     return kinds;
 }
@@ -652,8 +720,7 @@ void gpi_memory_ends_by(struct gpi_plan *p, uint32_t run, uint64_t at)
 
 bool gpi_memory_stays(const struct gpi_plan *p, const struct gpi_run *r)
 {
-    return p->class[r->class].set.residence == GPI_RESIDENT && r->work >= GPI_WORK_BOOT &&
-           r->work <= GPI_WORK_BUSY;
+    return p->class[r->class].set.residence == GPI_RESIDENT && is_at_work(r);
 }
 
 /* Returns the bytes that are firm on its device number `at` because of the worker. */
@@ -670,21 +737,7 @@ uint64_t gpi_memory_of(const struct gpi_plan *p, const struct gpi_run *r, uint32
     return 0;
 }
 
-void gpi_memory_firm(struct gpi_plan *p, uint32_t run, bool firm)
-{
-    struct gpi_run *r = &p->run[run];
-
-    for (uint32_t i = 0; i < r->n_devices; i++) {
-        struct gpi_plan_device *d = &p->device[r->device[i]];
-        const uint64_t bytes = firm_bytes(p, r, i);
-        leave_kind(p, r->device[i]);
-        d->firm = firm ? d->firm + bytes : d->firm - bytes;
-        d->n_firm = d->n_firm + firm - !firm;
-        join_kind(p, r->device[i]);
-    }
-}
-
-/* Workers of a resident class are alike, those of a transient one if their needs are. */
+/* Alike workers have the same mark. */
 static uint64_t mark_of(const struct gpi_plan *p, const struct gpi_run *r)
 {
     const uint64_t class = mixed(0x100000000ull + r->class);
@@ -695,6 +748,24 @@ static uint64_t mark_of(const struct gpi_plan *p, const struct gpi_run *r)
     return mixed(mixed(mixed(class ^ n->memory) + ((uint64_t)n->devices << 32 | n->share)) +
                  mixed(n->host_memory ^ ((uint64_t)n->cpus << 40) ^ ((uint64_t)n->compute << 20) ^
                        n->places));
+}
+
+void gpi_memory_there(struct gpi_plan *p, uint32_t run, bool there)
+{
+    struct gpi_run *r = &p->run[run];
+    const bool firm = p->class[r->class].set.residence == GPI_RESIDENT;
+    const uint64_t mark = mixed(mark_of(p, r) + r->need.share);
+
+    p->n_firm = p->n_firm + (firm && there) - (firm && !there);
+    for (uint32_t i = 0; i < r->n_devices; i++) {
+        struct gpi_plan_device *d = &p->device[r->device[i]];
+        const uint64_t bytes = firm ? firm_bytes(p, r, i) : 0;
+        leave_kind(p, r->device[i]);
+        d->workers = there ? d->workers + mark : d->workers - mark;
+        d->firm = there ? d->firm + bytes : d->firm - bytes;
+        d->n_firm = d->n_firm + (firm && there) - (firm && !there);
+        join_kind(p, r->device[i]);
+    }
 }
 
 void gpi_memory_warm(struct gpi_plan *p, uint32_t run, bool warm)
@@ -725,6 +796,7 @@ bool gpi_memory_could_clear(const struct gpi_plan *p, uint32_t device, const str
         n++;
     }
     return is_in(d) && gpi_memory_could(p, device, r) &&
+           !gpi_memory_is_full(p, device, class, r, (struct gpi_runs){ 0 }) &&
            (r->memory == GPI_MEMORY_ALL ? n == 0 && gpi_memory_is_quiet(p, d)
                                         : kept <= d->usable && r->memory <= d->usable - kept);
 }

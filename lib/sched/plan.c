@@ -91,6 +91,11 @@ bool gpi_plan_could(const struct gpi_plan *p, const struct gpi_request *r)
     return gpi_memory_could_hold(p, r);
 }
 
+uint32_t gpi_plan_holds(const struct gpi_plan *p, const struct gpi_request *r)
+{
+    return gpi_memory_holds(p, r);
+}
+
 /* ---- facts ---- */
 
 static void set_time(struct gpi_plan *p, uint64_t now)

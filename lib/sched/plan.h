@@ -55,6 +55,9 @@ uint32_t gpi_plan_warm(struct gpi_plan *p, uint32_t class, const uint16_t *devic
 /* Returns true if devices that are present could ever hold the request.            [R9] */
 bool gpi_plan_could(const struct gpi_plan *p, const struct gpi_request *request);
 
+/* Returns how many workers with this need the devices that are present hold, at most: 2^32 - 1. */
+uint32_t gpi_plan_holds(const struct gpi_plan *p, const struct gpi_request *request);
+
 /* `now` of each call is not smaller than before.  Returns false if there are too many shapes. */
 bool gpi_plan_submit(struct gpi_plan *p, uint64_t now, uint32_t task,
                      const struct gpi_plan_task *what);

@@ -20,8 +20,8 @@
 #define GPI_NONE UINT32_MAX
 #define GPI_UNKNOWN (UINT32_MAX - 1)
 #define GPI_RUN_DEVICES 16u
-#define GPI_LEARN 32u /* runs of a class that are remembered */
-#define GPI_LATE 32u  /* boots that count as of late */
+#define GPI_LEARN 32u             /* runs of a class that are remembered */
+#define GPI_LATE 32u              /* boots that count as of late */
 #define GPI_QUEUE_MOST (1u << 31) /* tasks in the caller's queue of a class */
 
 /*
@@ -50,6 +50,7 @@ struct gpi_plan_device {
     uint64_t reserved, firm;    /* bytes; of these, those of workers that stay */
     uint32_t n_firm;            /* such workers */
     uint64_t residents;         /* mix of the classes that have a warm worker here */
+    uint64_t workers;           /* mix of the workers here that do not leave, and their shares */
     uint64_t end_by, plausible; /* of its runs, the last one */
     uint32_t share, runs;       /* in use; number of runs, linked from `first` */
     uint32_t first;             /* run * GPI_RUN_DEVICES + the index of the device there */
@@ -60,7 +61,7 @@ struct gpi_plan_device {
 };
 
 struct gpi_kind {
-    uint64_t places, residents;
+    uint64_t places, residents, workers;
     uint64_t usable; /* bytes that do not belong to workers that stay */
     uint32_t compute;
     uint32_t *member;               /* devices */
@@ -86,6 +87,7 @@ struct gpi_shape {
     bool lacks_host;     /* it lacks nothing but CPU slots or host memory */
     bool stops;          /* evict.c: it comes first where another shape would evict; shape.c */
     bool is_short;       /* shape.c: a variant needs more devices than its kinds have */
+    uint8_t far;         /* shape.c: a bit per variant that is out of reach */
     bool lacks_run;      /* shape.c: it lacks nothing but a free run */
     bool needs_host;     /* shape.c: a variant needs some of these */
     bool fresh;          /* shape.c: its first task has not been examined yet */
@@ -100,7 +102,7 @@ struct gpi_shape {
 struct gpi_plan_record { /* a task, 32 bytes */
     uint64_t order, limit;
     uint32_t next, prev;
-    uint32_t holder; /* its shape while it waits, its run while it runs */
+    uint32_t holder;     /* its shape while it waits, its run while it runs */
     uint32_t since : 31; /* ms, the low bits: when it began to wait */
     uint32_t stream : 1; /* it stands for a queue of the caller */
 };
@@ -158,6 +160,7 @@ struct gpi_learned {
     /* grant.c, leave.c */
     uint32_t workers, leaving; /* all; of these, draining or unloading ones */
     uint32_t idle, booting;    /* the first one of each list */
+    uint32_t n_booting;        /* of that list */
     uint32_t late;             /* how many of the last GPI_LATE boots of all classes */
     uint64_t again;            /* before it no worker boots */
     bool wants;                /* a further worker */
@@ -227,13 +230,13 @@ struct gpi_plan {
     /* evict.c */
     struct gpi_heap times;   /* shapes that are to be examined at a time */
     struct gpi_heap keeps;   /* leave.c: idle workers, by the end of their keep_alive */
-    uint32_t n_firm;         /* workers that stay */
+    uint32_t n_firm;         /* memory.c: workers that stay */
     uint32_t n_spare;        /* idle transient ones */
     uint16_t late[GPI_LATE]; /* grant.c: the classes of the last boots */
     uint32_t n_late;
     /* grant.c */
     uint32_t free_run; /* `run` has one more record, which is never used */
-    bool has_workers; /* a class has: set when it is added */
+    bool has_workers;  /* a class has: set when it is added */
 };
 
 /* ---- learn.c: limits and runs of a class ---- */
@@ -274,7 +277,18 @@ bool gpi_memory_is_quiet(const struct gpi_plan *p, const struct gpi_plan_device 
 uint32_t gpi_memory_count(const struct gpi_plan *p, uint64_t kinds);
 /* Returns true if devices that are present, and the machine, could ever hold the request.   [R9] */
 bool gpi_memory_could_hold(const struct gpi_plan *p, const struct gpi_request *r);
-uint64_t gpi_memory_kinds(const struct gpi_plan *p, const struct gpi_request *r);
+/* Returns how many workers with this need could be there side by side, at most: 2^32 - 1. */
+uint32_t gpi_memory_holds(const struct gpi_plan *p, const struct gpi_request *r);
+/* Returns the kinds on which the class could begin the request. */
+uint64_t gpi_memory_kinds(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r);
+/* Returns true if one more worker of the class for the request would have no share of the device,
+ * were all workers like it busy there.  `but`: workers that go.                          [R5] */
+struct gpi_runs {
+    const uint32_t *run;
+    uint32_t n;
+};
+bool gpi_memory_is_full(const struct gpi_plan *p, uint32_t device, uint32_t class,
+                        const struct gpi_request *r, struct gpi_runs but);
 /* Returns true if the device, but for runs, which end on their own, holds the request. */
 bool gpi_memory_may_hold(const struct gpi_plan *p, uint32_t device, const struct gpi_request *r);
 /* Returns true if the device has memory for the request now. */
@@ -312,8 +326,9 @@ bool gpi_memory_could_clear(const struct gpi_plan *p, uint32_t device, const str
 bool gpi_memory_stays(const struct gpi_plan *p, const struct gpi_run *r);
 /* Returns the bytes of the device that the worker has. */
 uint64_t gpi_memory_of(const struct gpi_plan *p, const struct gpi_run *r, uint32_t device);
-/* The worker stays: its memory is no room for other classes. */
-void gpi_memory_firm(struct gpi_plan *p, uint32_t run, bool firm);
+/* The worker is there, or leaves.  As long as a resident one is there, its memory is no room for
+ * other classes. */
+void gpi_memory_there(struct gpi_plan *p, uint32_t run, bool there);
 /* Shapes of its class may use the worker's devices. */
 void gpi_memory_warm(struct gpi_plan *p, uint32_t run, bool warm);
 bool gpi_memory_has_warm(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s);
@@ -512,6 +527,8 @@ void gpi_evict_time(struct gpi_plan *p); /* marks the shapes that are due */
 /* Returns an idle worker of the shape's transient class that does not do for it, or GPI_NONE. It
  * goes for the shape, once that is late, if the class has no seat left. */
 uint32_t gpi_evict_replaced(const struct gpi_plan *p, uint32_t shape);
+/* Returns true if the workers on as many devices as the variant needs may go for the shape now. */
+bool gpi_evict_is_ripe(struct gpi_plan *p, uint32_t shape, uint32_t variant);
 /* Why workers that stay do not leave the device for the shape.  `at` is not later than now: they
  * are about to go, if the other devices that it needs are as far. */
 struct gpi_obstacle {

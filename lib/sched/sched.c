@@ -585,13 +585,14 @@ bool gpi_sched_is_paused(const struct gpi_sched *c, uint32_t class)
     return c->class[class].paused;
 }
 
-bool gpi_sched_could(const struct gpi_sched *c, const struct gpi_plan_class *plan)
+uint32_t gpi_sched_holds(const struct gpi_sched *c, const struct gpi_plan_class *plan)
 {
-    bool could = false;
+    uint64_t n = 0;
 
     for (uint32_t i = 0; i < plan->n_needs; i++)
-        could |= gpi_plan_could(c->plan, &plan->need[i]);
-    return could;
+        if (gpi_plan_could(c->plan, &plan->need[i]))
+            n += gpi_plan_holds(c->plan, &plan->need[i]);
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
 uint32_t gpi_sched_queued_of(const struct gpi_sched *c, uint32_t class)

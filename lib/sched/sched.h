@@ -154,8 +154,8 @@ uint32_t gpi_sched_hopeless(const struct gpi_sched *s); /* slots that cannot hav
 /* Pooled: the class has failed too often, and boots no worker until RESUME or LOAD. */
 bool gpi_sched_has_failed(const struct gpi_sched *s, uint32_t class);
 bool gpi_sched_is_paused(const struct gpi_sched *s, uint32_t class);
-/* Pooled: returns true if devices that are present could ever hold a worker of the class. [R9] */
-bool gpi_sched_could(const struct gpi_sched *s, const struct gpi_plan_class *plan);
+/* Pooled: returns how many workers of the class the devices that are present could hold. [R9] */
+uint32_t gpi_sched_holds(const struct gpi_sched *s, const struct gpi_plan_class *plan);
 /* Returns the number of tasks of the class that wait, those for their next attempt included. */
 uint32_t gpi_sched_queued_of(const struct gpi_sched *s, uint32_t class);
 bool gpi_sched_drains(const struct gpi_sched *s, uint32_t device); /* it is to have no worker */

@@ -119,8 +119,8 @@ bool gpi_shape_wants(const struct gpi_plan *p, const struct gpi_learned *c, uint
 {
     const uint32_t workers = c->workers - c->leaving;
     const bool lacks = workers < gpi_shape_least_workers(c);
-    const bool enough =
-        queued == 0 || (workers && queued * (c->run.p50 / 1024) <= workers * (c->boot.p50 / 1024));
+    const bool enough = queued <= c->n_booting ||
+                        (workers && queued * (c->run.p50 / 1024) <= workers * (c->boot.p50 / 1024));
 
     *ret_why_not = c->paused           ? GPI_REASON_PAUSED
                    : enough && !lacks  ? GPI_REASON_BUSY
@@ -144,7 +144,10 @@ uint32_t gpi_shape_wants_from(const struct gpi_plan *p, const struct gpi_learned
         return UINT32_MAX;
     if (workers == 0)
         return 1;
-    n = run ? workers * (c->boot.p50 / 1024) / run + 1 - own : UINT64_MAX;
+    if (run == 0)
+        return UINT32_MAX;
+    n = workers * (c->boot.p50 / 1024) / run;
+    n = (n > c->n_booting ? n : c->n_booting) + 1 - own;
     return n <= GPI_QUEUE_MOST ? (uint32_t)n : UINT32_MAX;
 }
 
@@ -180,7 +183,7 @@ static bool is_in_reach(const struct gpi_plan *p, const struct gpi_request *r, u
 
 bool gpi_shape_in_reach(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r)
 {
-    return is_in_reach(p, r, gpi_memory_kinds(p, r), class);
+    return is_in_reach(p, r, gpi_memory_kinds(p, class, r), class);
 }
 
 static void find_kinds_of(const struct gpi_plan *p, struct gpi_shape *s, uint32_t variant)
@@ -188,14 +191,16 @@ static void find_kinds_of(const struct gpi_plan *p, struct gpi_shape *s, uint32_
     const struct gpi_request *r = &s->request[variant];
     uint64_t *const kinds = &s->kinds_of[variant];
 
-    *kinds = s->begins ? gpi_memory_kinds(p, r) : 0;
+    *kinds = s->begins ? gpi_memory_kinds(p, s->class, r) : 0;
     if (r->devices == 0 && s->begins)
         *kinds = GPI_BIT_HOST;
     if (!s->begins || gpi_memory_count(p, *kinds) >= r->devices)
         return;
     s->is_short = true;
-    if (!is_in_reach(p, r, *kinds, s->class))
-        *kinds = 0;
+    if (is_in_reach(p, r, *kinds, s->class))
+        return;
+    s->far |= (uint8_t)(1u << variant);
+    *kinds = 0;
 }
 
 static uint64_t late_at(const struct gpi_plan *p, const struct gpi_shape *s)
@@ -221,6 +226,7 @@ static void find_kinds_if(const struct gpi_plan *p, struct gpi_shape *s, bool wa
     s->warm = c->workers && !c->paused && !s->loads ? warm_kinds(p, s) : 0;
     s->kinds = s->warm;
     s->is_short = false;
+    s->far = 0;
     for (uint32_t i = 0; i < s->n_requests; i++) {
         find_kinds_of(p, s, i);
         s->kinds |= s->kinds_of[i];
@@ -371,10 +377,10 @@ void gpi_shape_evict_again(struct gpi_plan *p)
         gpi_shape_examine(p, i);
 }
 
-/* It may begin no more, and would take no place: workers may go for shapes behind it. */
-static void note_begins(struct gpi_plan *p, struct gpi_shape *s, bool began)
+/* It may begin less than before, and take no place: workers may go for shapes behind it. */
+static void note_begins(struct gpi_plan *p, struct gpi_shape *s, const struct gpi_shape *before)
 {
-    if (!s->stops || !began || s->begins)
+    if (!s->stops || (s->begins >= before->begins && !(s->far & ~before->far)))
         return;
     s->stops = false;
     gpi_shape_evict_again(p);
@@ -388,12 +394,11 @@ static void add_to_order(struct gpi_plan *p, uint32_t shape)
 
     s->told = false;
     if (s->late != (late_at(p, s) <= p->now)) {
-        const uint64_t before = s->kinds;
-        const bool began = s->begins;
+        const struct gpi_shape before = *s;
         find_kinds(p, s);
-        note_begins(p, s, began);
-        p->changed |= before ^ s->kinds;
-        p->headless |= before ^ s->kinds;
+        note_begins(p, s, &before);
+        p->changed |= before.kinds ^ s->kinds;
+        p->headless |= before.kinds ^ s->kinds;
         p->unsure |= 1u << GPI_PROMISE_WORKERS;
     }
     s->fresh = true;
@@ -438,14 +443,14 @@ void gpi_shape_sort(struct gpi_plan *p, uint32_t device)
     uint64_t moved = GPI_BIT_KIND(p->device[device].kind) | GPI_BIT_HOST;
 
     for (uint32_t i = gpi_shape_first(p); i != GPI_NONE; i = gpi_shape_next(p, i, GPI_BIT_ANY)) {
-        const uint64_t before = p->shape[i].kinds;
-        const bool was_short = p->shape[i].is_short;
-        find_kinds(p, &p->shape[i]);
+        struct gpi_shape *s = &p->shape[i];
+        const struct gpi_shape before = *s;
+        find_kinds(p, s);
         set_mask(p, i);
-        if (before == p->shape[i].kinds && was_short == p->shape[i].is_short &&
-            !p->shape[i].hopeless)
+        note_begins(p, s, &before);
+        if (before.kinds == s->kinds && before.is_short == s->is_short && !s->hopeless)
             continue;
-        moved |= before ^ p->shape[i].kinds;
+        moved |= before.kinds ^ s->kinds;
         set_fresh(p, i, true);
     }
     p->changed |= moved;
@@ -457,16 +462,15 @@ void gpi_shape_sort(struct gpi_plan *p, uint32_t device)
 void gpi_shape_refresh(struct gpi_plan *p, uint32_t shape)
 {
     struct gpi_shape *s = &p->shape[shape];
-    const uint64_t before = s->kinds;
-    const bool began = s->begins;
+    const struct gpi_shape before = *s;
 
     find_kinds(p, s);
     set_mask(p, shape);
     set_fresh(p, shape, true);
-    p->changed |= before ^ s->kinds;
-    p->headless |= before ^ s->kinds;
+    p->changed |= before.kinds ^ s->kinds;
+    p->headless |= before.kinds ^ s->kinds;
     p->unsure |= 1u << GPI_PROMISE_WORKERS;
-    note_begins(p, s, began);
+    note_begins(p, s, &before);
 }
 
 void gpi_shape_on_time(struct gpi_plan *p, uint32_t shape)

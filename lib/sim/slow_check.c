@@ -6,15 +6,16 @@ static const char *run_breaks(struct gpi_slow *m, const struct gpi_plan_action *
 {
     const struct job *j = &m->job[a->task];
     const struct gpi_request *r = &j->request[a->what];
+    const uint32_t class = j->what.class;
 
     if (!gpi_slow_has_run(m))
         return "S1: more runs than there are";
     if (a->n_devices != r->devices)
         return "S1: not as many devices as it needs";
     for (uint32_t k = 0; k < a->n_devices; k++) {
-        if (!gpi_slow_may_use(m, r, a->device[k]))
+        if (!gpi_slow_may_use(m, class, r, a->device[k]))
             return "R4: the device may not hold it";
-        if (!gpi_slow_fits(m, r, a->device[k]))
+        if (!gpi_slow_fits(m, class, r, a->device[k]))
             return "S1: it does not fit its device";
         if (!gpi_slow_is_open(m, i, a->device[k], true))
             return "R2: it took what is kept for a head";
@@ -50,7 +51,7 @@ static bool boots_for(struct gpi_slow *m, const struct gpi_plan_action *a, uint3
 
     r.cpus = 0;
     for (uint32_t k = 0; k < a->n_devices && good; k++)
-        good = gpi_slow_may_boot(m, i, &r, a->device[k]);
+        good = gpi_slow_may_boot(m, i, &j->request[a->what], a->device[k]);
     return good && gpi_slow_host_has(m, i, &r, true);
 }
 
@@ -243,6 +244,7 @@ static bool does_up_to(const struct gpi_slow *m, const struct hand *h, uint32_t 
 static bool could_spare(const struct gpi_slow *m, uint32_t i, const struct gpi_request *r,
                         uint32_t d, bool idle)
 {
+    const uint32_t class = m->job[m->order[i]].what.class;
     uint64_t memory = gpi_slow_used(m, d).memory;
     uint32_t n = gpi_slow_used(m, d).runs, alone = gpi_slow_used(m, d).alone;
 
@@ -256,7 +258,7 @@ static bool could_spare(const struct gpi_slow *m, uint32_t i, const struct gpi_r
         alone &= h->need.memory != GPI_MEMORY_ALL;
         n--;
     }
-    return gpi_slow_may_use(m, r, d) && !alone &&
+    return gpi_slow_may_use(m, class, r, d) && !alone &&
            (r->memory == GPI_MEMORY_ALL ? n == 0 : memory + r->memory <= gpi_slow_usable(m, d));
 }
 
@@ -273,6 +275,7 @@ static bool owns(const struct gpi_slow *m, uint32_t i, uint32_t d)
 static bool waits_for_spare(const struct gpi_slow *m, uint32_t i)
 {
     const struct job *j = &m->job[m->order[i]];
+    const uint32_t class = j->what.class;
     bool waits = false;
 
     for (uint32_t v = 0; v < j->what.n_requests && gpi_slow_begins(m, j); v++) {
@@ -281,7 +284,7 @@ static bool waits_for_spare(const struct gpi_slow *m, uint32_t i)
         for (uint32_t d = 0; d < m->n_places; d++)
             if (!owns(m, i, d))
                 continue;
-            else if (gpi_slow_fits(m, r, d) || could_spare(m, i, r, d, false))
+            else if (gpi_slow_fits(m, class, r, d) || could_spare(m, i, r, d, false))
                 has++;
             else if (gpi_slow_used(m, d).share) /* it is examined when that ends */
                 return false;

@@ -75,32 +75,59 @@ bool gpi_slow_is_clear(const struct gpi_slow *m, const struct place *p)
            (m->set.foreign_load == 0 || p->load <= m->set.foreign_load);
 }
 
+uint32_t gpi_slow_share_of(const struct gpi_slow *m, const struct hand *h, uint32_t class,
+                           const struct gpi_request *r, uint32_t d)
+{
+    const bool alike =
+        m->class[class].set.residence == GPI_RESIDENT || gpi_request_same(&h->need, r);
+
+    return (h->state == BOOTS || h->state == UP) && h->class == class && alike &&
+                   gpi_slow_is_on(h, d)
+               ? h->need.share
+               : 0;
+}
+
+static bool is_full(const struct gpi_slow *m, uint32_t class, const struct gpi_request *r,
+                    uint32_t d)
+{
+    uint32_t share = r->share;
+
+    for (uint32_t w = 0; w < m->set.runs; w++)
+        share += gpi_slow_share_of(m, &m->hand[w], class, r, d);
+    return share > GPI_SHARE_ALL;
+}
+
 /* Whether the device would do, without runs, which end on their own. */
-bool gpi_slow_may_use(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d)
+bool gpi_slow_may_use(const struct gpi_slow *m, uint32_t class, const struct gpi_request *r,
+                      uint32_t d)
 {
     const struct place *p = &m->place[d];
     const struct used u = gpi_slow_used(m, d);
     const uint64_t room = u.firm < gpi_slow_usable(m, d) ? gpi_slow_usable(m, d) - u.firm : 0;
 
     return r->devices && p->may == GPI_PLAN_IN && p->has.compute >= r->compute &&
-           !(u.alone && u.n_firm) && (r->places == GPI_PLACES_ANY || p->in_set[r->places]) &&
+           !is_full(m, class, r, d) && !(u.alone && u.n_firm) &&
+           (r->places == GPI_PLACES_ANY || p->in_set[r->places]) &&
            (r->memory == GPI_MEMORY_ALL ? gpi_slow_is_clear(m, p) && u.n_firm == 0
                                         : r->memory <= room);
 }
 
-bool gpi_slow_has_memory(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d)
+bool gpi_slow_has_memory(const struct gpi_slow *m, uint32_t class, const struct gpi_request *r,
+                         uint32_t d)
 {
     const struct used u = gpi_slow_used(m, d);
 
-    return gpi_slow_may_use(m, r, d) && !u.alone &&
+    return gpi_slow_may_use(m, class, r, d) && !u.alone &&
            (r->memory == GPI_MEMORY_ALL
                 ? u.runs == 0
                 : r->memory == 0 || u.memory + r->memory <= gpi_slow_usable(m, d));
 }
 
-bool gpi_slow_fits(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d)
+bool gpi_slow_fits(const struct gpi_slow *m, uint32_t class, const struct gpi_request *r,
+                   uint32_t d)
 {
-    return gpi_slow_used(m, d).share + r->share <= GPI_SHARE_ALL && gpi_slow_has_memory(m, r, d);
+    return gpi_slow_used(m, d).share + r->share <= GPI_SHARE_ALL &&
+           gpi_slow_has_memory(m, class, r, d);
 }
 
 /* ---- classes ---- */
@@ -119,8 +146,11 @@ static bool wants_with(const struct gpi_slow *m, uint32_t class, uint32_t q)
     const struct class *c = &m->class[class];
     const uint32_t n = gpi_slow_hands(m, class);
     const bool lacks = n < gpi_slow_least_hands(c);
+    uint32_t boots = 0;
 
-    return !c->paused && (q || lacks) && n < c->set.max_workers && m->now >= c->again &&
+    for (uint32_t w = 0; w < m->set.runs; w++)
+        boots += m->hand[w].class == class && m->hand[w].state == BOOTS;
+    return !c->paused && (q > boots || lacks) && n < c->set.max_workers && m->now >= c->again &&
            (n == 0 || lacks || q * (c->run.p50 / 1024) > n * (c->boot.p50 / 1024));
 }
 

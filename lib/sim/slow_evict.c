@@ -45,25 +45,28 @@ struct going {
     const struct hand *but;
 };
 
-/* Whether the device would do for it, without workers that could go for it now. */
-static bool could_clear(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d,
-                        uint32_t i, struct going going)
+/* Whether the device would do for a task of the class, without workers that could go for this one
+ * now. */
+static bool could_clear(const struct gpi_slow *m, uint32_t class, const struct gpi_request *r,
+                        uint32_t d, uint32_t i, struct going going)
 {
     const struct place *p = &m->place[d];
-    uint64_t firm = gpi_slow_used(m, d).firm;
+    uint64_t firm = gpi_slow_used(m, d).firm, share = r->share;
     uint32_t n = gpi_slow_used(m, d).n_firm;
 
     for (uint32_t w = 0; w < m->set.runs; w++) {
         const struct hand *h = &m->hand[w];
+        share += gpi_slow_share_of(m, h, class, r, d);
         if (!gpi_slow_stays(m, h) || !gpi_slow_is_on(h, d) || !may_go(m, h, i) || h == going.but ||
             (!going.all && movable(m, h->class, d, i) >
                                gpi_slow_hands(m, h->class) - m->class[h->class].set.min_workers))
             continue;
+        share -= gpi_slow_share_of(m, h, class, r, d);
         firm -= h->need.memory == GPI_MEMORY_ALL ? p->has.memory
                                                  : h->need.memory + gpi_slow_beyond(h, d);
         n--;
     }
-    return p->may == GPI_PLAN_IN && p->has.compute >= r->compute &&
+    return p->may == GPI_PLAN_IN && share <= GPI_SHARE_ALL && p->has.compute >= r->compute &&
            (r->places == GPI_PLACES_ANY || p->in_set[r->places]) &&
            (r->memory == GPI_MEMORY_ALL
                 ? gpi_slow_is_clear(m, p) && n == 0
@@ -75,13 +78,15 @@ static bool is_preceded(const struct gpi_slow *m, uint32_t d, uint32_t i)
 {
     for (uint32_t k = 0; k < i; k++) {
         const struct job *j = &m->job[m->order[k]];
-        bool begin = gpi_slow_begins(m, j);
+        const bool begins = gpi_slow_begins(m, j);
+        bool again = false;
         for (uint32_t w = 0; w < m->set.runs; w++)
-            begin |= m->hand[w].state == UP && gpi_slow_is_on(&m->hand[w], d) &&
+            again |= m->hand[w].state == UP && gpi_slow_is_on(&m->hand[w], d) &&
                      m->hand[w].class == j->what.class;
-        for (uint32_t v = 0; v < j->what.n_requests && begin; v++)
-            if (j->request[v].devices && !m->class[j->what.class].paused &&
-                could_clear(m, &j->request[v], d, i, (struct going){ 0 }))
+        for (uint32_t v = 0; v < j->what.n_requests && (begins || again); v++)
+            if (j->request[v].devices && (again || gpi_slow_in_reach(m, j, &j->request[v])) &&
+                !m->class[j->what.class].paused &&
+                could_clear(m, j->what.class, &j->request[v], d, i, (struct going){ 0 }))
                 return true;
     }
     return gpi_slow_memory_head(m, d) < i;
@@ -91,9 +96,11 @@ static bool is_preceded(const struct gpi_slow *m, uint32_t d, uint32_t i)
 static bool is_awaited(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d,
                        uint32_t i)
 {
+    const uint32_t class = m->job[m->order[i]].what.class;
+
     for (uint32_t w = 0; w < m->set.runs; w++)
         if (gpi_slow_is_on(&m->hand[w], d) && is_ahead(m, &m->hand[w]) && may_go(m, &m->hand[w], i))
-            return could_clear(m, r, d, i, (struct going){ .all = true });
+            return could_clear(m, class, r, d, i, (struct going){ .all = true });
     return false;
 }
 
@@ -106,12 +113,13 @@ bool gpi_slow_could_evict(const struct gpi_slow *m, uint32_t i)
         const struct gpi_request *r = &j->request[v];
         uint32_t has = 0, cleared = 0;
         for (uint32_t d = 0; d < m->n_places; d++)
-            if (gpi_slow_may_use(m, r, d))
+            if (gpi_slow_may_use(m, j->what.class, r, d))
                 has++;
             else if (is_awaited(m, r, d, i))
                 return false;
             else
-                cleared += could_clear(m, r, d, i, (struct going){ 0 }) && !is_preceded(m, d, i);
+                cleared += could_clear(m, j->what.class, r, d, i, (struct going){ 0 }) &&
+                           !is_preceded(m, d, i);
         /* Of several devices one may have the worker that another needs to keep. */
         could |= has + 1 == r->devices && cleared > 0;
     }
@@ -119,6 +127,17 @@ bool gpi_slow_could_evict(const struct gpi_slow *m, uint32_t i)
 }
 
 /* ---- granted runs in the way ---- */
+
+/* Whether the class has a share of the device for one more such worker, once this one is gone. */
+static bool has_share(const struct gpi_slow *m, const struct hand *h, uint32_t class,
+                      const struct gpi_request *r, uint32_t d)
+{
+    uint32_t share = r->share;
+
+    for (uint32_t w = 0; w < m->set.runs; w++)
+        share += &m->hand[w] == h ? 0 : gpi_slow_share_of(m, &m->hand[w], class, r, d);
+    return share <= GPI_SHARE_ALL;
+}
 
 /* Whether one before it surely takes the device once the worker is gone. */
 static bool is_surely_preceded(const struct gpi_slow *m, const struct hand *h,
@@ -128,14 +147,15 @@ static bool is_surely_preceded(const struct gpi_slow *m, const struct hand *h,
 
     for (uint32_t k = 0; k < i; k++) {
         const struct job *j = &m->job[m->order[k]];
-        const bool begins = gpi_slow_begins(m, j) || j->what.class == h->class;
+        const bool again = j->what.class == h->class, begins = again || gpi_slow_begins(m, j);
         for (uint32_t v = 0; v < j->what.n_requests && begins; v++) {
             const struct gpi_request *own = &j->request[v];
             const bool all = own->memory == GPI_MEMORY_ALL;
-            if (own->devices && !m->class[j->what.class].paused && p->has.compute >= own->compute &&
+            if (own->devices && (again || gpi_slow_in_reach(m, j, own)) &&
+                !m->class[j->what.class].paused && p->has.compute >= own->compute &&
                 (own->places == GPI_PLACES_ANY || p->in_set[own->places]) &&
                 (all ? gpi_slow_is_clear(m, p) : own->memory <= gpi_slow_usable(m, d)) &&
-                (own->memory <= r->memory))
+                own->memory <= r->memory && has_share(m, h, j->what.class, own, d))
                 return true;
         }
     }
@@ -146,13 +166,14 @@ static bool is_surely_preceded(const struct gpi_slow *m, const struct hand *h,
 static bool has_ways(const struct gpi_slow *m, const struct gpi_request *r, uint32_t i,
                      struct going going)
 {
+    const uint32_t class = m->job[m->order[i]].what.class;
     uint32_t has = 0, cleared = 0;
 
     for (uint32_t d = 0; d < m->n_places; d++)
-        if (gpi_slow_may_use(m, r, d))
+        if (gpi_slow_may_use(m, class, r, d))
             has++;
         else
-            cleared += could_clear(m, r, d, i, going);
+            cleared += could_clear(m, class, r, d, i, going);
     return has < r->devices && has + cleared >= r->devices;
 }
 
@@ -161,14 +182,16 @@ static bool is_in_way(const struct gpi_slow *m, const struct hand *h, const stru
                       uint32_t i, bool heads, bool surely)
 {
     const struct going others = { .all = true, .but = h }, going = { .all = !surely };
+    const uint32_t class = m->job[m->order[i]].what.class;
 
     if (!may_go(m, h, i) || !has_ways(m, r, i, going))
         return false;
     for (uint32_t k = 0; k < h->n_devices; k++) {
         const uint32_t d = h->device[k];
-        if (gpi_slow_may_use(m, r, d) || (heads && is_surely_preceded(m, h, r, d, i)))
+        if (gpi_slow_may_use(m, class, r, d) || (heads && is_surely_preceded(m, h, r, d, i)))
             continue;
-        if (could_clear(m, r, d, i, going) && !(surely && could_clear(m, r, d, i, others)))
+        if (could_clear(m, class, r, d, i, going) &&
+            !(surely && could_clear(m, class, r, d, i, others)))
             return true;
     }
     return false;

@@ -49,11 +49,12 @@ static bool could_ever(const struct gpi_slow *m, const struct job *j, const stru
                        uint32_t d)
 {
     const struct place *p = &m->place[d];
-    uint64_t kept = 0;
+    uint64_t kept = 0, share = r->share;
     uint32_t n = 0;
 
     for (uint32_t w = 0; w < m->set.runs; w++) {
         const struct hand *h = &m->hand[w];
+        share += gpi_slow_share_of(m, h, j->what.class, r, d);
         if (!gpi_slow_stays(m, h) || !gpi_slow_is_on(h, d) ||
             (h->class != j->what.class && !m->class[h->class].set.pinned))
             continue;
@@ -61,7 +62,7 @@ static bool could_ever(const struct gpi_slow *m, const struct job *j, const stru
                                                  : h->need.memory + gpi_slow_beyond(h, d);
         n++;
     }
-    return p->may == GPI_PLAN_IN && p->has.compute >= r->compute &&
+    return p->may == GPI_PLAN_IN && share <= GPI_SHARE_ALL && p->has.compute >= r->compute &&
            (r->places == GPI_PLACES_ANY || p->in_set[r->places]) &&
            (r->memory == GPI_MEMORY_ALL
                 ? n == 0 && gpi_slow_is_clear(m, p)
@@ -69,19 +70,20 @@ static bool could_ever(const struct gpi_slow *m, const struct job *j, const stru
 }
 
 /* Whether enough devices could ever do. */
-static bool is_in_reach(const struct gpi_slow *m, const struct job *j, const struct gpi_request *r)
+bool gpi_slow_in_reach(const struct gpi_slow *m, const struct job *j, const struct gpi_request *r)
 {
     uint32_t n = 0;
 
     for (uint32_t d = 0; d < m->n_places; d++)
-        n += gpi_slow_may_use(m, r, d) || could_ever(m, j, r, d);
+        n += gpi_slow_may_use(m, j->what.class, r, d) || could_ever(m, j, r, d);
     return n >= r->devices;
 }
 
 static bool begins_on(const struct gpi_slow *m, const struct job *j, uint32_t d)
 {
     for (uint32_t v = 0; v < j->what.n_requests && gpi_slow_begins(m, j); v++)
-        if (gpi_slow_may_use(m, &j->request[v], d) && is_in_reach(m, j, &j->request[v]))
+        if (gpi_slow_may_use(m, j->what.class, &j->request[v], d) &&
+            gpi_slow_in_reach(m, j, &j->request[v]))
             return true;
     return false;
 }
@@ -119,15 +121,16 @@ bool gpi_slow_has_run(const struct gpi_slow *m)
 /* ---- promises and passing ---- */
 
 /* When k devices are free: of all that it may use, or of those whose head it is. */
-static uint64_t kth(const struct gpi_slow *m, const struct gpi_request *r, uint32_t head,
+static uint64_t kth(const struct gpi_slow *m, const struct job *j, uint32_t variant, uint32_t head,
                     bool plausible)
 {
+    const struct gpi_request *r = &j->request[variant];
     uint64_t end[4096];
     uint32_t n = 0;
 
     for (uint32_t d = 0; d < m->n_places; d++) {
         const struct used u = gpi_slow_used(m, d);
-        if (!gpi_slow_may_use(m, r, d) || (!plausible && m->head[d] != head))
+        if (!gpi_slow_may_use(m, j->what.class, r, d) || (!plausible && m->head[d] != head))
             continue;
         end[n++] = u.runs == 0 ? m->now : plausible ? u.plausible : u.end;
     }
@@ -219,7 +222,7 @@ uint64_t gpi_slow_promise_of(const struct gpi_slow *m, uint32_t head)
     if (!gpi_slow_has_run(m))
         return NEVER;
     for (uint32_t v = 0; v < j->what.n_requests; v++) {
-        const uint64_t end = kth(m, &j->request[v], head, false);
+        const uint64_t end = kth(m, j, v, head, false);
         const uint64_t host = host_end(m, &j->request[v], head);
         const uint64_t both = end > host ? end : host;
         promise = both < promise ? both : promise;
@@ -248,7 +251,7 @@ static uint64_t plausible_of(const struct gpi_slow *m, const struct job *j, uint
     uint64_t earliest = external ? NEVER : warm_plausible(m, j), end;
 
     for (uint32_t v = 0; v < j->what.n_requests && gpi_slow_begins(m, j); v++) {
-        end = is_in_reach(m, j, &j->request[v]) ? kth(m, &j->request[v], head, true) : NEVER;
+        end = gpi_slow_in_reach(m, j, &j->request[v]) ? kth(m, j, v, head, true) : NEVER;
         earliest = end < earliest ? end : earliest;
     }
     return earliest;
@@ -397,8 +400,8 @@ bool gpi_slow_may_boot(const struct gpi_slow *m, uint32_t i, const struct gpi_re
     uint64_t most = 0;
 
     if (head == NONE || head == i)
-        return gpi_slow_wants(m, j->what.class) ? gpi_slow_has_memory(m, r, d)
-                                                : gpi_slow_fits(m, r, d);
+        return gpi_slow_wants(m, j->what.class) ? gpi_slow_has_memory(m, j->what.class, r, d)
+                                                : gpi_slow_fits(m, j->what.class, r, d);
     h = &m->job[m->order[head]];
     if (m->set.mode == GPI_MODE_STRICT || !is_second(m, i, d, head) || !stays ||
         !gpi_slow_wants(m, j->what.class))
@@ -407,7 +410,7 @@ bool gpi_slow_may_boot(const struct gpi_slow *m, uint32_t i, const struct gpi_re
         most = h->request[v].memory > most ? h->request[v].memory : most;
     both.memory += most;
     return most != GPI_MEMORY_ALL && r->memory != GPI_MEMORY_ALL &&
-           gpi_slow_has_memory(m, &both, d);
+           gpi_slow_has_memory(m, j->what.class, &both, d);
 }
 
 /* Whether a worker of its class could take it. */
@@ -442,7 +445,7 @@ static bool could_work(struct gpi_slow *m, uint32_t i)
         uint32_t n = 0;
         r.cpus = 0;
         for (uint32_t d = 0; d < m->n_places; d++)
-            n += gpi_slow_may_boot(m, i, &r, d);
+            n += gpi_slow_may_boot(m, i, &j->request[v], d);
         if (n < r.devices ||
             (m->set.mode == GPI_MODE_STRICT && r.devices && !gpi_slow_strictly_first(m, i)))
             continue;
@@ -467,7 +470,8 @@ bool gpi_slow_could_start(struct gpi_slow *m, uint32_t i)
         const struct gpi_request *r = &j->request[v];
         uint32_t n = 0;
         for (uint32_t d = 0; d < m->n_places; d++)
-            n += r->devices && gpi_slow_is_open(m, i, d, false) && gpi_slow_fits(m, r, d);
+            n += r->devices && gpi_slow_is_open(m, i, d, false) &&
+                 gpi_slow_fits(m, j->what.class, r, d);
         if (n < r->devices ||
             (m->set.mode == GPI_MODE_STRICT && r->devices && !gpi_slow_strictly_first(m, i)))
             continue;

@@ -112,9 +112,16 @@ uint64_t gpi_slow_beyond(const struct hand *h, uint32_t d);
 bool gpi_slow_stays(const struct gpi_slow *m, const struct hand *h);
 struct used gpi_slow_used(const struct gpi_slow *m, uint32_t d);
 bool gpi_slow_is_clear(const struct gpi_slow *m, const struct place *p);
-bool gpi_slow_may_use(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d);
-bool gpi_slow_has_memory(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d);
-bool gpi_slow_fits(const struct gpi_slow *m, const struct gpi_request *r, uint32_t d);
+/* The share of the device that the worker would use beside another one of the class for the
+ * request. */
+uint32_t gpi_slow_share_of(const struct gpi_slow *m, const struct hand *h, uint32_t class,
+                           const struct gpi_request *r, uint32_t d);
+bool gpi_slow_may_use(const struct gpi_slow *m, uint32_t class, const struct gpi_request *r,
+                      uint32_t d);
+bool gpi_slow_has_memory(const struct gpi_slow *m, uint32_t class, const struct gpi_request *r,
+                         uint32_t d);
+bool gpi_slow_fits(const struct gpi_slow *m, uint32_t class, const struct gpi_request *r,
+                   uint32_t d);
 uint32_t gpi_slow_queued(const struct gpi_slow *m, uint32_t class);
 bool gpi_slow_wants(const struct gpi_slow *m, uint32_t class);
 bool gpi_slow_begins(const struct gpi_slow *m, const struct job *j);
@@ -122,6 +129,7 @@ bool gpi_slow_does(const struct gpi_slow *m, const struct hand *h, const struct 
 bool gpi_slow_is_warm(const struct gpi_slow *m, const struct job *j, uint32_t d);
 
 /* slow_order.c */
+bool gpi_slow_in_reach(const struct gpi_slow *m, const struct job *j, const struct gpi_request *r);
 void gpi_slow_find_heads(struct gpi_slow *m);
 bool gpi_slow_has_run(const struct gpi_slow *m);
 bool gpi_slow_uses(const struct gpi_slow *m, uint32_t task, uint32_t d);

@@ -273,6 +273,42 @@ T_LONG_CASE(no_more_workers_than_can_run, 60)
     t_end(&d, &log);
 }
 
+/* Nor more than the shares of each device let run, however much memory is left.           [R5] */
+T_LONG_CASE(no_more_workers_than_shares, 60)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:2");
+    add(d, T_CLASS(.name = "a", .boot_seed = T_MS(1),
+                   .needs = T_REQUEST(.devices = 1, .memory = 1ull << 30, .share = 5000),
+                   .options = T_OPTIONS(.definition = "def-a")));
+    for (uint64_t tag = 0; tag < 500; tag++)
+        T_SUBMIT(d, .tag = tag, .class_name = "a");
+    t_collect(d, &log, 500);
+    T_CMP(row_of(d, "a").workers, <=, 4);
+    T_CMP(t_word(UPS), <=, 4);
+    t_end(&d, &log);
+}
+
+/* A worker that boots is for one task that waits: no second one starts for it.            [R5] */
+T_CASE(one_task_one_worker)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:4");
+    add(d, T_CLASS(.name = "a", .boot_seed = 1000, .run_seed = T_MS(10000),
+                   .options = T_OPTIONS(.definition = "def-a")));
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1, .class_name = "a");
+    T_EQ(row_of(d, "a").workers, 1);
+    T_EQ(row_of(d, "a").starting, 0);
+    T_EQ(t_word(UPS), 1);
+    t_end(&d, &log);
+}
+
 /* ---- classes that fail ---- */
 
 /* S8. */
@@ -616,6 +652,16 @@ T_CASE(refused)
                                      &e),
            EINVAL);
     T_TEXT(e.field, "min_workers");
+    T_CODE(gpud_dispatcher_class_add(
+               d,
+               T_CLASS(.name = "a", .min_workers = 3,
+                       .needs = T_REQUEST(.devices = 1, .memory = 1ull << 30, .share = 5000),
+                       .options = T_OPTIONS(.definition = "def-a")),
+               &e),
+           EDEVICE);
+    T_TEXT(e.field, "min_workers");
+    T_TEXT(e.text, "class a: min_workers is 3, but at most 2 workers fit beside each other with "
+                   "their shares and memory");
     T_CODE(gpud_dispatcher_class_add(d,
                                      T_CLASS(.name = "a", .min_workers = 1,
                                              .residence = GPUD_TRANSIENT,

@@ -32,8 +32,8 @@ SABOTAGES = [
         "proc/classes.foreign_memory"),
     Sabotage(
         "pooled: a class that fits nowhere is accepted", "lib/host/classes.c",
-        "    if (gpi_sched_could(d->core, &b->plan))\n",
-        "    if (gpi_sched_could(d->core, &b->plan) || most)\n",
+        "    if (holds && b->plan.min_workers <= holds)\n",
+        "    if (holds || most)\n",
         "proc/classes.refused"),
     Sabotage(
         "pooled: ready does not count min_workers", "lib/host/ready.c",

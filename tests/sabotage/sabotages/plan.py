@@ -88,9 +88,20 @@ SABOTAGES = [
     mutant("R5", "a class has more than max_workers", "shape.c",
            "p->now >= c->again && workers < c->set.max_workers;",
            "p->now >= c->again && workers <= c->set.max_workers;"),
+    mutant("R5", "a class has more workers on a device than shares", "memory.c",
+           "        if (is_alike(p, w, class, r) && !is_among(but, i / GPI_RUN_DEVICES))\n"
+           "            share += w->need.share;\n",
+           "        if (is_alike(p, w, class, r) && !is_among(but, i / GPI_RUN_DEVICES))\n"
+           "            share += w->need.share / 2;\n"),
+    mutant("R5", "a device with other workers is of the same kind", "memory.c",
+           "k->workers == d->workers && ", ""),
+    mutant("R5", "a worker that boots takes no task", "leave.c",
+           "    p->class[r->class].n_booting += r->work == GPI_WORK_BOOT;\n",
+           "    p->class[r->class].n_booting += 0;\n"),
     mutant("R5", "the queue of the caller counts as one task", "grant.c",
            "    c->queued += n - c->behind;\n    c->behind = n;\n",
-           "    c->queued += (n != 0) - c->behind;\n    c->behind = n != 0;\n"),
+           "    c->queued += (n != 0) - c->behind;\n    c->behind = n != 0;\n",
+           test="sched/plans.S7"),  # too few workers boot
     # ---- R6: eviction ----
     mutant("R6", "a pinned worker goes", "evict.c",
            "    if (c->set.pinned || c->workers", "    if (c->workers"),
