@@ -359,7 +359,8 @@ GPUD_API const char *gpud_class_change_name(uint32_t change);
 /*
  * One class as it is now.
  *
- * Counts of tasks and failures begin when the class is added.
+ * Counts of tasks and failures begin when the class is added.  The percentiles are of the
+ * last 32 workers or runs, which is what the dispatcher decides by; 0 = there was none.
  */
 struct gpud_class_stats {
     uint32_t struct_size; /* set by GPUD_CLASS_STATS_INIT */
@@ -375,11 +376,23 @@ struct gpud_class_stats {
     uint64_t running;     /* tasks at workers */
     uint64_t done;        /* tasks that have ended */
     uint64_t failures;    /* workers that failed in setup or died without a task */
+    uint64_t oldest_wait; /* ns since the submit of the oldest task that waits for a
+                             worker; 0 = none waits */
+    uint64_t boot_p10;    /* ns from the start of a worker to the end of its setup */
+    uint64_t boot_p50;
+    uint64_t boot_p90;
+    uint64_t unload_p10;  /* ns in which a worker has left, its memory included */
+    uint64_t unload_p50;
+    uint64_t unload_p90;
+    uint64_t run_p10;     /* ns that a task has run; of tasks that ran one after the other
+                             in one worker the mean counts once */
+    uint64_t run_p50;
+    uint64_t run_p90;
 };
 
 #define GPUD_CLASS_STATS_INIT                                                            \
     { (uint32_t)sizeof(struct gpud_class_stats), 0, 0, 0, 0, 0, { 0 }, { 0 }, 0, 0, 0,   \
-      0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Takes a snapshot of a dispatcher's classes, one row per class.

@@ -19,6 +19,8 @@
 #include "host/drive.h"
 #include "host/event.h"
 #include "host/slot.h"
+#include "host/task.h"
+#include "sched/plan.h"
 
 void gpi_class_settings(const struct gpi_class *c, struct gpi_class_settings *ret)
 {
@@ -261,6 +263,30 @@ int gpi_class_set(gpud_dispatcher *d, const char *name, enum gpi_plan_class_what
 
 /* ---- report ---- */
 
+static uint64_t oldest_wait(const gpud_dispatcher *d, uint32_t class, uint64_t now)
+{
+    const uint32_t oldest = gpi_sched_oldest(d->core, class);
+    const uint64_t since = oldest == GPI_NOWHERE ? now : d->task[oldest].queued_at;
+
+    return now > since ? now - since : 0;
+}
+
+static void report_times(const gpud_dispatcher *d, uint32_t class, struct gpud_class_stats *ret)
+{
+    struct gpi_plan_times t;
+
+    gpi_sched_times(d->core, class, &t);
+    ret->boot_p10 = t.boot.p10;
+    ret->boot_p50 = t.boot.p50;
+    ret->boot_p90 = t.boot.p90;
+    ret->unload_p10 = t.unload.p10;
+    ret->unload_p50 = t.unload.p50;
+    ret->unload_p90 = t.unload.p90;
+    ret->run_p10 = t.run.p10;
+    ret->run_p50 = t.run.p50;
+    ret->run_p90 = t.run.p90;
+}
+
 void gpi_class_report(gpud_dispatcher *d, uint32_t i, struct gpud_class_stats *ret)
 {
     const struct gpi_class *c = &d->class[i];
@@ -272,7 +298,9 @@ void gpi_class_report(gpud_dispatcher *d, uint32_t i, struct gpud_class_stats *r
         .failed = gpi_sched_has_failed(d->core, i),
         .queued = gpi_sched_queued_of(d->core, i),
         .failures = c->failures,
+        .oldest_wait = oldest_wait(d, i, gpi_now()),
     };
+    report_times(d, i, ret);
     (void)snprintf(ret->name, sizeof ret->name, "%s", c->name);
     (void)snprintf(ret->definition, sizeof ret->definition, "%s", c->launch.name);
     for (uint32_t k = 0; k < d->n_slots; k++) {

@@ -49,7 +49,22 @@ uint64_t gpi_learn_plausible(const struct gpi_learned *l, uint64_t begun, uint64
     return gpi_time_add(begun, limit / ONE * l->least + limit % ONE * l->least / ONE);
 }
 
-/* The p50 of the last ones, by insertion: they are few. */
+/* By insertion: they are few. */
+static void sort(const struct gpi_spell *s, uint64_t *ret)
+{
+    for (uint32_t i = 0, j; i < s->n; i++) {
+        for (j = i; j > 0 && ret[j - 1] > s->last[i]; j--)
+            ret[j] = ret[j - 1];
+        ret[j] = s->last[i];
+    }
+}
+
+/* The place of the percentile among `n` sorted times. */
+static uint32_t rank(uint32_t n, uint32_t percent)
+{
+    return (n * percent + 99) / 100 - 1;
+}
+
 void gpi_learn_spell(struct gpi_spell *s, uint64_t time)
 {
     uint64_t sorted[GPI_LEARN] = { 0 };
@@ -57,10 +72,17 @@ void gpi_learn_spell(struct gpi_spell *s, uint64_t time)
     s->last[s->at] = time;
     s->at = (s->at + 1) % GPI_LEARN;
     s->n = s->n < GPI_LEARN ? s->n + 1 : GPI_LEARN;
-    for (uint32_t i = 0, j; i < s->n; i++) {
-        for (j = i; j > 0 && sorted[j - 1] > s->last[i]; j--)
-            sorted[j] = sorted[j - 1];
-        sorted[j] = s->last[i];
-    }
-    s->p50 = sorted[(s->n - 1) / 2];
+    sort(s, sorted);
+    s->p50 = sorted[rank(s->n, 50)];
+}
+
+struct gpi_plan_spell gpi_learn_times(const struct gpi_spell *s)
+{
+    uint64_t sorted[GPI_LEARN] = { 0 };
+
+    if (s->n == 0)
+        return (struct gpi_plan_spell){ 0, 0, 0 };
+    sort(s, sorted);
+    return (struct gpi_plan_spell){ sorted[rank(s->n, 10)], sorted[rank(s->n, 50)],
+                                    sorted[rank(s->n, 90)] };
 }

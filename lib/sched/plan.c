@@ -385,3 +385,12 @@ const struct gpi_plan_stats *gpi_plan_stats(const struct gpi_plan *p)
 {
     return &p->stats;
 }
+
+void gpi_plan_times(const struct gpi_plan *p, uint32_t class, struct gpi_plan_times *ret)
+{
+    const struct gpi_learned *c = &p->class[class];
+
+    ret->boot = gpi_learn_times(&c->boot);
+    ret->unload = gpi_learn_times(&c->unload);
+    ret->run = gpi_learn_times(&c->run);
+}

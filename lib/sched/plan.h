@@ -38,6 +38,15 @@ struct gpi_plan_stats {
     uint64_t promises_dropped;     /* actions: there were too many between two facts */
 };
 
+/* How long the last ones of a kind took, 32 at most, in ns; 0: there was none. */
+struct gpi_plan_spell {
+    uint64_t p10, p50, p90;
+};
+
+struct gpi_plan_times {
+    struct gpi_plan_spell boot, unload, run;
+};
+
 struct gpi_plan;
 
 /* Returns: the object, or NULL if there is no memory. */
@@ -112,5 +121,6 @@ uint32_t gpi_plan_explain(struct gpi_plan *p, uint32_t task, const struct gpi_pl
                           struct gpi_plan_reason *ret, uint32_t n);
 
 const struct gpi_plan_stats *gpi_plan_stats(const struct gpi_plan *p);
+void gpi_plan_times(const struct gpi_plan *p, uint32_t class, struct gpi_plan_times *ret);
 
 #endif

@@ -245,6 +245,7 @@ void gpi_learn_run(struct gpi_learned *l, uint64_t run, uint64_t limit);
 /* Returns the earliest plausible end of a run. */
 uint64_t gpi_learn_plausible(const struct gpi_learned *l, uint64_t begun, uint64_t limit);
 void gpi_learn_spell(struct gpi_spell *s, uint64_t time);
+struct gpi_plan_spell gpi_learn_times(const struct gpi_spell *s);
 
 /* ---- actions.c ---- */
 

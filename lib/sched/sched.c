@@ -595,6 +595,25 @@ uint32_t gpi_sched_holds(const struct gpi_sched *c, const struct gpi_plan_class 
     return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
+void gpi_sched_times(const struct gpi_sched *c, uint32_t class, struct gpi_plan_times *ret)
+{
+    gpi_plan_times(c->plan, class, ret);
+}
+
+/* Each band has its tasks in the order of their numbers. */
+uint32_t gpi_sched_oldest(const struct gpi_sched *c, uint32_t class)
+{
+    const struct gpi_queue *q = &c->class[class].queue;
+    uint32_t oldest = GPI_NOWHERE;
+
+    for (uint32_t i = 0; i < q->n_bands; i++) {
+        const uint32_t first = q->band[i].head;
+        if (oldest == GPI_NOWHERE || c->task[first].number < c->task[oldest].number)
+            oldest = first;
+    }
+    return oldest;
+}
+
 uint32_t gpi_sched_queued_of(const struct gpi_sched *c, uint32_t class)
 {
     return c->class[class].queue.count + c->class[class].deferred;

@@ -156,6 +156,11 @@ bool gpi_sched_has_failed(const struct gpi_sched *s, uint32_t class);
 bool gpi_sched_is_paused(const struct gpi_sched *s, uint32_t class);
 /* Pooled: returns how many workers of the class the devices that are present could hold. [R9] */
 uint32_t gpi_sched_holds(const struct gpi_sched *s, const struct gpi_plan_class *plan);
+/* Pooled: what the plan has learned of the class. */
+struct gpi_plan_times;
+void gpi_sched_times(const struct gpi_sched *s, uint32_t class, struct gpi_plan_times *ret);
+/* Returns the oldest task of the class that waits for a worker, or GPI_NOWHERE. */
+uint32_t gpi_sched_oldest(const struct gpi_sched *s, uint32_t class);
 /* Returns the number of tasks of the class that wait, those for their next attempt included. */
 uint32_t gpi_sched_queued_of(const struct gpi_sched *s, uint32_t class);
 bool gpi_sched_drains(const struct gpi_sched *s, uint32_t device); /* it is to have no worker */

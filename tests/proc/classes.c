@@ -309,6 +309,40 @@ T_CASE(one_task_one_worker)
     t_end(&d, &log);
 }
 
+/* The row has what the class has learned, and the age of its oldest task. */
+T_CASE(row_of_times)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+    struct gpud_class_stats before, after;
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:1");
+    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a", .sent_ahead = 1)));
+    before = row_of(d, "a");
+    T_EQ(before.boot_p50, 0);
+    T_EQ(before.run_p90, 0);
+    T_EQ(before.oldest_wait, 0);
+    T_SUBMIT(d, .tag = GATED + 1, .class_name = "a");
+    T_SUBMIT(d, .tag = 1, .class_name = "a");
+    t_word_wait(STARTS, 1);
+    T_CMP(row_of(d, "a").oldest_wait, >, 0); /* the second task waits behind the gate */
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 2);
+    T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_UNLOAD, NULL));
+    t_collect_kind(d, &log, GPUD_EVENT_CLASS, 2);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 2, .class_name = "a"); /* the device was free again */
+    after = row_of(d, "a");
+    T_CMP(after.unload_p50, >, 0);
+    T_CMP(after.boot_p10, >, 0);
+    T_CMP(after.boot_p10, <=, after.boot_p50);
+    T_CMP(after.boot_p50, <=, after.boot_p90);
+    T_CMP(after.run_p50, >, 0);
+    T_CMP(after.run_p50, <=, after.run_p90);
+    T_EQ(after.oldest_wait, 0);
+    t_end(&d, &log);
+}
+
 /* ---- classes that fail ---- */
 
 /* S8. */
