@@ -1193,7 +1193,7 @@ struct gpud_task_desc {
  *   GPUD_EFULL     wait expired: queue_size or payload_budget is used up, or the
  *                  machine or memory cgroup has too little memory left
  *   GPUD_ECLOSED   intake has ended: by stop, close, destroy or a callback of run,
- *                  before or during the wait
+ *                  before or during the wait.  Or the class of task is being removed
  *   GPUD_EINVAL    d or task is NULL, or a field of task is out of its range.  Or
  *                  task.class_name is NULL and d is pooled, or the reverse.  Or data
  *                  is NULL and size is not 0.  Or data lies in payload memory, and is
@@ -1246,7 +1246,8 @@ GPUD_API int gpud_dispatcher_submit(gpud_dispatcher *d, const struct gpud_task_d
  * Errors:
  *   GPUD_EFULL     wait expired while queue_size or payload_budget had no room for the
  *                  next of tasks, or memory was short
- *   GPUD_ECLOSED   intake ended before the call had accepted all of tasks
+ *   GPUD_ECLOSED   intake ended before the call had accepted all of tasks, or the
+ *                  class of the refused one is being removed
  *   GPUD_EINVAL    d is NULL, tasks is NULL and n is not 0, or a record of tasks has a
  *                  value that gpud_dispatcher_submit refuses
  *   GPUD_ELABEL    a label in tasks has more than 63 bytes

@@ -240,8 +240,8 @@ struct gpud_class {
  * Adds a class to a pooled dispatcher.
  *
  * The call starts no worker, unless min_workers is set: a worker starts when a task waits
- * for it, or with GPUD_CLASS_LOAD.  A dispatcher has up to 256 classes.  A class stays to
- * the end of the dispatcher.
+ * for it, or with GPUD_CLASS_LOAD.  A dispatcher has up to 256 classes.  A removed class
+ * counts as long as the host has an event of it, or has one to read.
  *
  * The workers of a class start as those of any dispatcher (option start).  A class
  * without argv and plugin needs gpud_init.
@@ -257,7 +257,7 @@ struct gpud_class {
  *                       range, does not fit another one, or belongs to the dispatcher.
  *                       Or needs has more than 4 variants
  *   GPUD_EBUSY          d has a class with the name of added
- *   GPUD_EFULL          d has 256 classes already
+ *   GPUD_EFULL          d has 256 classes already, removed ones with events included
  *   GPUD_ECLOSED        intake of d has ended, so no class may be added
  *   GPUD_EDEVICE        no device of d, or not the machine, could ever hold a worker of
  *                       added; or not min_workers of them at a time
@@ -319,6 +319,7 @@ enum gpud_class_what {
  * Returns: 0.  On failure nothing has changed.
  * Errors:
  *   GPUD_ENODEFINITION  no class of d has this name
+ *   GPUD_ECLOSED        the class is being removed
  *   GPUD_EINVAL         d or name is NULL, the request is none of enum gpud_class_what,
  *                       or d is not pooled (field pooled).  Or the request is LOAD, and
  *                       the class is transient
@@ -329,6 +330,35 @@ enum gpud_class_what {
  */
 GPUD_API int gpud_dispatcher_class_set(gpud_dispatcher *d, const char *name,
                                        uint32_t what, struct gpud_error *reterr);
+
+/*
+ * Removes one class.
+ *
+ * From now on the class accepts no task.  Its tasks end as gpud_dispatcher_close ends
+ * those of a dispatcher with the same how, then its workers leave.  The call does not
+ * wait for that.  An event CLASS with change REMOVED reports the end: then
+ * gpud_dispatcher_classes has no row for the class, and another class may have its name.
+ *
+ * A paused class resumes, since its tasks are to end.  A second call may be more hasty
+ * than the first one.  A worker that survives SIGKILL does not delay the end.
+ *
+ * Parameters:
+ *   d       the dispatcher
+ *   name    the name of the class
+ *   how     a value of enum gpud_finish
+ *   reterr  receives the reason of a failure, may be NULL
+ * Returns: 0.  On failure nothing has changed.
+ * Errors:
+ *   GPUD_ENODEFINITION  no class of d has this name
+ *   GPUD_EINVAL         d or name is NULL, how is none of enum gpud_finish, or d is not
+ *                       pooled (field pooled)
+ *   GPUD_EREENTER       d is used in a worker, not in the host
+ *   GPUD_EFORKED        d belongs to the parent of this forked process
+ * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
+ * See: gpud_dispatcher_class_add, gpud_dispatcher_class_set, gpud_dispatcher_close.
+ */
+GPUD_API int gpud_dispatcher_class_remove(gpud_dispatcher *d, const char *name,
+                                          uint32_t how, struct gpud_error *reterr);
 
 /*
  * The changes of a class that an event CLASS reports.
@@ -342,9 +372,10 @@ GPUD_API int gpud_dispatcher_class_set(gpud_dispatcher *d, const char *name,
     X(UNLOADED, 2, "its last worker is gone")                                            \
     X(FAILED, 3, "it starts no worker any more, until RESUME or LOAD")                   \
     X(PAUSED, 4, "it starts no task any more: PAUSE or DRAIN")                           \
-    X(RESUMED, 5, "it is not paused any more, and its failures are forgotten")
+    X(RESUMED, 5, "it is not paused any more, and its failures are forgotten")           \
+    X(REMOVED, 6, "it has no task and no worker left, and its name is free")
 #define GPUD_X_CHANGE(name, value, text) GPUD_CHANGE_##name = value,
-enum gpud_class_change { GPUD_CHANGE_MAP(GPUD_X_CHANGE) GPUD_CHANGE_COUNT = 6 };
+enum gpud_class_change { GPUD_CHANGE_MAP(GPUD_X_CHANGE) GPUD_CHANGE_COUNT = 7 };
 #undef GPUD_X_CHANGE
 
 /*
@@ -388,11 +419,13 @@ struct gpud_class_stats {
                              in one worker the mean counts once */
     uint64_t run_p50;
     uint64_t run_p90;
+    uint32_t removing;    /* 1 from gpud_dispatcher_class_remove on */
+    uint32_t reserved;    /* 0 */
 };
 
 #define GPUD_CLASS_STATS_INIT                                                            \
     { (uint32_t)sizeof(struct gpud_class_stats), 0, 0, 0, 0, 0, { 0 }, { 0 }, 0, 0, 0,   \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Takes a snapshot of a dispatcher's classes, one row per class.

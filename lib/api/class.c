@@ -313,6 +313,20 @@ int gpud_dispatcher_class_set(gpud_dispatcher *d, const char *name, uint32_t wha
     return gpi_class_set(d, name, known[what], reterr);
 }
 
+int gpud_dispatcher_class_remove(gpud_dispatcher *d, const char *name, uint32_t how,
+                                 struct gpud_error *reterr)
+{
+    int r = check_pool(d, reterr);
+
+    if (r)
+        return r;
+    if (!name)
+        return gpi_fail_null(reterr, "name");
+    if (how > GPUD_FINISH_NOW)
+        return gpi_fail_most(reterr, "", "how", how, GPUD_FINISH_NOW);
+    return gpi_class_remove(d, name, how, reterr);
+}
+
 int gpud_dispatcher_classes(gpud_dispatcher *d, struct gpud_class_stats *rows, size_t n)
 {
     uint32_t stride;
@@ -326,12 +340,16 @@ int gpud_dispatcher_classes(gpud_dispatcher *d, struct gpud_class_stats *rows, s
         return GPUD_ESTRUCT;
     stride = n ? rows[0].struct_size : 0;
     pthread_mutex_lock(&d->lock);
-    for (size_t i = 0; i < n && i < d->n_classes; i++) {
+    for (uint32_t i = 0; i < d->n_classes; i++) {
         struct gpud_class_stats row = GPUD_CLASS_STATS_INIT;
-        gpi_class_report(d, (uint32_t)i, &row);
-        gpi_versioned_write((char *)rows + i * stride, stride, &row, sizeof row);
+        if (d->class[i].removed)
+            continue;
+        if ((size_t)r < n) {
+            gpi_class_report(d, i, &row);
+            gpi_versioned_write((char *)rows + (size_t)r * stride, stride, &row, sizeof row);
+        }
+        r++;
     }
-    r = (int)d->n_classes;
     pthread_mutex_unlock(&d->lock);
     return r;
 }

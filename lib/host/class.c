@@ -20,9 +20,8 @@ void gpi_class_init(struct gpi_class *c, const struct gpi_class_birth *b)
         .launch = { .fd = -1, .program_fd = -1, .stdio_fd = { -1, -1 } },
         .setup = { .fd = -1 },
         .plan = b->plan,
+        .name = "",
     };
-    if (b->class_name)
-        (void)snprintf(c->name, sizeof c->name, "%s", b->class_name);
 }
 
 int gpi_classes_init(gpud_dispatcher *d, const struct gpi_birth *b)
@@ -53,6 +52,14 @@ void gpi_classes_fini(gpud_dispatcher *d)
     free(d->class);
     d->class = NULL;
     d->n_classes = 0;
+}
+
+int gpi_class_find(const gpud_dispatcher *d, const char *name)
+{
+    for (uint32_t i = 0; i < d->n_classes; i++)
+        if (!d->class[i].removed && strcmp(d->class[i].name, name) == 0)
+            return (int)i;
+    return -1;
 }
 
 bool gpi_classes_pin(const gpud_dispatcher *d)

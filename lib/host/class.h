@@ -8,6 +8,7 @@
  *
  *   class.c    its birth and its end
  *   classes.c  its settings for the core; pooled: classes that the user adds, and their rows
+ *   removals.c pooled: classes that the user removes
  */
 #ifndef GPI_HOST_CLASS_H
 #define GPI_HOST_CLASS_H
@@ -48,13 +49,17 @@ struct gpi_class {
     struct gpi_setup setup;
     const struct gpi_reason *why; /* why no slot can have its worker: reasons.c */
     /* pooled */
-    char name[GPI_NAME_SIZE]; /* the user's, unique */
+    const char *name; /* the user's, unique; it stays for events */
     struct gpi_plan_class plan;
     bool failed;       /* the user knows: reasons.c, and classes.c */
     uint32_t loads;    /* 1: LOAD has been requested, and no worker is up yet: classes.c, state.c */
     uint32_t up;       /* workers that have passed setup: state.c */
     uint64_t accepted; /* tasks: submit.c */
     uint64_t failures; /* workers that failed before a task: death.c */
+    uint64_t taken, lost; /* bytes: of the arena for setup data, of the largest task: classes.c */
+    /* removals.c.  No task is accepted; END was fed; nothing of it is left, and its name is free;
+     * the core has removed it, too: no worker of it is stuck */
+    bool removing, ended, removed, unused;
 };
 
 /* The parts of a new class.  Everything that it points to is borrowed. */
@@ -83,6 +88,8 @@ void gpi_classes_fini(gpud_dispatcher *d);
 void gpi_class_fini(struct gpi_class *c);
 /* Begins a record without its parts. */
 void gpi_class_init(struct gpi_class *c, const struct gpi_class_birth *b);
+/* The lock is held.  Returns its number; -1: no class has the name. */
+int gpi_class_find(const gpud_dispatcher *d, const char *name);
 /* A worker of a class may pin the memory of the task data: option cuda. */
 bool gpi_classes_pin(const gpud_dispatcher *d);
 /* The parts.  Each function returns 0, or a code. */
@@ -104,7 +111,16 @@ int gpi_class_add(gpud_dispatcher *d, const struct gpi_class_birth *b, struct gp
 /* Returns GPUD_ENODEFINITION if no class has the name. */
 int gpi_class_set(gpud_dispatcher *d, const char *name, enum gpi_plan_class_what what,
                   struct gpud_error *e);
+/* Returns GPUD_ENODEFINITION. */
+int gpi_class_unknown(const char *name, struct gpud_error *e);
+/* Frees the setup data of a class that is removed. */
+void gpi_class_free_setup(gpud_dispatcher *d, const struct gpi_class *c);
 /* Writes the row of class `i`.  The lock is held. */
 void gpi_class_report(gpud_dispatcher *d, uint32_t i, struct gpud_class_stats *ret);
+
+/* removals.c */
+/* `how`: enum gpud_finish.  Returns GPUD_ENODEFINITION if no class has the name. */
+int gpi_class_remove(gpud_dispatcher *d, const char *name, uint32_t how, struct gpud_error *e);
+void gpi_removals_step(gpud_dispatcher *d); /* in each turn, while classes are removed */
 
 #endif

@@ -42,12 +42,30 @@ void gpi_class_settings(const struct gpi_class *c, struct gpi_class_settings *re
 
 /* ---- add ---- */
 
-static int find(const gpud_dispatcher *d, const char *name)
+static bool has_events(const gpud_dispatcher *d, uint32_t class)
 {
+    bool has = false;
+
+    for (uint32_t i = 0; i < d->never_used && !has; i++)
+        has = d->task[i].class == class && d->task[i].state != GPI_TASK_FREE;
+    return has || gpi_notes_name(d, class);
+}
+
+/* Returns a number for a new class: one that was never used, or one of a removed class of which no
+ * event is left; -1: there is none. */
+static int free_number(const gpud_dispatcher *d)
+{
+    if (d->n_classes < GPI_CLASSES_MAX)
+        return (int)d->n_classes;
     for (uint32_t i = 0; i < d->n_classes; i++)
-        if (strcmp(d->class[i].name, name) == 0)
+        if (d->class[i].removed && d->class[i].unused && !has_events(d, i))
             return (int)i;
     return -1;
+}
+
+int gpi_class_unknown(const char *name, struct gpud_error *e)
+{
+    return gpi_fail(e, GPUD_ENODEFINITION, 0, "name", "no class has the name \"%.80s\"", name);
 }
 
 static unsigned long long mib(uint64_t bytes)
@@ -114,11 +132,13 @@ static int check_add(const gpud_dispatcher *d, const struct gpi_class_birth *b,
 
     if (d->close.closing || d->close.ending || atomic_load(&d->close.stop_asked))
         return gpi_fail(e, GPUD_ECLOSED, 0, "", "%s", gpud_error_text(GPUD_ECLOSED));
-    if (find(d, b->class_name) >= 0)
+    if (gpi_class_find(d, b->class_name) >= 0)
         return gpi_fail(e, GPUD_EBUSY, 0, "name", "another class has the name \"%s\"",
                         b->class_name);
-    if (d->n_classes == GPI_CLASSES_MAX)
-        return gpi_fail(e, GPUD_EFULL, 0, "", "the maximum is %u classes per dispatcher",
+    if (free_number(d) < 0)
+        return gpi_fail(e, GPUD_EFULL, 0, "",
+                        "the maximum is %u classes per dispatcher, removed ones with events "
+                        "included",
                         GPI_CLASSES_MAX);
     if (b->plan.min_workers > d->set.max_workers)
         return gpi_fail(e, GPUD_EINVAL, 0, "min_workers",
@@ -131,8 +151,13 @@ static int check_add(const gpud_dispatcher *d, const struct gpi_class_birth *b,
 static int take_parts(gpud_dispatcher *d, struct gpi_class *c, const struct gpi_class_birth *b,
                       struct gpud_error *e)
 {
-    int r = gpi_class_copy_setup(d, c, b);
+    const char *name = gpi_keep_name(d, b->class_name);
+    int r;
 
+    if (!name)
+        return gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for a class");
+    c->name = name;
+    r = gpi_class_copy_setup(d, c, b);
     if (r)
         return gpi_fail(e, r, 0, "setup_size",
                         "setup_size is %llu, and the half of payload_budget (%llu) for task data "
@@ -167,21 +192,36 @@ static uint32_t most_at_once(const gpud_dispatcher *d, const struct gpi_plan_cla
 }
 
 /* The setup data take room that task data could have. */
-static void account(gpud_dispatcher *d, uint64_t taken)
+static void account(gpud_dispatcher *d, struct gpi_class *c, uint64_t taken)
 {
+    c->taken = taken;
+    c->lost = taken < d->arena.most ? taken : d->arena.most;
     d->arena.base += taken;
-    d->arena.most -= taken < d->arena.most ? taken : d->arena.most;
+    d->arena.most -= c->lost;
+}
+
+void gpi_class_free_setup(gpud_dispatcher *d, const struct gpi_class *c)
+{
+    if (c->taken == 0)
+        return;
+    gpi_chunks_free(&d->arena.input_chunks, c->setup.off);
+    d->arena.base -= c->taken;
+    d->arena.most += c->lost;
+    gpi_room_made(d);
 }
 
 static int add(gpud_dispatcher *d, const struct gpi_class_birth *b, struct gpud_error *e)
 {
     const uint64_t used = gpi_chunks_used(&d->arena.input_chunks);
-    struct gpi_class *c = &d->class[d->n_classes];
     struct gpi_class_settings set;
+    struct gpi_class *c;
+    uint32_t number;
     int r = check_add(d, b, e);
 
     if (r)
         return r;
+    number = (uint32_t)free_number(d);
+    c = &d->class[number];
     gpi_class_init(c, b);
     c->plan.grace = c->set.grace;
     if (c->plan.max_workers > most_at_once(d, &c->plan))
@@ -189,15 +229,16 @@ static int add(gpud_dispatcher *d, const struct gpi_class_birth *b, struct gpud_
     r = take_parts(d, c, b, e);
     if (r == 0) {
         gpi_class_settings(c, &set);
-        if (gpi_core_class_add(d, &set, &c->plan))
+        if (gpi_core_class_add(d, number, &set, &c->plan))
             r = gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for a class");
     }
     if (r) {
         drop_parts(d, c, b);
+        c->removed = c->unused = true;
         return r;
     }
-    account(d, gpi_chunks_used(&d->arena.input_chunks) - used);
-    d->n_classes++;
+    account(d, c, gpi_chunks_used(&d->arena.input_chunks) - used);
+    d->n_classes += number == d->n_classes;
     gpi_devices_rouse(d);
     gpi_decide(d);
     return 0;
@@ -243,18 +284,22 @@ static void set(gpud_dispatcher *d, uint32_t i, enum gpi_plan_class_what what)
 int gpi_class_set(gpud_dispatcher *d, const char *name, enum gpi_plan_class_what what,
                   struct gpud_error *e)
 {
-    bool may;
+    bool may, removing;
     int i;
 
     pthread_mutex_lock(&d->lock);
     d->now = gpi_now();
-    i = find(d, name);
-    may = i >= 0 && (what != GPI_CLASS_LOAD || d->class[i].plan.residence == GPI_RESIDENT);
+    i = gpi_class_find(d, name);
+    removing = i >= 0 && d->class[i].removing;
+    may = i >= 0 && !removing &&
+          (what != GPI_CLASS_LOAD || d->class[i].plan.residence == GPI_RESIDENT);
     if (may)
         set(d, (uint32_t)i, what);
     pthread_mutex_unlock(&d->lock);
     if (i < 0)
-        return gpi_fail(e, GPUD_ENODEFINITION, 0, "name", "no class has the name \"%.80s\"", name);
+        return gpi_class_unknown(name, e);
+    if (removing)
+        return gpi_fail(e, GPUD_ECLOSED, 0, "name", "class %.63s is being removed", name);
     return may ? 0
                : gpi_fail(e, GPUD_EINVAL, 0, "what",
                           "class %.63s is TRANSIENT: its workers start for a task, not by LOAD",
@@ -295,6 +340,7 @@ void gpi_class_report(gpud_dispatcher *d, uint32_t i, struct gpud_class_stats *r
         .struct_size = sizeof *ret,
         .paused = gpi_sched_is_paused(d->core, i),
         .pinned = c->plan.pinned,
+        .removing = c->removing,
         .failed = gpi_sched_has_failed(d->core, i),
         .queued = gpi_sched_queued_of(d->core, i),
         .failures = c->failures,

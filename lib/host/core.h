@@ -36,11 +36,12 @@ static inline void gpi_core_flush(gpud_dispatcher *d)
     GPI_LOGGED_OR((void)fflush(d->play->out), (void)d);
 }
 
-static inline int gpi_core_class_add(gpud_dispatcher *d, const struct gpi_class_settings *set,
+static inline int gpi_core_class_add(gpud_dispatcher *d, uint32_t class,
+                                     const struct gpi_class_settings *set,
                                      const struct gpi_plan_class *plan)
 {
-    return GPI_LOGGED_OR(gpi_play_class(d->play, set, plan),
-                         gpi_sched_class_add(d->core, set, plan));
+    return GPI_LOGGED_OR(gpi_play_class(d->play, class, set, plan),
+                         gpi_sched_class_add(d->core, class, set, plan));
 }
 
 static inline void gpi_core_class_set(gpud_dispatcher *d, uint64_t now, uint32_t class,

@@ -200,7 +200,7 @@ struct gpud_dispatcher {
     _Atomic uint32_t *places; /* slots of all dispatchers at this spawner, removed ones left out */
     struct gpi_pool_set set;
     struct gpi_class *class; /* an array */
-    uint32_t n_classes;
+    uint32_t n_classes, n_removing; /* removed ones included; classes that are being removed */
     uint64_t now; /* time of the current turn */
 
     struct gpi_sched *core; /* makes the decisions: act.h, core.h */

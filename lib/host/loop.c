@@ -135,6 +135,8 @@ static void work_once(gpud_dispatcher *d)
     if (d->close.closing || atomic_load_explicit(&d->close.stop_asked, memory_order_relaxed))
         gpi_finish_step(d);
     gpi_decide(d);
+    if (d->n_removing)
+        gpi_removals_step(d);
 }
 
 /* Returns the milliseconds until `until`, rounded up: never early. */

@@ -57,6 +57,7 @@ static int add_notes(gpud_dispatcher *d, uint32_t more, uint32_t reserved)
     }
     for (uint32_t i = d->events.n_notes; i > d->events.n_notes - more; i--) {
         note[i - 1].output = NULL;
+        note[i - 1].class = GPI_NONE;
         note[i - 1].next_free = d->events.free_note;
         d->events.free_note = i - 1;
     }
@@ -149,8 +150,20 @@ void gpi_class_tell(gpud_dispatcher *d, uint32_t class, uint32_t change, const c
     gpi_note_push(d, n);
 }
 
+bool gpi_notes_name(const gpud_dispatcher *d, uint32_t class)
+{
+    bool do_name = false;
+
+    for (uint32_t i = 0; i < d->events.n_notes && !do_name; i++)
+        do_name = d->events.note[i].class == class;
+    for (uint32_t i = 0; i < d->events.n_lent && !do_name; i++)
+        do_name = d->events.lent_note[i].class == class;
+    return do_name;
+}
+
 void gpi_note_free(gpud_dispatcher *d, struct gpi_note *n)
 {
+    n->class = GPI_NONE;
     n->output = NULL;
     n->next_free = d->events.free_note;
     d->events.free_note = (uint32_t)(n - d->events.note);

@@ -49,7 +49,8 @@ static void count_classes(struct tally *t, const gpud_dispatcher *d)
     t->hopeless = t->drained = NULL; /* a seat without a worker is in order */
     for (uint32_t i = 0; i < d->n_classes; i++) {
         const struct gpi_class *c = &d->class[i];
-        const uint32_t least = gpi_sched_is_paused(d->core, i) ? 0 : c->plan.min_workers;
+        const uint32_t least =
+            c->removing || gpi_sched_is_paused(d->core, i) ? 0 : c->plan.min_workers;
         t->least += least;
         t->lacks += least > c->up ? least - c->up : 0;
         if (least && gpi_sched_has_failed(d->core, i) && !t->failed)

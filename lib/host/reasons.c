@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reasons.c - why a slot has no worker: texts that stay, for its events and for tasks without a
- * worker.
+ * reasons.c - texts that stay as long as the dispatcher, for its events: why a slot has no worker,
+ * and the names of classes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +32,7 @@ const char *gpi_why_no_worker(const gpud_dispatcher *d, uint32_t class)
     return why ? why->text : GPI_NO_WORKER;
 }
 
-/* Events still point to earlier texts, so a new one is put before them.  Returns the text, or the
- * last one if malloc fails. */
+/* Events still point to earlier texts, so a new one is put before them. */
 static const struct gpi_reason *keep(gpud_dispatcher *d, const char *text)
 {
     struct gpi_reason *r = d->why_no_worker;
@@ -44,11 +43,26 @@ static const struct gpi_reason *keep(gpud_dispatcher *d, const char *text)
         return r;
     r = malloc(sizeof *r);
     if (!r)
-        return d->why_no_worker;
+        return NULL;
     r->before = d->why_no_worker;
     (void)snprintf(r->text, sizeof r->text, "%s", text);
     d->why_no_worker = r;
     return r;
+}
+
+/* Without memory the reason is the last one of all. */
+static const struct gpi_reason *keep_reason(gpud_dispatcher *d, const char *text)
+{
+    const struct gpi_reason *r = keep(d, text);
+
+    return r ? r : d->why_no_worker;
+}
+
+const char *gpi_keep_name(gpud_dispatcher *d, const char *name)
+{
+    const struct gpi_reason *r = keep(d, name);
+
+    return r ? r->text : NULL;
 }
 
 static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s)
@@ -67,7 +81,7 @@ static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s)
     else if (slots)
         snprintf(all, sizeof all, "none of the %u slots has a worker", slots);
     snprintf(text, sizeof text, "%s; slot %u: %s", all, s->index, s->last_failure);
-    d->class[0].why = keep(d, text);
+    d->class[0].why = keep_reason(d, text);
 }
 
 void gpi_slot_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s)
@@ -83,6 +97,6 @@ void gpi_class_failed(gpud_dispatcher *d, const struct gpi_slot *s)
 
     (void)snprintf(text, sizeof text, "class %s starts no worker any more: %.*s", c->name,
                    (int)sizeof text - 104, s->last_failure);
-    c->why = keep(d, text);
+    c->why = keep_reason(d, text);
     c->failed = true;
 }

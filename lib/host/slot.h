@@ -251,6 +251,8 @@ void gpi_slot_expect(gpud_dispatcher *d, struct gpi_slot *s); /* the worker has 
 const char *gpi_why_no_worker(const gpud_dispatcher *d, uint32_t class);
 /* The slot cannot have a worker.  If it is the last one, notes the reason for the user. */
 void gpi_slot_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s);
+/* Returns the name, as long as the dispatcher exists; NULL: no memory. */
+const char *gpi_keep_name(gpud_dispatcher *d, const char *name);
 /* Pooled: the class of the slot has failed. */
 void gpi_class_failed(gpud_dispatcher *d, const struct gpi_slot *s);
 /* Notes the reason for the event of a hopeless slot. */

@@ -2,6 +2,7 @@
 /*
  * stats.c - the snapshot behind stats.h.  Copies under the lock; wakes no process.            [C20]
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -140,8 +141,8 @@ void gpi_report_slot(gpud_dispatcher *d, const struct gpi_slot *s, struct gpud_s
     r->sent = s->sent;
     memcpy(r->devices, s->device, sizeof r->devices);
     r->device_count = s->n_devices;
-    if (s->class < d->n_classes && s->incarnation)
-        memcpy(r->class_name, d->class[s->class].name, sizeof r->class_name);
+    if (s->class < d->n_classes && s->incarnation && !d->class[s->class].removed)
+        (void)snprintf(r->class_name, sizeof r->class_name, "%s", d->class[s->class].name);
     memcpy(r->device, s->device, strcspn(s->device, ","));
     report_running(d, s, r);
 }

@@ -295,6 +295,8 @@ static int closed(gpud_dispatcher *d, struct gpud_error *e)
 /* Returns the class of the task, or a code. */
 static int find_class(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e)
 {
+    int i;
+
     if (!desc->class_name && !d->set.pooled)
         return 0;
     if (!desc->class_name)
@@ -304,11 +306,14 @@ static int find_class(gpud_dispatcher *d, const struct gpud_task_desc *desc, str
         return gpi_fail(e, GPUD_EINVAL, 0, "class_name",
                         "task.class_name is \"%.64s\", expected NULL: pooled is 0",
                         desc->class_name);
-    for (uint32_t i = 0; i < d->n_classes; i++)
-        if (strcmp(d->class[i].name, desc->class_name) == 0)
-            return (int)i;
-    return gpi_fail(e, GPUD_ENODEFINITION, 0, "class_name", "no class has the name \"%.80s\"",
-                    desc->class_name);
+    i = gpi_class_find(d, desc->class_name);
+    if (i < 0)
+        return gpi_fail(e, GPUD_ENODEFINITION, 0, "class_name", "no class has the name \"%.80s\"",
+                        desc->class_name);
+    if (d->class[i].removing)
+        return gpi_fail(e, GPUD_ECLOSED, 0, "class_name", "class %.63s is being removed",
+                        desc->class_name);
+    return i;
 }
 
 /* Accepts one task now, or returns a code with the reason in *e and takes nothing.  On EFULL it

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* class.c - the classes of work: each has settings, a queue, and shelves for its workers. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "sched/core.h"
 
@@ -21,13 +22,33 @@ void gpi_classes_free(struct gpi_sched *c)
     free(c->class);
 }
 
-int gpi_classes_add(struct gpi_sched *c, const struct gpi_class_settings *set)
+/* A removed class keeps its memory for the next one of its number. */
+static void renew(struct gpi_sched *c, struct gpi_sched_class *k,
+                  const struct gpi_class_settings *set)
 {
-    struct gpi_sched_class *k = &c->class[c->n_classes];
+    const struct gpi_sched_class old = *k;
 
-    assert(c->n_classes < c->set.classes);
+    assert(old.removed && old.queue.count == 0 && old.n_takes == 0 && old.unused == 0);
+    *k = (struct gpi_sched_class){ .set = *set,
+                                   .queue = old.queue,
+                                   .shelf = old.shelf,
+                                   .words = old.words,
+                                   .moved = old.moved,
+                                   .place = old.place };
+    memset(k->place, 0, sizeof *k->place * (c->set.devices + 1u));
+}
+
+int gpi_classes_add(struct gpi_sched *c, uint32_t class, const struct gpi_class_settings *set)
+{
+    struct gpi_sched_class *k = &c->class[class];
+
+    assert(class <= c->n_classes && class < c->set.classes);
     assert(set->lead <= set->grace && set->ahead <= GPI_SLOT_CELLS);
     assert(set->least_ahead >= 1 && set->least_ahead <= GPI_SLOT_CELLS);
+    if (class < c->n_classes) {
+        renew(c, k, set);
+        return 0;
+    }
     *k = (struct gpi_sched_class){ .set = *set };
     if (c->set.pooled)
         k->place = calloc(c->set.devices + 1u, sizeof *k->place);

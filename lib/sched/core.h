@@ -245,6 +245,7 @@ struct gpi_sched_class {
     uint32_t unused;           /* of these, those of workers that may take one: spread.c, too */
     uint64_t again;            /* before it, it boots no worker */
     bool paused;               /* no task of it starts */
+    bool ending, removed;      /* END, REMOVE: its tasks that have not begun end; nothing is left */
     uint32_t renewing;     /* life.c: 1 + the slot whose worker the core replaces for max_tasks */
 };
 
@@ -321,6 +322,12 @@ static inline bool gpi_none_can_run(const struct gpi_sched_class *k)
 static inline bool gpi_close_cancels(const struct gpi_sched *c)
 {
     return c->closing && c->how >= GPI_CLOSE_RUNNING;
+}
+
+/* The same, of tasks of the class. */
+static inline bool gpi_class_cancels(const struct gpi_sched *c, const struct gpi_sched_class *k)
+{
+    return gpi_close_cancels(c) || k->ending;
 }
 
 /* Returns true if the slot has a worker, or may have one. */
@@ -424,7 +431,7 @@ static inline bool gpi_slot_has_number(const struct gpi_sched_slot *s, uint64_t 
 /* ---- class.c ---- */
 
 int gpi_classes_make(struct gpi_sched *c);
-int gpi_classes_add(struct gpi_sched *c, const struct gpi_class_settings *set);
+int gpi_classes_add(struct gpi_sched *c, uint32_t class, const struct gpi_class_settings *set);
 void gpi_classes_free(struct gpi_sched *c);
 bool gpi_classes_queue(const struct gpi_sched *c); /* a task waits in the queue of a class */
 
@@ -545,6 +552,7 @@ void gpi_pool_try(struct gpi_sched *c, uint32_t device);
 void gpi_pool_foreign(struct gpi_sched *c, uint32_t device, uint64_t bytes, uint32_t load);
 void gpi_pool_observed(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t device,
                        uint64_t bytes);
+bool gpi_pool_is_unused(const struct gpi_sched *c, const struct gpi_sched_class *k);
 void gpi_pool_class_set(struct gpi_sched *c, struct gpi_sched_class *k,
                         enum gpi_plan_class_what what);
 void gpi_pool_end_fresh(struct gpi_sched *c);

@@ -402,10 +402,12 @@ struct gpi_plan_class {
 
 /* PAUSE starts nothing new; DRAIN also unloads the workers; RESUME ends both.  LOAD boots a worker
  * if the class has none.  UNLOAD unloads its workers.  PIN: they are never evicted; UNPIN: they may
- * be. */
+ * be.  END: as DRAIN, for good, without min_workers; tasks that have not begun end as cancelled.
+ * The caller submits none from then on.  REMOVE: it has no task, no worker, and no seat is stuck
+ * with one of it; its number may be used again. */
 enum gpi_plan_class_what {
     GPI_CLASS_PAUSE, GPI_CLASS_RESUME, GPI_CLASS_DRAIN, GPI_CLASS_LOAD, GPI_CLASS_UNLOAD,
-    GPI_CLASS_PIN, GPI_CLASS_UNPIN
+    GPI_CLASS_PIN, GPI_CLASS_UNPIN, GPI_CLASS_END, GPI_CLASS_REMOVE
 };
 
 /*

@@ -280,6 +280,15 @@ static void note_late(struct gpi_plan *p, uint32_t class)
     p->class[class].late++;
 }
 
+uint32_t gpi_grant_late(const struct gpi_plan *p, uint32_t class)
+{
+    uint32_t late = 0;
+
+    for (uint32_t i = 0; i < GPI_LATE && i < p->n_late; i++)
+        late += p->late[i] == class;
+    return late;
+}
+
 static void boot(struct gpi_plan *p, uint32_t shape, uint32_t run)
 {
     struct gpi_run *r = &p->run[run];

@@ -48,8 +48,9 @@ void gpi_plan_destroy(struct gpi_plan *p)
 
 void gpi_plan_class_add(struct gpi_plan *p, uint32_t class, const struct gpi_plan_class *set)
 {
-    assert(class < p->set.classes);
+    assert(class < p->set.classes && p->class[class].workers == 0);
     p->class[class] = (struct gpi_learned){ .set = *set,
+                                            .late = gpi_grant_late(p, class),
                                             .boot = { .p50 = set->boot },
                                             .unload = { .p50 = set->unload },
                                             .run = { .p50 = set->run },
@@ -246,6 +247,8 @@ void gpi_plan_class_set(struct gpi_plan *p, uint64_t now, uint32_t class,
     struct gpi_learned *c = &p->class[class];
 
     set_time(p, now);
+    if (what == GPI_CLASS_REMOVE)
+        return;
     if (what == GPI_CLASS_LOAD || what == GPI_CLASS_RESUME)
         gpi_grant_forgive(p, class);
     if (what == GPI_CLASS_PIN || what == GPI_CLASS_UNPIN) {
@@ -259,9 +262,11 @@ void gpi_plan_class_set(struct gpi_plan *p, uint64_t now, uint32_t class,
     }
     if (what == GPI_CLASS_LOAD)
         c->to_load |= c->workers == c->leaving; /* its first load may boot */
-    if (what == GPI_CLASS_UNLOAD)
+    if (what == GPI_CLASS_UNLOAD || what == GPI_CLASS_END)
         c->to_load = false;
-    if (what == GPI_CLASS_UNLOAD || what == GPI_CLASS_DRAIN)
+    if (what == GPI_CLASS_END)
+        c->set.min_workers = 0;
+    if (what == GPI_CLASS_UNLOAD || what == GPI_CLASS_DRAIN || what == GPI_CLASS_END)
         gpi_leave_class(p, class);
     if (what == GPI_CLASS_LOAD || what == GPI_CLASS_UNLOAD)
         gpi_grant_load(p, class);

@@ -549,6 +549,8 @@ bool gpi_grant_try(struct gpi_plan *p, uint32_t shape);
 void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t took,
                    uint64_t keep_alive);
 void gpi_grant_ends_by(struct gpi_plan *p, uint32_t task, uint64_t at);
+/* Returns how many of the last GPI_LATE boots were of the class, or of a removed one before it. */
+uint32_t gpi_grant_late(const struct gpi_plan *p, uint32_t class);
 /* Puts the load task of the class into the queue, or takes it out. */
 void gpi_grant_load(struct gpi_plan *p, uint32_t class);
 /* The class has this many tasks in the caller's queue. */

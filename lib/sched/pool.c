@@ -404,14 +404,25 @@ static uint32_t count_canaries(const struct gpi_sched *c)
     return n;
 }
 
+/* Returns the first class that goes on; or NULL. */
+static struct gpi_sched_class *canary_class(struct gpi_sched *c)
+{
+    for (uint32_t i = 0; i < c->n_classes; i++)
+        if (!c->class[i].ending)
+            return &c->class[i];
+    return NULL;
+}
+
 /* The spare seat and a class run the canary of a device that is out of use. */
 void gpi_pool_try(struct gpi_sched *c, uint32_t device)
 {
     struct gpi_sched_slot *s = count_canaries(c) < GPI_SPARE_SEATS ? free_seat(c) : NULL;
 
-    if (!s || !gpi_device_wants_try(c, device) || !c->n_classes || gpi_close_starts_nothing(c))
+    struct gpi_sched_class *k = canary_class(c);
+
+    if (!s || !gpi_device_wants_try(c, device) || !k || gpi_close_starts_nothing(c))
         return;
-    occupy(c, s, &c->class[0], &(uint16_t){ (uint16_t)device }, 1);
+    occupy(c, s, k, &(uint16_t){ (uint16_t)device }, 1);
     gpi_life_only(c, s, true);
 }
 
@@ -444,14 +455,36 @@ static void forgive(struct gpi_sched *c, struct gpi_sched_class *k)
             c->slot[i].again = 0;
 }
 
+/* Seats that are OFF may still point to it. */
+bool gpi_pool_is_unused(const struct gpi_sched *c, const struct gpi_sched_class *k)
+{
+    bool is_unused = k->queue.count == 0 && k->deferred == 0 && k->waiting == GPI_NOWHERE;
+
+    for (uint32_t i = 0; i < c->n_slots && is_unused; i++) {
+        const struct gpi_sched_slot *s = &c->slot[i];
+        is_unused = s->class != k || (s->known == GPI_KNOWN_NOTHING && !is_canary(s));
+    }
+    return is_unused;
+}
+
 void gpi_pool_class_set(struct gpi_sched *c, struct gpi_sched_class *k,
                         enum gpi_plan_class_what what)
 {
-    const bool pauses = what == GPI_CLASS_PAUSE || what == GPI_CLASS_DRAIN;
+    const bool ends = what == GPI_CLASS_END;
+    const bool pauses = what == GPI_CLASS_PAUSE || what == GPI_CLASS_DRAIN || ends;
 
+    if (what == GPI_CLASS_REMOVE) {
+        assert(k->ending && gpi_pool_is_unused(c, k));
+        k->removed = true;
+        return;
+    }
+    assert(!k->ending);
     if (what == GPI_CLASS_LOAD || what == GPI_CLASS_RESUME)
         forgive(c, k);
     k->paused = pauses || (k->paused && what != GPI_CLASS_RESUME);
+    k->ending = ends;
+    if (ends)
+        gpi_tasks_end_waiting(c, k, GPUD_OUTCOME_CANCELLED);
     gpi_plan_class_set(c->plan, c->now, class_number(c, k), what);
     fed(c);
     for (uint32_t i = 0; i < c->n_slots && (pauses || what == GPI_CLASS_RESUME); i++)

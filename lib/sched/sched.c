@@ -27,7 +27,7 @@ struct gpi_sched *gpi_sched_create(const struct gpi_sched_settings *set)
     c->device = calloc(set->pool.devices, sizeof *c->device);
     if (c->slot && c->device && gpi_ring_make(c) == 0 && gpi_tasks_make(c) == 0 &&
         gpi_classes_make(c) == 0 && gpi_pool_make(c) == 0 &&
-        (c->plan || gpi_classes_add(c, &set->class) == 0))
+        (c->plan || gpi_classes_add(c, 0, &set->class) == 0))
         return c;
     gpi_sched_destroy(c);
     return NULL;
@@ -46,13 +46,13 @@ void gpi_sched_destroy(struct gpi_sched *c)
     free(c);
 }
 
-int gpi_sched_class_add(struct gpi_sched *c, const struct gpi_class_settings *set,
+int gpi_sched_class_add(struct gpi_sched *c, uint32_t class, const struct gpi_class_settings *set,
                         const struct gpi_plan_class *plan)
 {
-    if (gpi_classes_add(c, set))
+    if (gpi_classes_add(c, class, set))
         return -1;
     if (c->plan)
-        gpi_pool_add_class(c, &c->class[c->n_classes - 1], plan);
+        gpi_pool_add_class(c, &c->class[class], plan);
     return 0;
 }
 
@@ -583,6 +583,11 @@ bool gpi_sched_has_failed(const struct gpi_sched *c, uint32_t class)
 bool gpi_sched_is_paused(const struct gpi_sched *c, uint32_t class)
 {
     return c->class[class].paused;
+}
+
+bool gpi_sched_is_unused(const struct gpi_sched *c, uint32_t class)
+{
+    return gpi_pool_is_unused(c, &c->class[class]);
 }
 
 uint32_t gpi_sched_holds(const struct gpi_sched *c, const struct gpi_plan_class *plan)

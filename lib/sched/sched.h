@@ -83,9 +83,9 @@ struct gpi_sched;
 struct gpi_sched *gpi_sched_create(const struct gpi_sched_settings *set);
 void gpi_sched_destroy(struct gpi_sched *s);
 
-/* Adds a class, with the next number.  `plan`: of a pooled core; else NULL.  Returns 0, or -1 if
- * there is no memory. */
-int gpi_sched_class_add(struct gpi_sched *s, const struct gpi_class_settings *set,
+/* Adds a class.  `class` is the next number, or that of a removed class.  `plan`: of a pooled core;
+ * else NULL.  Returns 0, or -1 if there is no memory. */
+int gpi_sched_class_add(struct gpi_sched *s, uint32_t class, const struct gpi_class_settings *set,
                         const struct gpi_plan_class *plan);
 /* Adds a device.  `device` is the next number, or that of a device whose last slot is REMOVED: then
  * the device begins anew.  The device of a CPU slot is not `watched`: it has no readings, and it is
@@ -154,6 +154,8 @@ uint32_t gpi_sched_hopeless(const struct gpi_sched *s); /* slots that cannot hav
 /* Pooled: the class has failed too often, and boots no worker until RESUME or LOAD. */
 bool gpi_sched_has_failed(const struct gpi_sched *s, uint32_t class);
 bool gpi_sched_is_paused(const struct gpi_sched *s, uint32_t class);
+/* Pooled: the class has no task, and no seat has a worker of it, or one that is stuck. */
+bool gpi_sched_is_unused(const struct gpi_sched *s, uint32_t class);
 /* Pooled: returns how many workers of the class the devices that are present could hold. [R9] */
 uint32_t gpi_sched_holds(const struct gpi_sched *s, const struct gpi_plan_class *plan);
 /* Pooled: what the plan has learned of the class. */

@@ -100,7 +100,7 @@ static void requeue(struct gpi_sched *c, uint32_t i)
 {
     struct gpi_sched_record *t = &c->task[i];
 
-    if (gpi_close_cancels(c)) {
+    if (gpi_class_cancels(c, gpi_record_class(c, t))) {
         finish(c, i, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     } else if (gpi_none_can_run(gpi_record_class(c, t))) {
         finish(c, i, GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED, GPI_WHY_NO);
@@ -160,7 +160,7 @@ void gpi_tasks_refuse(struct gpi_sched *c, uint32_t i)
 static bool may_try_again(const struct gpi_sched *c, const struct gpi_sched_record *t,
                           uint32_t outcome, bool device)
 {
-    if (gpi_close_cancels(c))
+    if (gpi_class_cancels(c, gpi_record_class(c, t)))
         return false; /* another attempt would be a new start: this outcome stands */
     if (device && outcome == GPUD_OUTCOME_CRASHED)
         return gpi_retry_after_device(t->causes, t->attempts, t->max_attempts);

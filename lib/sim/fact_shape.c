@@ -19,7 +19,7 @@
 #define PASSING_WORDS "learned apart promise naive"
 #define RESIDENCE_WORDS "external resident transient"
 #define MAY_WORDS "in paused drained out gone"
-#define CLASS_SET_WORDS "pause resume drain load unload pin unpin"
+#define CLASS_SET_WORDS "pause resume drain load unload pin unpin end remove"
 
 const struct gpi_fact_shape gpi_fact_shapes[GPI_FACTS] = {
     [GPI_FACT_PLAN] = { "plan",

@@ -166,7 +166,7 @@ struct gpi_oracle {
     struct {
         uint64_t mean_run; /* ns of a task; 0 = unknown */
         uint32_t renewing; /* 1 + the slot whose worker has had max_tasks tasks; 0 = none */
-        bool given_up, paused; /* pooled; `paused` comes from the world */
+        bool given_up, paused, ended; /* pooled; the last two come from the world */
     } class[GPI_TRUTH_CLASSES];
     /* the first fault, and the oracles that have objected */
     uint32_t objected, first;

@@ -253,7 +253,8 @@ void gpi_after_ended(struct gpi_oracle *o, const struct gpi_sched_end *e)
     const struct gpi_truth_task *truth = &o->truth->task[e->task];
     uint32_t cause = 0;
 
-    if (t->cancel || t->alarmed || t->was_alarmed || gpi_book_cancels(o))
+    if (t->cancel || t->alarmed || t->was_alarmed || gpi_book_cancels(o) ||
+        o->class[truth->class].ended)
         return;
     if (t->survived || t->breaks > 1 || t->final)
         return;

@@ -464,7 +464,8 @@ static void plausible(struct gpi_oracle *o, const struct gpi_sched_end *e)
     const struct gpi_book_task *t = &o->task[e->task];
     const struct gpi_truth_task *truth = &o->truth->task[e->task];
     const bool cancelled = t->cancel || gpi_book_cancels(o) || o->close_at <= o->truth->now ||
-                           (o->closed && truth->starts == 0 && o->source);
+                           (o->closed && truth->starts == 0 && o->source) ||
+                           o->class[truth->class].ended;
 
     switch (e->outcome) {
     case GPUD_OUTCOME_SUCCESS:

@@ -279,6 +279,7 @@ static bool set_class(struct gpi_plan_world *w, struct gpi_fact *f)
     static const enum gpi_plan_class_what what[] = {
         GPI_CLASS_PAUSE, GPI_CLASS_RESUME, GPI_CLASS_RESUME, GPI_CLASS_DRAIN,
         GPI_CLASS_LOAD,  GPI_CLASS_UNLOAD, GPI_CLASS_PIN,    GPI_CLASS_UNPIN,
+        GPI_CLASS_END,
     };
 
     f->kind = GPI_FACT_CLASS_SET;

@@ -197,7 +197,8 @@ static bool feed(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_lo
         take_fact(p, &l->fact);
         break;
     case GPI_LOG_CLASS:
-        p->result = gpi_sched_class_add(p->core, &p->set.class, &p->class) == 0;
+        p->result =
+            gpi_sched_class_add(p->core, l->class.class, &p->set.class, &p->class) == 0;
         break;
     case GPI_LOG_DEVICE:
         gpi_sched_device_add(p->core, l->device.device, l->device.watched, l->device.kill_limit,
@@ -254,10 +255,10 @@ static void feed_fact(struct gpi_play *p, const struct gpi_fact *f)
     (void)gpi_play_line(p, &l, NULL);
 }
 
-int gpi_play_class(struct gpi_play *p, const struct gpi_class_settings *set,
+int gpi_play_class(struct gpi_play *p, uint32_t class, const struct gpi_class_settings *set,
                    const struct gpi_plan_class *plan)
 {
-    const struct gpi_log_line l = { .kind = GPI_LOG_CLASS, .class = { p->n_classes++ } };
+    const struct gpi_log_line l = { .kind = GPI_LOG_CLASS, .class = { class } };
     struct gpi_sched_settings all = p->set;
     struct gpi_fact f;
 
@@ -409,9 +410,7 @@ bool gpi_play_init(struct gpi_play *p, const struct gpi_sched_settings *set, FIL
 {
     struct gpi_fact f = { .kind = GPI_FACT_PLAN };
 
-    *p = (struct gpi_play){ .core = gpi_sched_create(set),
-                            .out = out,
-                            .n_classes = !set->pool.pooled };
+    *p = (struct gpi_play){ .core = gpi_sched_create(set), .out = out };
     if (!p->core)
         return false;
     gpi_log_defaults(&p->set);

@@ -41,7 +41,6 @@ struct gpi_play {
                   * the first of this step */
     uint64_t now; /* the core's time */
     struct gpi_sched_settings set; /* as the log has them by now */
-    uint32_t n_classes;
     struct gpi_plan_class class; /* pooled: the next class is that for the plan */
     struct gpi_plan_has has;     /* the same of the next device */
     struct gpi_play_queue actions, ends;
@@ -61,7 +60,7 @@ bool gpi_play_init(struct gpi_play *p, const struct gpi_sched_settings *set, FIL
 void gpi_play_fini(struct gpi_play *p);
 
 /* Wrappers of the core's functions: see sched/sched.h.  gpi_play_send sends one task. */
-int gpi_play_class(struct gpi_play *p, const struct gpi_class_settings *set,
+int gpi_play_class(struct gpi_play *p, uint32_t class, const struct gpi_class_settings *set,
                    const struct gpi_plan_class *plan);
 void gpi_play_device(struct gpi_play *p, uint32_t device, bool watched, uint64_t kill_limit,
                      const struct gpi_plan_has *has);

@@ -9,12 +9,15 @@
 #include "gpudispatch/types.h"
 #include "sim/play.h"
 
+enum class_life { LIVES, ENDS, REMOVED };
+
 struct run {
     struct gpi_replay *r;
     struct gpi_sched_settings set;
     struct gpi_play play; /* the first step creates its core */
     uint64_t now;
     uint32_t classes, devices, slots; /* added so far */
+    uint8_t life[256];                /* of each class: enum class_life */
     bool *busy;              /* per task: submitted, and without an end */
     const char *text;        /* the current line */
     size_t size;
@@ -96,6 +99,19 @@ static bool check_need(struct run *run, const struct gpi_request *r)
     return !r->places || bad(run, "expected no places");
 }
 
+/* A class ends once, and is removed with no task and no worker. */
+static bool check_class_set(struct run *run, const struct gpi_fact *f)
+{
+    uint8_t *const life = &run->life[f->class];
+
+    if (*life != (f->what == GPI_CLASS_REMOVE ? ENDS : LIVES))
+        return bad(run, "class %u: expected end, then remove, and nothing else", f->class);
+    if (f->what == GPI_CLASS_REMOVE && !gpi_sched_is_unused(run->play.core, f->class))
+        return bad(run, "class %u has a task or a worker", f->class);
+    *life = f->what == GPI_CLASS_END ? ENDS : f->what == GPI_CLASS_REMOVE ? REMOVED : LIVES;
+    return true;
+}
+
 static bool check_fact(struct run *run, const struct gpi_fact *f)
 {
     bool good = f->kind == GPI_FACT_DEVICE || f->n_requests;
@@ -103,7 +119,7 @@ static bool check_fact(struct run *run, const struct gpi_fact *f)
     if (!run->set.pool.pooled)
         return bad(run, "expected fact plan first of all");
     if (f->kind == GPI_FACT_CLASS_SET)
-        return check_number(run, "class", f->class, run->classes);
+        return check_number(run, "class", f->class, run->classes) && check_class_set(run, f);
     if (f->kind == GPI_FACT_FOREIGN || f->kind == GPI_FACT_OBSERVED)
         return check_number(run, "device", f->device, run->devices) &&
                (f->kind == GPI_FACT_FOREIGN ||
@@ -119,6 +135,10 @@ static bool check_class(struct run *run, uint32_t class)
 {
     if (run->set.pool.pooled && !run->play.class.n_needs)
         return bad(run, "expected fact class before class");
+    if (class < run->classes && run->life[class] == REMOVED) {
+        run->life[class] = LIVES;
+        return true;
+    }
     if (class != run->classes)
         return bad(run, "the next class is %u, not %u", run->classes, class);
     if (class == run->set.pool.classes)
@@ -146,6 +166,8 @@ static bool check_submit(struct run *run, uint32_t task, uint32_t class)
         return false;
     if (run->busy[task])
         return bad(run, "task %u is submitted already, and has not ended", task);
+    if (run->life[class] != LIVES)
+        return bad(run, "class %u has ended", class);
     run->busy[task] = true;
     return true;
 }

@@ -123,16 +123,20 @@ void gpi_slow_class_set(struct gpi_slow *m, uint64_t now, uint32_t class,
     m->now = now;
     m->happened |= 1u << GPI_PROMISE_CLASS;
     c->set.pinned = what == GPI_CLASS_PIN || (what != GPI_CLASS_UNPIN && c->set.pinned);
-    if (what == GPI_CLASS_PAUSE || what == GPI_CLASS_DRAIN || what == GPI_CLASS_RESUME)
+    if (what == GPI_CLASS_END)
+        c->set.min_workers = 0;
+    if (what == GPI_CLASS_PAUSE || what == GPI_CLASS_DRAIN || what == GPI_CLASS_RESUME ||
+        what == GPI_CLASS_END)
         c->paused = what != GPI_CLASS_RESUME;
     if (what == GPI_CLASS_LOAD || what == GPI_CLASS_RESUME)
         c->again = 0;
     if (what == GPI_CLASS_LOAD)
         c->to_load |= gpi_slow_hands(m, class) == 0;
-    if (what == GPI_CLASS_UNLOAD)
+    if (what == GPI_CLASS_UNLOAD || what == GPI_CLASS_END)
         c->to_load = false;
     for (uint32_t w = 0; w < m->set.runs; w++)
-        if (m->hand[w].class == class && (what == GPI_CLASS_DRAIN || what == GPI_CLASS_UNLOAD))
+        if (m->hand[w].class == class && (what == GPI_CLASS_DRAIN || what == GPI_CLASS_UNLOAD ||
+                                          what == GPI_CLASS_END))
             m->hand[w].leaves = true;
     gpi_slow_count_loads(m);
 }

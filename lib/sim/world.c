@@ -183,7 +183,7 @@ static bool begin(struct gpi_world *w)
     if (w->truth.pooled)
         return gpi_pool_begin(w);
     for (uint32_t i = 1; i < w->truth.classes; i++)
-        if (gpi_play_class(&w->play, &w->set.class, NULL))
+        if (gpi_play_class(&w->play, i, &w->set.class, NULL))
             return false;
     add_devices(w);
     for (uint32_t i = 0; i < w->truth.slots; i++)

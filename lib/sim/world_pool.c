@@ -87,7 +87,7 @@ bool gpi_pool_begin(struct gpi_world *w)
     }
     for (uint32_t i = 0; i < w->truth.classes; i++) {
         w->truth.class[i] = draw_class(w);
-        if (gpi_play_class(&w->play, &w->set.class, &w->truth.class[i]))
+        if (gpi_play_class(&w->play, i, &w->set.class, &w->truth.class[i]))
             return false;
     }
     for (uint32_t i = 0; i < w->truth.slots; i++) {
@@ -152,7 +152,11 @@ static void read_worker(struct gpi_world *w)
 
 void gpi_pool_wish(struct gpi_world *w, uint32_t class, uint32_t what)
 {
-    if (what == GPI_CLASS_PAUSE || what == GPI_CLASS_DRAIN || what == GPI_CLASS_RESUME)
+    if (w->oracle.class[class].ended)
+        return;
+    w->oracle.class[class].ended = what == GPI_CLASS_END;
+    if (what == GPI_CLASS_PAUSE || what == GPI_CLASS_DRAIN || what == GPI_CLASS_RESUME ||
+        what == GPI_CLASS_END)
         w->oracle.class[class].paused = what != GPI_CLASS_RESUME;
     if (what == GPI_CLASS_LOAD || what == GPI_CLASS_RESUME)
         w->oracle.class[class].given_up = false;
@@ -162,11 +166,38 @@ void gpi_pool_wish(struct gpi_world *w, uint32_t class, uint32_t what)
     gpi_host_perform(w);
 }
 
+static bool has_tasks(const struct gpi_world *w, uint32_t class)
+{
+    for (uint32_t i = 0; i < w->truth.tasks; i++)
+        if (w->submitted[i] && w->truth.task[i].class == class)
+            return true;
+    return false;
+}
+
+/* An ended class is removed, and another one gets its number. */
+static void renew(struct gpi_world *w, uint32_t class)
+{
+    if (!w->oracle.class[class].ended || has_tasks(w, class) ||
+        !gpi_sched_is_unused(w->play.core, class))
+        return;
+    gpi_play_class_set(&w->play, w->now, class, GPI_CLASS_REMOVE);
+    gpi_host_perform(w);
+    w->oracle.class[class].mean_run = 0;
+    w->oracle.class[class].renewing = 0;
+    w->oracle.class[class].given_up = w->oracle.class[class].paused = false;
+    w->oracle.class[class].ended = false;
+    w->truth.class[class] = draw_class(w);
+    (void)gpi_play_class(&w->play, class, &w->set.class, &w->truth.class[class]);
+    gpi_host_perform(w);
+}
+
 /* A pause ends after a while. */
 static void wish(struct gpi_world *w)
 {
     const uint32_t class = (uint32_t)gpi_random_below(&w->random, w->truth.classes);
-    const uint32_t what = (uint32_t)gpi_random_below(&w->random, GPI_CLASS_UNPIN + 1);
+    const bool ends = gpi_random_chance(&w->random, 100000);
+    const uint32_t what =
+        ends ? GPI_CLASS_END : (uint32_t)gpi_random_below(&w->random, GPI_CLASS_UNPIN + 1);
 
     gpi_pool_wish(w, class, what);
     if (what == GPI_CLASS_PAUSE || what == GPI_CLASS_DRAIN)
@@ -186,4 +217,6 @@ void gpi_pool_disturb(struct gpi_world *w)
         read_worker(w);
     if (gpi_world_happens(w, GPI_TROUBLE_WISHES))
         wish(w);
+    for (uint32_t i = 0; i < w->truth.classes; i++)
+        renew(w, i);
 }

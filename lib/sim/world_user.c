@@ -34,21 +34,22 @@ static uint64_t draw_limit(struct gpi_world *w)
 static uint32_t draw_class(struct gpi_world *w)
 {
     const uint32_t n = w->truth.classes;
+    const uint32_t class = n > 1 ? (uint32_t)gpi_random_below(&w->random, n) : 0;
 
-    return n > 1 ? (uint32_t)gpi_random_below(&w->random, n) : 0;
+    return w->oracle.class[class].ended ? GPI_NOWHERE : class;
 }
 
 static void submit(struct gpi_world *w)
 {
-    const uint32_t task = free_record(w);
+    const uint32_t task = free_record(w), class = draw_class(w);
     const bool expires = gpi_world_happens(w, GPI_TROUBLE_EXPIRES);
     struct gpi_truth_task *t;
 
-    if (task == GPI_NOWHERE || (w->closed && !w->source))
+    if (task == GPI_NOWHERE || (w->closed && !w->source) || class == GPI_NOWHERE)
         return;
     t = &w->truth.task[task];
     *t = (struct gpi_truth_task){
-        .class = draw_class(w),
+        .class = class,
         .priority = (int32_t)gpi_random_below(&w->random, 4) - 1,
         .max_attempts = (uint32_t)gpi_random_from(&w->random, 1, 3),
         .causes = (uint32_t)gpi_random_below(&w->random, GPI_RETRY_ALL + 1),

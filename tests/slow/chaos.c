@@ -92,6 +92,26 @@ static void kill_one(gpud_dispatcher *d, uint64_t random)
     (void)kill((pid_t)rows[i].pid, SIGKILL); /* it may be dying already */
 }
 
+/* A class with a worker comes and goes, unless the last one has not gone yet. */
+static void pass_by(gpud_dispatcher *d, uint64_t *random)
+{
+    const struct gpud_request half = {
+        .struct_size = sizeof(half), .devices = 1, .share = 5000, .memory = 7ull << 30
+    };
+    const struct gpud_class class = { .struct_size = sizeof(class),
+                                      .name = "guest",
+                                      .needs = &half,
+                                      .min_workers = 1,
+                                      .options = T_OPTIONS(.setup_data = "guest",
+                                                           .setup_size = 5) };
+    const int r = gpud_dispatcher_class_add(d, &class, NULL);
+
+    T_CHECK(r == 0 || r == GPUD_EBUSY || r == GPUD_ECLOSED);
+    nap(below(random, T_MS(2)));
+    if (r == 0)
+        T_OK(gpud_dispatcher_class_remove(d, "guest", (uint32_t)below(random, 3), NULL));
+}
+
 /* Takes a class or a device away from the plan, and gives it back. */
 static void disturb(gpud_dispatcher *d, uint64_t *random)
 {
@@ -99,7 +119,10 @@ static void disturb(gpud_dispatcher *d, uint64_t *random)
     char device[16];
 
     (void)snprintf(device, sizeof(device), "fake:%u", (unsigned)below(random, want.workers));
-    switch (below(random, 3)) {
+    switch (below(random, 4)) {
+    case 3:
+        pass_by(d, random);
+        break;
     case 0:
         T_OK(gpud_dispatcher_class_set(d, class, GPUD_CLASS_UNLOAD, NULL));
         break;

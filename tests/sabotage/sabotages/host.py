@@ -36,6 +36,21 @@ SABOTAGES = [
         "    if (holds || most)\n",
         "proc/classes.refused"),
     Sabotage(
+        "pooled: a keeper takes a removed class for the next one", "lib/host/removals.c",
+        "            d->slot[i].ch.class = GPI_NONE;\n",
+        "            d->slot[i].ch.class = class;\n",
+        "proc/classes.removed_numbers"),
+    Sabotage(
+        "pooled: a task that comes back to an ended class waits", "lib/sched/tasks.c",
+        "    if (gpi_class_cancels(c, gpi_record_class(c, t))) {\n",
+        "    if (gpi_close_cancels(c)) {\n",
+        "proc/classes.remove_running"),
+    Sabotage(
+        "pooled: the number of a class is used again for its events", "lib/host/classes.c",
+        "        if (d->class[i].removed && d->class[i].unused && !has_events(d, i))\n",
+        "        if (d->class[i].removed && d->class[i].unused)\n",
+        "proc/classes.removed_and_unread"),
+    Sabotage(
         "pooled: ready does not count min_workers", "lib/host/ready.c",
         "        t->lacks += least > c->up ? least - c->up : 0;\n",
         "",

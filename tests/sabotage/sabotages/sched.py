@@ -114,8 +114,9 @@ SABOTAGES = [
         "sched/worlds.oracles"),
     Sabotage(
         "a task is tried again after close", "lib/sched/tasks.c",
-        "    if (gpi_close_cancels(c))\n        return false; /* another",
-        "    if (gpi_close_cancels(c) && !t->attempts)\n        return false; /* another",
+        "    if (gpi_class_cancels(c, gpi_record_class(c, t)))\n        return false; /* another",
+        "    if (gpi_class_cancels(c, gpi_record_class(c, t)) && !t->attempts)\n"
+        "        return false; /* another",
         "sched/scripts.deferred_close"),
     Sabotage(
         "a task that waits for its retry stops all others", "lib/sched/stream.c",
