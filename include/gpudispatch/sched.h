@@ -111,11 +111,25 @@ struct gpud_request {
      * Default: none.  Range: up to 4 variants in all.
      */
     const struct gpud_request *next;
+
+    /*
+     * The devices that a worker may have: names or UUIDs of devices of the dispatcher,
+     * separated by commas, such as "gpu:0,gpu:1".  A device that is added again later is
+     * meant, too.
+     * Default: [every device].  Range: devices that the dispatcher has.
+     */
+    const char *on;
+
+    /*
+     * Devices that a worker never has, as in on.
+     * Default: [none].  Range: devices that the dispatcher has.
+     */
+    const char *not_on;
 };
 
 /* The initial value of a struct gpud_request: it needs nothing yet. */
 #define GPUD_REQUEST_INIT \
-    { (uint32_t)sizeof(struct gpud_request), 0, 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(struct gpud_request), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * A class of work, for gpud_dispatcher_class_add.
@@ -257,10 +271,12 @@ struct gpud_class {
  *                       range, does not fit another one, or belongs to the dispatcher.
  *                       Or needs has more than 4 variants
  *   GPUD_EBUSY          d has a class with the name of added
- *   GPUD_EFULL          d has 256 classes already, removed ones with events included
+ *   GPUD_EFULL          d has 256 classes already, removed ones with events included.
+ *                       Or needs name the 257th different set of devices
  *   GPUD_ECLOSED        intake of d has ended, so no class may be added
  *   GPUD_EDEVICE        no device of d, or not the machine, could ever hold a worker of
- *                       added; or not min_workers of them at a time
+ *                       added; or not min_workers of them at a time.  Or its needs name
+ *                       a device that d does not have
  *   GPUD_ESTRUCT        the struct_size of added, of its needs or of its options is not a
  *                       valid size
  *   GPUD_EVERSION       added, its needs or its options are of a later version and use a

@@ -54,6 +54,10 @@ static int check_request(const struct gpud_request *q, const char *record, struc
                         record, q->share, record, q->devices, GPI_SHARE_ALL);
     if (q->devices)
         return 0;
+    if (q->on || q->not_on)
+        return gpi_fail(e, GPUD_EINVAL, 0, q->on ? "on" : "not_on",
+                        "%s%s is set, but %sdevices is 0: set devices", record,
+                        q->on ? "on" : "not_on", record);
     if (q->share)
         return lacks_devices(e, record, "share", q->share);
     if (q->compute)
@@ -82,8 +86,8 @@ static void convert_request(struct gpi_request *ret, const struct gpud_request *
 }
 
 /* Returns 0, or a code.  A list that ends nowhere has too many variants. */
-static int read_needs(struct gpi_plan_class *plan, const struct gpud_request *needs,
-                      struct gpud_error *e)
+static int read_needs(struct gpi_plan_class *plan, struct gpi_where *where,
+                      const struct gpud_request *needs, struct gpud_error *e)
 {
     static const struct gpud_request whole = { .struct_size = sizeof whole, .devices = 1 };
     static const char *const records[] = { "needs.", "needs.next.", "needs.next.next.",
@@ -104,6 +108,7 @@ static int read_needs(struct gpi_plan_class *plan, const struct gpud_request *ne
         r = check_request(&q, records[plan->n_needs], e);
         if (r)
             return r;
+        where[plan->n_needs] = (struct gpi_where){ q.on, q.not_on };
         convert_request(&plan->need[plan->n_needs++], &q);
     }
     return 0;
@@ -225,6 +230,7 @@ static int read_options(struct gpi_class_draft *x, const struct gpud_options *gi
 int gpi_class_read(struct gpi_class_draft *ret, const struct gpud_class *added,
                    const struct gpi_process *p, bool own, struct gpud_error *e)
 {
+    struct gpi_where where[GPI_VARIANTS] = { { 0 } };
     struct gpi_plan_class plan;
     struct gpud_class c;
     int r = gpi_versioned_read(&c, sizeof c, added, offsetof(struct gpud_class, options));
@@ -235,7 +241,7 @@ int gpi_class_read(struct gpi_class_draft *ret, const struct gpud_class *added,
     if (r)
         return r;
     convert_class(&plan, &c);
-    r = read_needs(&plan, c.needs, e);
+    r = read_needs(&plan, where, c.needs, e);
     if (r == 0)
         r = read_options(ret, c.options, p, own, e);
     if (r == 0 && needs_devices(&plan))
@@ -246,6 +252,7 @@ int gpi_class_read(struct gpi_class_draft *ret, const struct gpud_class *added,
     gpi_class_birth(&ret->birth, &ret->start, &ret->set.class, &ret->options);
     ret->birth.class_name = c.name;
     ret->birth.plan = plan;
+    memcpy(ret->birth.where, where, sizeof where);
     return 0;
 }
 

@@ -62,6 +62,11 @@ struct gpi_class {
     bool removing, ended, removed, unused;
 };
 
+/* The devices that a need names, or NULL. */
+struct gpi_where {
+    const char *on, *not_on;
+};
+
 /* The parts of a new class.  Everything that it points to is borrowed. */
 struct gpi_class_birth {
     struct gpi_class_set set;
@@ -72,7 +77,8 @@ struct gpi_class_birth {
     uint64_t setup_size;
     int setup_fd; /* shared memory that replaces setup_data; -1 = none */
     const char *class_name;     /* pooled */
-    struct gpi_plan_class plan; /* pooled: grace is that of `set` */
+    struct gpi_plan_class plan; /* pooled: grace is that of `set`; without places: */
+    struct gpi_where where[GPI_VARIANTS];
 };
 
 struct gpi_birth;
@@ -107,7 +113,7 @@ void gpi_class_settings(const struct gpi_class *c, struct gpi_class_settings *re
 /* Adds a class.  Returns 0, or a code: GPUD_EBUSY if another one has the name, GPUD_EFULL,
  * GPUD_ECLOSED, GPUD_EDEVICE if no device could ever hold a worker, GPUD_ETOOBIG for its setup
  * data, GPUD_ENOMEM, GPUD_ESYSTEM. */
-int gpi_class_add(gpud_dispatcher *d, const struct gpi_class_birth *b, struct gpud_error *e);
+int gpi_class_add(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_error *e);
 /* Returns GPUD_ENODEFINITION if no class has the name. */
 int gpi_class_set(gpud_dispatcher *d, const char *name, enum gpi_plan_class_what what,
                   struct gpud_error *e);
@@ -117,6 +123,13 @@ int gpi_class_unknown(const char *name, struct gpud_error *e);
 void gpi_class_free_setup(gpud_dispatcher *d, const struct gpi_class *c);
 /* Writes the row of class `i`.  The lock is held. */
 void gpi_class_report(gpud_dispatcher *d, uint32_t i, struct gpud_class_stats *ret);
+
+/* places.c */
+/* Returns the number of the set of devices: GPUD_EDEVICE if a name is that of no device. */
+int gpi_places_find(gpud_dispatcher *d, const struct gpi_where *where, uint32_t *ret,
+                    struct gpud_error *e);
+void gpi_places_join(gpud_dispatcher *d, uint32_t device); /* it is new */
+void gpi_places_fini(gpud_dispatcher *d);
 
 /* removals.c */
 /* `how`: enum gpud_finish.  Returns GPUD_ENODEFINITION if no class has the name. */

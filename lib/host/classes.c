@@ -107,10 +107,11 @@ static int check_fit(const gpud_dispatcher *d, const struct gpi_class_birth *b,
                         b->class_name, b->plan.min_workers, holds);
     return gpi_fail(e, GPUD_EDEVICE, 0, "needs",
                     "class %.63s fits nowhere: it needs %u CPUs, %llu MiB of the machine, and "
-                    "devices: %u (%llu MiB, compute %u); there are %u CPUs, %llu MiB, and devices: "
-                    "%u (up to %llu MiB beside headroom)",
+                    "devices: %u (%llu MiB, compute %u%s); there are %u CPUs, %llu MiB, and "
+                    "devices: %u (up to %llu MiB beside headroom)",
                     b->class_name, r->cpus, mib(r->host_memory), r->devices, mib(memory),
-                    r->compute, d->set.cpus, mib(d->set.host_memory), devices, mib(most));
+                    r->compute, r->places ? ", on and not_on" : "", d->set.cpus,
+                    mib(d->set.host_memory), devices, mib(most));
 }
 
 static int check_visible(const gpud_dispatcher *d, const struct gpi_class_birth *b,
@@ -125,8 +126,16 @@ static int check_visible(const gpud_dispatcher *d, const struct gpi_class_birth 
     return 0;
 }
 
-static int check_add(const gpud_dispatcher *d, const struct gpi_class_birth *b,
-                     struct gpud_error *e)
+static int find_places(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_error *e)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; i < b->plan.n_needs && r == 0; i++)
+        r = gpi_places_find(d, &b->where[i], &b->plan.need[i].places, e);
+    return r;
+}
+
+static int check_add(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_error *e)
 {
     int r;
 
@@ -145,6 +154,8 @@ static int check_add(const gpud_dispatcher *d, const struct gpi_class_birth *b,
                         "class.min_workers is %u, the dispatcher's max_workers is %u",
                         b->plan.min_workers, d->set.max_workers);
     r = check_visible(d, b, e);
+    if (r == 0)
+        r = find_places(d, b, e);
     return r ? r : check_fit(d, b, e);
 }
 
@@ -210,7 +221,7 @@ void gpi_class_free_setup(gpud_dispatcher *d, const struct gpi_class *c)
     gpi_room_made(d);
 }
 
-static int add(gpud_dispatcher *d, const struct gpi_class_birth *b, struct gpud_error *e)
+static int add(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_error *e)
 {
     const uint64_t used = gpi_chunks_used(&d->arena.input_chunks);
     struct gpi_class_settings set;
@@ -244,7 +255,7 @@ static int add(gpud_dispatcher *d, const struct gpi_class_birth *b, struct gpud_
     return 0;
 }
 
-int gpi_class_add(gpud_dispatcher *d, const struct gpi_class_birth *b, struct gpud_error *e)
+int gpi_class_add(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_error *e)
 {
     int r;
 

@@ -72,6 +72,12 @@ static inline void gpi_core_device_add(gpud_dispatcher *d, uint32_t device, bool
                   gpi_sched_device_add(d->core, device, watched, kill_limit, has));
 }
 
+static inline void gpi_core_places_add(gpud_dispatcher *d, uint32_t set, uint32_t device)
+{
+    GPI_LOGGED_OR(gpi_play_places(d->play, set, device),
+                  gpi_sched_places_add(d->core, set, device));
+}
+
 static inline void gpi_core_slot_add(gpud_dispatcher *d, uint32_t slot, uint32_t class,
                                      const uint16_t *device, uint32_t n)
 {

@@ -139,6 +139,7 @@ static struct gpi_plan_settings plan_settings(const struct gpi_pool_set *set)
         .least_headroom = GPI_LEAST_HEADROOM,
         .foreign_memory = set->foreign_memory,
         .foreign_load = set->foreign_load,
+        .place_sets = GPI_PLACES_MOST,
     };
 }
 
@@ -215,6 +216,7 @@ void gpi_free(gpud_dispatcher *d)
     gpi_slots_fini(d);
     gpi_devices_fini(d);
     gpi_sets_fini(d);
+    gpi_places_fini(d);
     gpi_drive_close(d, &d->spawner.fd);
     gpi_drive_close(d, &d->spawner.pidfd);
     gpi_pollable_fini(d);

@@ -81,6 +81,7 @@ static void acquaint(gpud_dispatcher *d, uint32_t device)
 
     gpi_core_device_add(d, device, k->gauge != GPI_NO_GAUGE, kill_limit(d, k),
                         d->set.pooled ? &of : NULL);
+    gpi_places_join(d, device);
     gpi_device_usage(d, device);
     k->may = gpi_judge_may(k);
     if (k->may == GPI_MAY_OK)

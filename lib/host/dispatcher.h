@@ -193,6 +193,12 @@ struct gpi_tallies {
 
 /* Each record is a noun.  create.c sets its first values.  From then on only the files in its
  * comment write it (tests/check_includes.py).  Any file may read it. */
+/* Pooled: devices that the needs of a class name, as the user wrote them; NULL: all, or none. */
+#define GPI_PLACES_MOST 256u
+struct gpi_named_set {
+    char *on, *not_on;
+};
+
 struct gpud_dispatcher {
     pthread_mutex_t lock;
     const _Atomic uint32_t *alive; /* reads 0 in a forked child */
@@ -201,6 +207,8 @@ struct gpud_dispatcher {
     struct gpi_pool_set set;
     struct gpi_class *class; /* an array */
     uint32_t n_classes, n_removing; /* removed ones included; classes that are being removed */
+    struct gpi_named_set named[GPI_PLACES_MOST]; /* places.c */
+    uint32_t n_named;
     uint64_t now; /* time of the current turn */
 
     struct gpi_sched *core; /* makes the decisions: act.h, core.h */

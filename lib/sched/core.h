@@ -552,6 +552,7 @@ void gpi_pool_try(struct gpi_sched *c, uint32_t device);
 void gpi_pool_foreign(struct gpi_sched *c, uint32_t device, uint64_t bytes, uint32_t load);
 void gpi_pool_observed(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t device,
                        uint64_t bytes);
+void gpi_pool_add_place(struct gpi_sched *c, uint32_t set, uint32_t device);
 bool gpi_pool_is_unused(const struct gpi_sched *c, const struct gpi_sched_class *k);
 void gpi_pool_class_set(struct gpi_sched *c, struct gpi_sched_class *k,
                         enum gpi_plan_class_what what);

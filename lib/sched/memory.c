@@ -77,7 +77,7 @@ static bool is_in(const struct gpi_plan_device *d)
     return d->may == GPI_PLAN_IN;
 }
 
-static bool is_place(const struct gpi_plan *p, uint32_t set, uint32_t device)
+bool gpi_memory_is_place(const struct gpi_plan *p, uint32_t set, uint32_t device)
 {
     return set == GPI_PLACES_ANY ||
            p->place_sets[set * p->place_words + device / 64] >> device % 64 & 1;
@@ -105,7 +105,7 @@ enum gpi_lack gpi_memory_lacks(const struct gpi_plan *p, uint32_t device,
 
     if (d->has.compute < r->compute)
         return GPI_LACKS_COMPUTE;
-    if (!is_place(p, r->places, device))
+    if (!gpi_memory_is_place(p, r->places, device))
         return GPI_LACKS_PLACE;
     return r->memory == GPI_MEMORY_ALL || r->memory <= gpi_memory_most(p, device)
                ? GPI_LACKS_NOTHING
@@ -190,7 +190,8 @@ static bool may_hold(const struct gpi_plan *p, uint32_t device, const struct gpi
 {
     const struct gpi_plan_device *d = &p->device[device];
 
-    return d->has.compute >= r->compute && is_place(p, r->places, device) && !is_shut(d) &&
+    return d->has.compute >= r->compute && gpi_memory_is_place(p, r->places, device) &&
+           !is_shut(d) &&
            (r->memory == GPI_MEMORY_ALL ? is_clear(p, d) : r->memory <= room(d));
 }
 

@@ -272,6 +272,7 @@ enum gpi_lack gpi_memory_lacks(const struct gpi_plan *p, uint32_t device,
                                const struct gpi_request *r);
 /* Returns true if the device, once it is empty, holds the request. */
 bool gpi_memory_could(const struct gpi_plan *p, uint32_t device, const struct gpi_request *r);
+bool gpi_memory_is_place(const struct gpi_plan *p, uint32_t set, uint32_t device);
 /* Returns true if foreign processes use little of the device.                          [R4] */
 bool gpi_memory_is_quiet(const struct gpi_plan *p, const struct gpi_plan_device *d);
 /* Returns the number of devices of these kinds. */

@@ -72,6 +72,12 @@ void gpi_pool_add_device(struct gpi_sched *c, uint32_t device, const struct gpi_
     c->unplanned = c->undecided = true;
 }
 
+void gpi_pool_add_place(struct gpi_sched *c, uint32_t set, uint32_t device)
+{
+    gpi_plan_places_add(c->plan, set, &(uint16_t){ (uint16_t)device }, 1);
+    c->unplanned = c->undecided = true;
+}
+
 /* ---- actions of the plan ---- */
 
 static struct gpi_sched_slot *seat_of(struct gpi_sched *c, uint32_t worker)

@@ -67,6 +67,11 @@ void gpi_sched_device_add(struct gpi_sched *c, uint32_t device, bool watched, ui
         gpi_pool_add_device(c, device, has);
 }
 
+void gpi_sched_places_add(struct gpi_sched *c, uint32_t set, uint32_t device)
+{
+    gpi_pool_add_place(c, set, device);
+}
+
 void gpi_sched_slot_add(struct gpi_sched *c, uint32_t slot, uint32_t class, const uint16_t *device,
                         uint32_t n)
 {
@@ -583,6 +588,11 @@ bool gpi_sched_has_failed(const struct gpi_sched *c, uint32_t class)
 bool gpi_sched_is_paused(const struct gpi_sched *c, uint32_t class)
 {
     return c->class[class].paused;
+}
+
+bool gpi_sched_is_place(const struct gpi_sched *c, uint32_t set, uint32_t device)
+{
+    return gpi_plan_is_place(c->plan, set, device);
 }
 
 bool gpi_sched_is_unused(const struct gpi_sched *c, uint32_t class)

@@ -92,6 +92,9 @@ int gpi_sched_class_add(struct gpi_sched *s, uint32_t class, const struct gpi_cl
  * never out of use.  `has`: of a pooled core, where no number is used again; else NULL. */
 void gpi_sched_device_add(struct gpi_sched *s, uint32_t device, bool watched, uint64_t kill_limit,
                           const struct gpi_plan_has *has);
+/* Pooled: the device, which is not there yet, joins the set of places that needs name; `set` counts
+ * from 1. */
+void gpi_sched_places_add(struct gpi_sched *s, uint32_t set, uint32_t device);
 /* Adds a slot of the class.  `slot` is the next number.  WANT makes the slot live.  A seat of a
  * pooled core has no device, its class does not count, and the plan makes it live. */
 void gpi_sched_slot_add(struct gpi_sched *s, uint32_t slot, uint32_t class, const uint16_t *device,
@@ -154,6 +157,8 @@ uint32_t gpi_sched_hopeless(const struct gpi_sched *s); /* slots that cannot hav
 /* Pooled: the class has failed too often, and boots no worker until RESUME or LOAD. */
 bool gpi_sched_has_failed(const struct gpi_sched *s, uint32_t class);
 bool gpi_sched_is_paused(const struct gpi_sched *s, uint32_t class);
+/* Pooled: the device is in the set of places. */
+bool gpi_sched_is_place(const struct gpi_sched *s, uint32_t set, uint32_t device);
 /* Pooled: the class has no task, and no seat has a worker of it, or one that is stuck. */
 bool gpi_sched_is_unused(const struct gpi_sched *s, uint32_t class);
 /* Pooled: returns how many workers of the class the devices that are present could hold. [R9] */

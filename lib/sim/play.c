@@ -174,6 +174,10 @@ static void take_fact(struct gpi_play *p, const struct gpi_fact *f)
     case GPI_FACT_DEVICE:
         p->has = f->has;
         break;
+    case GPI_FACT_PLACES:
+        for (uint32_t i = 0; i < f->n_devices; i++)
+            gpi_sched_places_add(p->core, f->set, f->list[i]);
+        break;
     case GPI_FACT_FOREIGN:
         gpi_sched_foreign(p->core, f->now, f->device, f->bytes, f->load);
         break;
@@ -284,6 +288,16 @@ void gpi_play_device(struct gpi_play *p, uint32_t device, bool watched, uint64_t
         feed_fact(p, &f);
     }
     (void)gpi_play_line(p, &l, NULL);
+}
+
+void gpi_play_places(struct gpi_play *p, uint32_t set, uint32_t device)
+{
+    const struct gpi_fact f = { .kind = GPI_FACT_PLACES,
+                                .set = set,
+                                .list = { (uint16_t)device },
+                                .n_devices = 1 };
+
+    feed_fact(p, &f);
 }
 
 void gpi_play_slot(struct gpi_play *p, uint32_t slot, uint32_t class, const uint16_t *device,

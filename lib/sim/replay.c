@@ -9,6 +9,8 @@
 #include "gpudispatch/types.h"
 #include "sim/play.h"
 
+#define SETS_MOST 1024u /* of places: the plan takes memory for all of them at once */
+
 enum class_life { LIVES, ENDS, REMOVED };
 
 struct run {
@@ -89,14 +91,32 @@ static bool check_slot(struct run *run, const struct gpi_log_line *l)
     return true;
 }
 
-/* A pooled core has no sets of places and no external classes yet. */
+/* A pooled core has no external classes yet. */
 static bool check_need(struct run *run, const struct gpi_request *r)
 {
     if (r->devices > GPI_LOG_DEVICES)
         return bad(run, "a need has %u devices, expected at most %u", r->devices, GPI_LOG_DEVICES);
     if (r->share > GPI_SHARE_ALL || (r->devices > 1 && r->share != GPI_SHARE_ALL))
         return bad(run, "a share is at most %u, and just that of several devices", GPI_SHARE_ALL);
-    return !r->places || bad(run, "expected no places");
+    return r->places <= run->set.pool.plan.place_sets ||
+           bad(run, "no set of places has the number %u", r->places);
+}
+
+/* A device joins a set once. */
+static bool check_places(struct run *run, const struct gpi_fact *f)
+{
+    if (f->set == 0 || f->set > run->set.pool.plan.place_sets)
+        return bad(run, "no set of places has the number %u", f->set);
+    for (uint32_t i = 0; i < f->n_devices; i++) {
+        if (!check_number(run, "device", f->list[i], run->devices))
+            return false;
+        for (uint32_t k = 0; k < i; k++)
+            if (f->list[k] == f->list[i])
+                return bad(run, "device %u stands twice", f->list[i]);
+        if (gpi_sched_is_place(run->play.core, f->set, f->list[i]))
+            return bad(run, "device %u is in set %u already", f->list[i], f->set);
+    }
+    return true;
 }
 
 /* A class ends once, and is removed with no task and no worker. */
@@ -120,6 +140,8 @@ static bool check_fact(struct run *run, const struct gpi_fact *f)
         return bad(run, "expected fact plan first of all");
     if (f->kind == GPI_FACT_CLASS_SET)
         return check_number(run, "class", f->class, run->classes) && check_class_set(run, f);
+    if (f->kind == GPI_FACT_PLACES)
+        return check_places(run, f);
     if (f->kind == GPI_FACT_FOREIGN || f->kind == GPI_FACT_OBSERVED)
         return check_number(run, "device", f->device, run->devices) &&
                (f->kind == GPI_FACT_FOREIGN ||
@@ -358,6 +380,9 @@ static bool take_plan(struct run *run, const struct gpi_log_line *l)
 {
     if (run->play.core)
         return bad(run, "expected fact plan before classes, devices, slots and steps");
+    if (l->fact.plan.place_sets > SETS_MOST)
+        return bad(run, "there are %u sets of places, expected at most %u", l->fact.plan.place_sets,
+                   SETS_MOST);
     run->set.pool.pooled = true;
     run->set.pool.plan = l->fact.plan;
     return true;

@@ -238,6 +238,43 @@ T_CASE(by_memory)
 }
 
 /* Workers without a device: CPU slots of the pool. */
+/* Needs name devices, and one that is removed and added again is the same one.  The class has as
+ * many tasks at a time as its devices let run, so it uses each of them. */
+T_CASE(on_and_not_on)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+    size_t at = 0;
+    int first_on_0;
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:4");
+    add(d, T_CLASS(.name = "a", .boot_seed = T_MS(1),
+                   .needs = T_REQUEST(.devices = 1, .on = "fake:0,fake:2"),
+                   .options = T_OPTIONS(.definition = "def-a", .sent_ahead = 1)));
+    add(d, T_CLASS(.name = "b",
+                   .needs = T_REQUEST(.devices = 1, .on = "fake:1,fake:2,fake:3",
+                                      .not_on = "fake:2,fake:1"),
+                   .options = T_OPTIONS(.definition = "def-b")));
+    T_SUBMIT(d, .tag = GATED + 1, .class_name = "a");
+    T_SUBMIT(d, .tag = GATED + 2, .class_name = "a");
+    T_SUBMIT(d, .tag = 1, .class_name = "b");
+    t_word_wait(STARTS, 3);
+    t_word_set(GATE, 2);
+    t_collect(d, &log, 3);
+    first_on_0 = T_OUTCOME(&log, GATED + 1, SUCCESS)->device[5] == '0';
+    check_result(&log, GATED + (first_on_0 ? 1 : 2), "a fake:0 data= env=-");
+    check_result(&log, GATED + (first_on_0 ? 2 : 1), "a fake:2 data= env=-");
+    check_result(&log, 1, "b fake:3 data= env=-");
+    T_OK(gpud_dispatcher_device_remove(d, "fake:3"));
+    (void)t_told(d, &log, &at, "fake:3", "removed");
+    T_OK(gpud_dispatcher_device_add(d, "fake:1", NULL)); /* the next number is 3 */
+    T_SUBMIT(d, .tag = 2, .class_name = "b");
+    t_collect(d, &log, 4);
+    check_result(&log, 2, "b fake:3 data= env=-");
+    t_end(&d, &log);
+}
+
 T_CASE(without_devices)
 {
     gpud_dispatcher *d;
@@ -842,6 +879,36 @@ T_CASE(refused)
     T_CHECK(strstr(e.text, " MiB, and devices: 1 (up to 14745 MiB beside headroom)"));
     T_CODE(gpud_dispatcher_class_add(d, T_CLASS(.name = "a", .min_workers = 99), &e), EINVAL);
     T_TEXT(e.field, "definition");
+    T_CODE(gpud_dispatcher_class_add(
+               d,
+               T_CLASS(.name = "a", .needs = T_REQUEST(.devices = 1, .on = "fake:0,fake:7"),
+                       .options = T_OPTIONS(.definition = "def-a")),
+               &e),
+           EDEVICE);
+    T_TEXT(e.field, "on");
+    T_TEXT(e.text, "needs.on is \"fake:0,fake:7\": the dispatcher has no device \"fake:7\"");
+    T_CODE(gpud_dispatcher_class_add(
+               d,
+               T_CLASS(.name = "a", .needs = T_REQUEST(.devices = 1, .not_on = "fake:0,"),
+                       .options = T_OPTIONS(.definition = "def-a")),
+               &e),
+           EDEVICE);
+    T_TEXT(e.field, "not_on");
+    T_CODE(gpud_dispatcher_class_add(
+               d,
+               T_CLASS(.name = "a", .needs = T_REQUEST(.devices = 1, .not_on = "fake:0"),
+                       .options = T_OPTIONS(.definition = "def-a")),
+               &e),
+           EDEVICE);
+    T_TEXT(e.field, "needs");
+    T_CHECK(strstr(e.text, "compute 0, on and not_on); there are"));
+    T_CODE(gpud_dispatcher_class_add(
+               d,
+               T_CLASS(.name = "a", .needs = T_REQUEST(.cpus = 1, .on = "fake:0"),
+                       .options = T_OPTIONS(.definition = "def-a")),
+               &e),
+           EINVAL);
+    T_TEXT(e.text, "needs.on is set, but needs.devices is 0: set devices");
     T_CODE(gpud_dispatcher_class_add(d,
                                      T_CLASS(.name = "a", .min_workers = 99,
                                              .options = T_OPTIONS(.definition = "def-a")),

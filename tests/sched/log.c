@@ -560,7 +560,23 @@ T_CASE(bad_scripts)
         { "fact plan\nfact class 0 residence=resident need=devices:2,share:5\n", 2,
           "a share is at most 10000, and just that of several devices" },
         { "fact plan\nfact class 0 residence=resident need=devices:1,places:1\n", 2,
-          "expected no places" },
+          "no set of places has the number 1" },
+        { "fact plan sets=99999\n", 1, "there are 99999 sets of places, expected at most 1024" },
+        { "fact plan sets=1\nfact device 0\ndevice 0\nfact places 2 d=0\n", 4,
+          "no set of places has the number 2" },
+        { "fact plan sets=1\nfact device 0\ndevice 0\nfact places 1 d=0\nfact places 1 d=0\n", 5,
+          "device 0 is in set 1 already" },
+        { "fact plan sets=1\nfact device 0\ndevice 0\nfact places 1 d=0,0\n", 4,
+          "device 0 stands twice" },
+        { "fact plan sets=1\nfact places 1 d=0\n", 2, "device 0 is not there: there are 0" },
+        { "fact plan\nfact class 0 residence=resident need=devices:1\nclass 0\n"
+          "fact class_set c=0 what=remove\n", 4,
+          "class 0: expected end, then remove, and nothing else" },
+        { "fact plan\nfact class 0 residence=resident need=devices:1\nclass 0\n"
+          "fact class_set c=0 what=end\nsubmit t=0\n", 5, "class 0 has ended" },
+        { "fact plan\nfact class 0 residence=resident need=devices:1\nclass 0\nsubmit t=0\n"
+          "decide\nfact class_set c=0 what=end\ndecide\nfact class_set c=0 what=remove\nclass 0\n"
+          "class 0\n", 10, "the next class is 1, not 0" },
         { "fact plan\nclass 0\n", 2, "expected fact class before class" },
         { "fact plan\ndevice 0\ndevice 0\n", 3, "device 0 is there already" },
         { "fact plan\nslot 0\nwant s=0\n", 3, "the plan wants seats, expected no WANT" },

@@ -76,9 +76,10 @@ SABOTAGES = [
            "    return d->foreign <= p->set.foreign_memory &&\n",
            "    return d->foreign <= GPI_NEVER &&\n"),
     mutant("R4", "compute capability is ignored", "memory.c",
-           "    return d->has.compute >= r->compute && is_place(p, r->places, device) && "
-           "!is_shut(d) &&\n",
-           "    return is_place(p, r->places, device) && !is_shut(d) &&\n"),
+           "    return d->has.compute >= r->compute && "
+           "gpi_memory_is_place(p, r->places, device) &&\n"
+           "           !is_shut(d) &&\n",
+           "    return gpi_memory_is_place(p, r->places, device) && !is_shut(d) &&\n"),
     # ---- R5: place ----
     mutant("R5", "a class wants a worker for each task", "shape.c",
            "queued * (c->run.p50 / 1024) <= workers * (c->boot.p50 / 1024)",
