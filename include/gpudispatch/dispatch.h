@@ -1167,11 +1167,19 @@ struct gpud_task_desc {
      * See: gpud_dispatcher_class_add, option pooled.
      */
     const char *class_name;
+
+    /*
+     * The worker that runs the task leaves after this time without another one, instead
+     * of the keep_alive of its class.  A dispatcher that is not pooled refuses it.
+     * Default: that of the class.  Range: GPUD_AT_ONCE, any time, GPUD_NEVER.  Unit: ns.
+     * See: gpud_dispatcher_class_add, option pooled.
+     */
+    uint64_t keep_alive;
 };
 
 /* The initial value of a struct gpud_task_desc: no data, and every default. */
 #define GPUD_TASK_DESC_INIT \
-    { (uint32_t)sizeof(struct gpud_task_desc), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(struct gpud_task_desc), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Submits one task.

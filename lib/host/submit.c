@@ -210,7 +210,7 @@ static inline void enqueue(gpud_dispatcher *d, uint32_t i, const struct gpi_sche
 static inline bool is_plain(const struct gpud_task_desc *t)
 {
     return !((uintptr_t)t->label | (uintptr_t)t->class_name | t->limit | t->stall_limit |
-             t->expires | t->max_attempts | t->retry_causes | t->awaited) &&
+             t->expires | t->max_attempts | t->retry_causes | t->awaited | t->keep_alive) &&
            t->size <= GPI_OWN_SIZE && (t->data || !t->size);
 }
 
@@ -297,6 +297,10 @@ static int find_class(gpud_dispatcher *d, const struct gpud_task_desc *desc, str
 {
     int i;
 
+    if (desc->keep_alive && !d->set.pooled)
+        return gpi_fail(e, GPUD_EINVAL, 0, "keep_alive",
+                        "task.keep_alive is %llu, expected 0: pooled is 0",
+                        (unsigned long long)desc->keep_alive);
     if (!desc->class_name && !d->set.pooled)
         return 0;
     if (!desc->class_name)
@@ -366,6 +370,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
                 .causes = desc->retry_causes ? desc->retry_causes : set->retry_causes,
                 .limit = gpi_task_soft(d, t),
                 .expires = gpi_task_expires(d, t),
+                .keep_alive = desc->keep_alive,
                 .class = t->class,
             });
     if (desc->awaited && d->intake.went_away != away && d->intake.live == d->intake.awaited)

@@ -149,6 +149,7 @@ struct gpi_sched_slot {
     uint32_t stream;     /* its grant's number there */
     bool fresh;          /* the grant has had no task yet: stream.c writes it, too */
     uint64_t last_run;   /* ns of the last success in the grant: stream.c writes it, too */
+    uint64_t keep;       /* stream.c: the keep_alive of the last task that has ended */
     /* limits.c */
     uint64_t check_at;   /* when the next LOOK is due, if the worker has a task; GPI_NEVER.  tasks.c
                           * writes it, too */
@@ -283,6 +284,7 @@ struct gpi_sched {
     bool spawner_gone, spawner_dropped;
     /* tasks.c */
     struct gpi_sched_record *task;
+    uint64_t *keep_alive; /* pooled: of each task */
     uint32_t *ended_next;
     uint32_t ended_head, ended_tail; /* 1 + the record; 0 = none */
     struct gpi_heap retries, expiries;

@@ -156,7 +156,7 @@ static void run(struct gpi_sched *c, const struct gpi_plan_action *a)
 
     s->stream = a->task;
     s->fresh = true;
-    s->last_run = 0;
+    s->last_run = s->keep = 0;
     s->cut_short = false;
     s->class->waiting = GPI_NOWHERE;
     s->class->n_fresh++;
@@ -282,7 +282,7 @@ static void end_grant(struct gpi_sched *c, struct gpi_sched_slot *s)
     s->class->n_fresh -= s->fresh;
     s->fresh = false;
     grant(c, s, GPI_GRANTED_NO);
-    gpi_plan_end(c->plan, c->now, stream, s->last_run != 0, run, 0);
+    gpi_plan_end(c->plan, c->now, stream, s->last_run != 0, run, s->keep);
     free_stream(c, stream);
     fed(c);
 }

@@ -74,6 +74,7 @@ struct gpi_sched_task {
     uint32_t max_attempts, causes; /* causes: bits of enum gpud_retry */
     uint64_t limit;                /* ns from the task's start to its soft limit; or GPI_NEVER */
     uint64_t expires;              /* the time by which the task must have started; or GPI_NEVER */
+    uint64_t keep_alive;           /* pooled: of its worker behind it; 0: that of the class */
     uint32_t class;
 };
 

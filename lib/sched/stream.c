@@ -45,6 +45,8 @@ bool gpi_sched_submit(struct gpi_sched *c, uint32_t i, const struct gpi_sched_ta
         .state = GPI_RECORD_QUEUED,
         .class = what->class & 255,
     };
+    if (c->keep_alive)
+        c->keep_alive[i] = what->keep_alive;
     c->unended++;
     c->undecided = true;
     if (c->closing || gpi_none_can_run(k) || what->expires != GPI_NEVER ||
@@ -224,6 +226,12 @@ static inline void follow(struct gpi_sched *c)
         gpi_sched_follow(c);
 }
 
+static inline void keep(const struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t task)
+{
+    if (c->keep_alive)
+        s->keep = c->keep_alive[task];
+}
+
 /* If the phase is QUEUED, the worker found the task expired: that is no attempt. */
 bool gpi_sched_end(struct gpi_sched *c, uint64_t now, const struct gpi_sched_attempt *a)
 {
@@ -242,6 +250,7 @@ bool gpi_sched_end(struct gpi_sched *c, uint64_t now, const struct gpi_sched_att
         count_attempt(s, t, good);
         gpi_spread_learn(s, a->run, a->share);
         s->last_run = good ? a->run | 1 : s->last_run;
+        keep(c, s, a->task);
         again = !good && !a->final && !gpi_record_is_cancelled(c, t);
     }
     leave(c, s, t);
@@ -270,6 +279,7 @@ void gpi_sched_success(struct gpi_sched *c, uint64_t now, uint32_t task, uint64_
     count_attempt(s, t, true);
     gpi_spread_learn(s, run, run);
     s->last_run = run | 1;
+    keep(c, s, task);
     if (gpi_record_is_plain(t) && s->sent > 1 && !s->stuck && !(s->claimed | s->told) &&
         !c->touched && !c->closing) {
         s->heard = c->now;

@@ -14,10 +14,10 @@ int gpi_tasks_make(struct gpi_sched *c)
 
     c->task = calloc(n, sizeof *c->task);
     c->ended_next = malloc(sizeof *c->ended_next * n);
-    return c->task && c->ended_next && gpi_heap_init(&c->retries, n) == 0 &&
-                   gpi_heap_init(&c->expiries, n) == 0
-               ? 0
-               : -1;
+    c->keep_alive = c->set.pooled ? malloc(sizeof *c->keep_alive * n) : NULL;
+    if (!c->task || !c->ended_next || (c->set.pooled && !c->keep_alive))
+        return -1;
+    return gpi_heap_init(&c->retries, n) == 0 && gpi_heap_init(&c->expiries, n) == 0 ? 0 : -1;
 }
 
 void gpi_tasks_free(struct gpi_sched *c)
@@ -25,6 +25,7 @@ void gpi_tasks_free(struct gpi_sched *c)
     gpi_heap_fini(&c->retries);
     gpi_heap_fini(&c->expiries);
     free(c->ended_next);
+    free(c->keep_alive);
     free(c->task);
 }
 

@@ -31,6 +31,13 @@ static uint64_t draw_limit(struct gpi_world *w)
     return gpi_random_chance(&w->random, 600000) ? gpi_world_time(w, GPI_MS, GPI_S) : GPI_NEVER;
 }
 
+static uint64_t draw_keep_alive(struct gpi_world *w)
+{
+    if (!w->truth.pooled || !gpi_random_chance(&w->random, 100000))
+        return 0;
+    return gpi_random_chance(&w->random, 500000) ? 1 : gpi_world_time(w, GPI_US, 100 * GPI_MS);
+}
+
 static uint32_t draw_class(struct gpi_world *w)
 {
     const uint32_t n = w->truth.classes;
@@ -63,7 +70,8 @@ static void submit(struct gpi_world *w)
                                                        .max_attempts = t->max_attempts,
                                                        .causes = t->causes,
                                                        .limit = t->limit,
-                                                       .expires = t->expires });
+                                                       .expires = t->expires,
+                                                       .keep_alive = draw_keep_alive(w) });
     if (w->submitted[task] && gpi_world_happens(w, GPI_TROUBLE_CANCELS))
         gpi_agenda_add(w, (struct gpi_fact){
                               .at = w->now + gpi_world_time(w, GPI_US, 4 * w->task_time),

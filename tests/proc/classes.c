@@ -380,6 +380,24 @@ T_CASE(row_of_times)
     t_end(&d, &log);
 }
 
+/* A task has its own keep_alive: its worker leaves at once, and the other one stays. */
+T_CASE(keep_alive_of_a_task)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+
+    init();
+    d = T_CREATE(.pooled = 1, .devices = "fake:2");
+    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
+    add(d, T_CLASS(.name = "b", .options = T_OPTIONS(.definition = "def-b")));
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1, .class_name = "b");
+    (void)T_RUN(d, &log, SUCCESS, .tag = 2, .class_name = "a", .keep_alive = GPUD_AT_ONCE);
+    t_collect_kind(d, &log, GPUD_EVENT_CLASS, 3);
+    check_changes(&log, "a", "LOADED UNLOADED");
+    check_changes(&log, "b", "LOADED");
+    t_end(&d, &log);
+}
+
 /* ---- classes that are removed ---- */
 
 static void check_removed(gpud_dispatcher *d, struct t_log *log, const char *name, size_t events)

@@ -36,6 +36,10 @@ SABOTAGES = [
         "    if (holds || most)\n",
         "proc/classes.refused"),
     Sabotage(
+        "pooled: the keep_alive of a task is ignored", "lib/sched/pool.c",
+        "s->last_run != 0, run, s->keep);\n", "s->last_run != 0, run, 0);\n",
+        "proc/classes.keep_alive_of_a_task"),
+    Sabotage(
         "pooled: a keeper takes a removed class for the next one", "lib/host/removals.c",
         "            d->slot[i].ch.class = GPI_NONE;\n",
         "            d->slot[i].ch.class = class;\n",
