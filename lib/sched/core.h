@@ -209,6 +209,7 @@ struct gpi_sched_record { /* tasks.c */
     unsigned class : 8;
     unsigned expires : 1;
     unsigned lapsed : 1;  /* it had expired when the worker had claimed it */
+    unsigned keeps : 1;   /* it has a keep_alive of its own */
 };
 
 /* A class of work: its queue, and the masks of its workers. */

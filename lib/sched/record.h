@@ -22,7 +22,7 @@ static inline bool gpi_record_is_cancelled(const struct gpi_sched *c,
 /* Returns true if nothing but its cell knows the sent task. */
 static inline bool gpi_record_is_plain(const struct gpi_sched_record *t)
 {
-    return !(t->wish | t->expires | t->wary);
+    return !(t->wish | t->expires | t->wary | t->keeps);
 }
 
 /* The RECALL of the task has its reply.  If the worker keeps the task, the idle worker may get one

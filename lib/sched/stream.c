@@ -17,6 +17,9 @@ GPI_RARE static bool submit_rarely(struct gpi_sched *c, uint32_t i,
     struct gpi_sched_record *t = &c->task[i];
     const bool starts = !gpi_close_cancels(c) && !gpi_none_can_run(gpi_record_class(c, t));
 
+    t->keeps = what->keep_alive && c->keep_alive;
+    if (t->keeps)
+        c->keep_alive[i] = what->keep_alive;
     if (!starts) {
         gpi_tasks_refuse(c, i);
     } else {
@@ -45,11 +48,9 @@ bool gpi_sched_submit(struct gpi_sched *c, uint32_t i, const struct gpi_sched_ta
         .state = GPI_RECORD_QUEUED,
         .class = what->class & 255,
     };
-    if (c->keep_alive)
-        c->keep_alive[i] = what->keep_alive;
     c->unended++;
     c->undecided = true;
-    if (c->closing || gpi_none_can_run(k) || what->expires != GPI_NEVER ||
+    if (c->closing || gpi_none_can_run(k) || what->expires != GPI_NEVER || what->keep_alive ||
         !gpi_queue_extends(&k->queue, what->priority))
         return submit_rarely(c, i, what);
     gpi_queue_extend(&k->queue, i);
@@ -228,8 +229,7 @@ static inline void follow(struct gpi_sched *c)
 
 static inline void keep(const struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t task)
 {
-    if (c->keep_alive)
-        s->keep = c->keep_alive[task];
+    s->keep = c->task[task].keeps ? c->keep_alive[task] : 0;
 }
 
 /* If the phase is QUEUED, the worker found the task expired: that is no attempt. */
@@ -264,6 +264,7 @@ bool gpi_sched_end(struct gpi_sched *c, uint64_t now, const struct gpi_sched_att
 /* The task is not as most are, or the worker, or it is the worker's last one. */
 GPI_RARE static void succeed_rarely(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t task)
 {
+    keep(c, s, task);
     leave(c, s, &c->task[task]);
     gpi_record_end(c, task);
     follow(c);
@@ -279,7 +280,7 @@ void gpi_sched_success(struct gpi_sched *c, uint64_t now, uint32_t task, uint64_
     count_attempt(s, t, true);
     gpi_spread_learn(s, run, run);
     s->last_run = run | 1;
-    keep(c, s, task);
+    s->keep = 0;
     if (gpi_record_is_plain(t) && s->sent > 1 && !s->stuck && !(s->claimed | s->told) &&
         !c->touched && !c->closing) {
         s->heard = c->now;
