@@ -268,6 +268,13 @@ static int check_pool(const gpud_dispatcher *d, struct gpud_error *e)
     return r;
 }
 
+static int check_named(const gpud_dispatcher *d, const char *name, struct gpud_error *e)
+{
+    const int r = check_pool(d, e);
+
+    return r || name ? r : gpi_fail_null(e, "name");
+}
+
 static void remark(gpud_dispatcher *d, const struct gpi_class_draft *x)
 {
     pthread_mutex_lock(&d->lock);
@@ -309,12 +316,10 @@ int gpud_dispatcher_class_set(gpud_dispatcher *d, const char *name, uint32_t wha
         [GPUD_CLASS_UNLOAD] = GPI_CLASS_UNLOAD, [GPUD_CLASS_PIN] = GPI_CLASS_PIN,
         [GPUD_CLASS_UNPIN] = GPI_CLASS_UNPIN,
     };
-    int r = check_pool(d, reterr);
+    const int r = check_named(d, name, reterr);
 
     if (r)
         return r;
-    if (!name)
-        return gpi_fail_null(reterr, "name");
     if (what > GPUD_CLASS_UNPIN)
         return gpi_fail_most(reterr, "", "what", what, GPUD_CLASS_UNPIN);
     return gpi_class_set(d, name, known[what], reterr);
@@ -323,12 +328,10 @@ int gpud_dispatcher_class_set(gpud_dispatcher *d, const char *name, uint32_t wha
 int gpud_dispatcher_class_remove(gpud_dispatcher *d, const char *name, uint32_t how,
                                  struct gpud_error *reterr)
 {
-    int r = check_pool(d, reterr);
+    const int r = check_named(d, name, reterr);
 
     if (r)
         return r;
-    if (!name)
-        return gpi_fail_null(reterr, "name");
     if (how > GPUD_FINISH_NOW)
         return gpi_fail_most(reterr, "", "how", how, GPUD_FINISH_NOW);
     return gpi_class_remove(d, name, how, reterr);

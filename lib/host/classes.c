@@ -42,23 +42,19 @@ void gpi_class_settings(const struct gpi_class *c, struct gpi_class_settings *re
 
 /* ---- add ---- */
 
-static bool has_events(const gpud_dispatcher *d, uint32_t class)
-{
-    bool has = false;
-
-    for (uint32_t i = 0; i < d->never_used && !has; i++)
-        has = d->task[i].class == class && d->task[i].state != GPI_TASK_FREE;
-    return has || gpi_notes_name(d, class);
-}
-
 /* Returns a number for a new class: one that was never used, or one of a removed class of which no
  * event is left; -1: there is none. */
 static int free_number(const gpud_dispatcher *d)
 {
+    bool named[GPI_CLASSES_MAX] = { false };
+
     if (d->n_classes < GPI_CLASSES_MAX)
         return (int)d->n_classes;
+    for (uint32_t i = 0; i < d->never_used; i++)
+        named[d->task[i].class] |= d->task[i].state != GPI_TASK_FREE;
+    gpi_notes_name(d, named);
     for (uint32_t i = 0; i < d->n_classes; i++)
-        if (d->class[i].removed && d->class[i].unused && !has_events(d, i))
+        if (d->class[i].removed && d->class[i].unused && !named[i])
             return (int)i;
     return -1;
 }
@@ -135,8 +131,10 @@ static int find_places(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpu
     return r;
 }
 
+/* Returns a number for the class, or a code. */
 static int check_add(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_error *e)
 {
+    const int number = free_number(d);
     int r;
 
     if (d->close.closing || d->close.ending || atomic_load(&d->close.stop_asked))
@@ -144,7 +142,7 @@ static int check_add(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_
     if (gpi_class_find(d, b->class_name) >= 0)
         return gpi_fail(e, GPUD_EBUSY, 0, "name", "another class has the name \"%s\"",
                         b->class_name);
-    if (free_number(d) < 0)
+    if (number < 0)
         return gpi_fail(e, GPUD_EFULL, 0, "",
                         "the maximum is %u classes per dispatcher, removed ones with events "
                         "included",
@@ -156,7 +154,9 @@ static int check_add(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_
     r = check_visible(d, b, e);
     if (r == 0)
         r = find_places(d, b, e);
-    return r ? r : check_fit(d, b, e);
+    if (r == 0)
+        r = check_fit(d, b, e);
+    return r ? r : number;
 }
 
 static int take_parts(gpud_dispatcher *d, struct gpi_class *c, const struct gpi_class_birth *b,
@@ -224,14 +224,13 @@ void gpi_class_free_setup(gpud_dispatcher *d, const struct gpi_class *c)
 static int add(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_error *e)
 {
     const uint64_t used = gpi_chunks_used(&d->arena.input_chunks);
+    const int number = check_add(d, b, e);
     struct gpi_class_settings set;
     struct gpi_class *c;
-    uint32_t number;
-    int r = check_add(d, b, e);
+    int r;
 
-    if (r)
-        return r;
-    number = (uint32_t)free_number(d);
+    if (number < 0)
+        return number;
     c = &d->class[number];
     gpi_class_init(c, b);
     c->plan.grace = c->set.grace;
@@ -240,7 +239,7 @@ static int add(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_error 
     r = take_parts(d, c, b, e);
     if (r == 0) {
         gpi_class_settings(c, &set);
-        if (gpi_core_class_add(d, number, &set, &c->plan))
+        if (gpi_core_class_add(d, (uint32_t)number, &set, &c->plan))
             r = gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for a class");
     }
     if (r) {
@@ -249,7 +248,7 @@ static int add(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_error 
         return r;
     }
     account(d, c, gpi_chunks_used(&d->arena.input_chunks) - used);
-    d->n_classes += number == d->n_classes;
+    d->n_classes += (uint32_t)number == d->n_classes;
     gpi_devices_rouse(d);
     gpi_decide(d);
     return 0;
@@ -319,8 +318,9 @@ int gpi_class_set(gpud_dispatcher *d, const char *name, enum gpi_plan_class_what
 
 /* ---- report ---- */
 
-static uint64_t oldest_wait(const gpud_dispatcher *d, uint32_t class, uint64_t now)
+static uint64_t oldest_wait(const gpud_dispatcher *d, uint32_t class)
 {
+    const uint64_t now = gpi_now();
     const uint32_t oldest = gpi_sched_oldest(d->core, class);
     const uint64_t since = oldest == GPI_NOWHERE ? now : d->task[oldest].queued_at;
 
@@ -355,7 +355,7 @@ void gpi_class_report(gpud_dispatcher *d, uint32_t i, struct gpud_class_stats *r
         .failed = gpi_sched_has_failed(d->core, i),
         .queued = gpi_sched_queued_of(d->core, i),
         .failures = c->failures,
-        .oldest_wait = oldest_wait(d, i, gpi_now()),
+        .oldest_wait = oldest_wait(d, i),
     };
     report_times(d, i, ret);
     (void)snprintf(ret->name, sizeof ret->name, "%s", c->name);

@@ -191,14 +191,14 @@ struct gpi_tallies {
     struct gpi_hist queue_wait, run, overhead;
 };
 
-/* Each record is a noun.  create.c sets its first values.  From then on only the files in its
- * comment write it (tests/check_includes.py).  Any file may read it. */
 /* Pooled: devices that the needs of a class name, as the user wrote them; NULL: all, or none. */
 #define GPI_PLACES_MOST 256u
 struct gpi_named_set {
     char *on, *not_on;
 };
 
+/* Each record is a noun.  create.c sets its first values.  From then on only the files in its
+ * comment write it (tests/check_includes.py).  Any file may read it. */
 struct gpud_dispatcher {
     pthread_mutex_t lock;
     const _Atomic uint32_t *alive; /* reads 0 in a forked child */

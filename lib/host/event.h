@@ -53,8 +53,8 @@ struct gpi_note *gpi_note_of_task(gpud_dispatcher *d, const struct gpi_slot *s,
                                   const struct gpi_task *t, uint32_t kind);
 void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n);
 void gpi_note_free(gpud_dispatcher *d, struct gpi_note *n);
-/* Returns true if an event that the host has not read, or still has, names the class. */
-bool gpi_notes_name(const gpud_dispatcher *d, uint32_t class);
+/* Marks each class that an event, but an outcome, has which the host has not read or still has. */
+void gpi_notes_name(const gpud_dispatcher *d, bool *ret_class);
 /* Pooled: the class has changed.  `change` is an enum gpud_class_change. */
 void gpi_class_tell(gpud_dispatcher *d, uint32_t class, uint32_t change, const char *text);
 void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...)

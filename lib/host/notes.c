@@ -150,15 +150,14 @@ void gpi_class_tell(gpud_dispatcher *d, uint32_t class, uint32_t change, const c
     gpi_note_push(d, n);
 }
 
-bool gpi_notes_name(const gpud_dispatcher *d, uint32_t class)
+void gpi_notes_name(const gpud_dispatcher *d, bool *ret_class)
 {
-    bool do_name = false;
-
-    for (uint32_t i = 0; i < d->events.n_notes && !do_name; i++)
-        do_name = d->events.note[i].class == class;
-    for (uint32_t i = 0; i < d->events.n_lent && !do_name; i++)
-        do_name = d->events.lent_note[i].class == class;
-    return do_name;
+    for (uint32_t i = 0; i < d->events.n_notes; i++)
+        if (d->events.note[i].class != GPI_NONE)
+            ret_class[d->events.note[i].class] = true;
+    for (uint32_t i = 0; i < d->events.n_lent; i++)
+        if (d->events.lent_note[i].class < d->n_classes)
+            ret_class[d->events.lent_note[i].class] = true;
 }
 
 void gpi_note_free(gpud_dispatcher *d, struct gpi_note *n)

@@ -23,6 +23,7 @@
  *   pool.c      seats that the plan fills with workers of several classes
  *   sched.c     entries: an event becomes an input of the table; its consequences; decide
  *   stream.c    submit, send, end: the path of every task
+ *   query.c     the state of the core, for its caller
  *
  * The comment above a field names the one file that writes it.  If another file writes it, too,
  * the comment of the field states that.  stream.c and record.h write fields of tasks.c, spread.c

@@ -377,13 +377,28 @@ void gpi_shape_evict_again(struct gpi_plan *p)
         gpi_shape_examine(p, i);
 }
 
-/* It may begin less than before, and take no place: workers may go for shapes behind it. */
-static void note_begins(struct gpi_plan *p, struct gpi_shape *s, const struct gpi_shape *before)
+/* Computes its kinds anew.  If it may begin less than before, it takes no place, and workers may go
+ * for shapes behind it.  Returns the kinds that it has gained or lost. */
+static uint64_t renew_kinds(struct gpi_plan *p, struct gpi_shape *s)
 {
-    if (!s->stops || (s->begins >= before->begins && !(s->far & ~before->far)))
-        return;
-    s->stops = false;
-    gpi_shape_evict_again(p);
+    const uint64_t kinds = s->kinds;
+    const uint8_t far = s->far;
+    const bool began = s->begins;
+
+    find_kinds(p, s);
+    if (s->stops && (began > s->begins || s->far & ~far)) {
+        s->stops = false;
+        gpi_shape_evict_again(p);
+    }
+    return kinds ^ s->kinds;
+}
+
+/* These kinds may have other heads now, and promises may count on other ones. */
+static void note_moved(struct gpi_plan *p, uint64_t kinds)
+{
+    p->changed |= kinds;
+    p->headless |= kinds;
+    p->unsure |= 1u << GPI_PROMISE_WORKERS;
 }
 
 static void add_to_order(struct gpi_plan *p, uint32_t shape)
@@ -393,14 +408,8 @@ static void add_to_order(struct gpi_plan *p, uint32_t shape)
     const struct gpi_tree_node *n = &p->order.node[shape];
 
     s->told = false;
-    if (s->late != (late_at(p, s) <= p->now)) {
-        const struct gpi_shape before = *s;
-        find_kinds(p, s);
-        note_begins(p, s, &before);
-        p->changed |= before.kinds ^ s->kinds;
-        p->headless |= before.kinds ^ s->kinds;
-        p->unsure |= 1u << GPI_PROMISE_WORKERS;
-    }
+    if (s->late != (late_at(p, s) <= p->now))
+        note_moved(p, renew_kinds(p, s));
     s->fresh = true;
     p->n_fresh++;
     p->last_fresh = shape;
@@ -444,33 +453,23 @@ void gpi_shape_sort(struct gpi_plan *p, uint32_t device)
 
     for (uint32_t i = gpi_shape_first(p); i != GPI_NONE; i = gpi_shape_next(p, i, GPI_BIT_ANY)) {
         struct gpi_shape *s = &p->shape[i];
-        const struct gpi_shape before = *s;
-        find_kinds(p, s);
+        const bool was_short = s->is_short;
+        const uint64_t kinds = renew_kinds(p, s);
         set_mask(p, i);
-        note_begins(p, s, &before);
-        if (before.kinds == s->kinds && before.is_short == s->is_short && !s->hopeless)
+        if (kinds == 0 && was_short == s->is_short && !s->hopeless)
             continue;
-        moved |= before.kinds ^ s->kinds;
+        moved |= kinds;
         set_fresh(p, i, true);
     }
-    p->changed |= moved;
-    p->headless |= moved;
-    p->unsure |= 1u << GPI_PROMISE_WORKERS;
+    note_moved(p, moved);
     p->doubted = GPI_BIT_ANY; /* a granted run may be on the device */
 }
 
 void gpi_shape_refresh(struct gpi_plan *p, uint32_t shape)
 {
-    struct gpi_shape *s = &p->shape[shape];
-    const struct gpi_shape before = *s;
-
-    find_kinds(p, s);
+    note_moved(p, renew_kinds(p, &p->shape[shape]));
     set_mask(p, shape);
     set_fresh(p, shape, true);
-    p->changed |= before.kinds ^ s->kinds;
-    p->headless |= before.kinds ^ s->kinds;
-    p->unsure |= 1u << GPI_PROMISE_WORKERS;
-    note_begins(p, s, &before);
 }
 
 void gpi_shape_on_time(struct gpi_plan *p, uint32_t shape)

@@ -187,6 +187,38 @@ T_CASE(all_ways_denied)
     t_wait_ended(&worker);
 }
 
+/* A class is removed although a worker of it survives: its name is free, and the worker keeps only
+ * its device and its seat. */
+T_CASE(class_of_a_survivor_removed)
+{
+    const struct gpud_class class = { .struct_size = sizeof(class),
+                                      .name = "x",
+                                      .options = T_OPTIONS(.grace = GRACE) };
+    struct t_proc worker;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    deny(ALL);
+    t_init(NULL, process, NULL);
+    d = T_CREATE(.pooled = 1, .devices = "fake:2", .kill_limit = KILL_LIMIT, .close_limit = T_S(1));
+    T_OK(gpud_dispatcher_class_add(d, &class, NULL));
+    T_SUBMIT(d, .tag = T_TAG(HANG, 0), .class_name = "x");
+    t_word_wait(STARTED, 1);
+    worker = t_worker(d, 0);
+    T_OK(gpud_dispatcher_class_remove(d, "x", GPUD_FINISH_NOW, NULL));
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, T_TAG(HANG, 0), CANCELLED)->phase, GPUD_PHASE_KILL);
+    t_collect_kind(d, &log, GPUD_EVENT_CLASS, 3); /* LOADED UNLOADED REMOVED */
+    T_EQ(t_log_at(&log, GPUD_EVENT_CLASS, 2)->class_change, GPUD_CHANGE_REMOVED);
+    T_EQ(gpud_dispatcher_classes(d, NULL, 0), 0);
+    T_OK(gpud_dispatcher_class_add(d, &class, NULL));
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1, .class_name = "x");
+    T_CHECK(!t_proc_ended(&worker));
+    t_end(&d, &log);
+    t_word_set(GATE, 1);
+    t_wait_ended(&worker);
+}
+
 /* C10: a process that a dead worker has left, and that no signal reaches. */
 T_CASE(remains_that_no_signal_reaches)
 {

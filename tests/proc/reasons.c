@@ -91,6 +91,8 @@ T_CASE(submit_descriptions)
             "task.max_attempts is 256, the maximum is 255");
     refused(d, T_TASK(.retry_causes = 16), 0, GPUD_EINVAL, "retry_causes",
             "task.retry_causes is 16, the maximum is 15");
+    refused(d, T_TASK(.keep_alive = T_MS(1)), 0, GPUD_EINVAL, "keep_alive",
+            "task.keep_alive is 1000000, expected 0: pooled is 0");
     refused(d, T_TASK(.awaited = 2), 0, GPUD_EINVAL, "awaited",
             "task.awaited is 2, the maximum is 1");
     refused(d, T_TASK(.data = &number, .size = 1ull << 50), 0, GPUD_ETOOBIG, "size",

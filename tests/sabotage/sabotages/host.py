@@ -36,6 +36,11 @@ SABOTAGES = [
         "    if (holds || most)\n",
         "proc/classes.refused"),
     Sabotage(
+        "pooled: a class with a survivor is never removed", "lib/host/removals.c",
+        " && life != GPI_LIFE_STOPPED &&\n              life != GPI_LIFE_STUCK;\n",
+        " && life != GPI_LIFE_STOPPED;\n",
+        "proc/denied_kill.class_of_a_survivor_removed"),
+    Sabotage(
         "pooled: the keep_alive of a task is ignored", "lib/sched/pool.c",
         "s->last_run != 0, run, s->keep);\n", "s->last_run != 0, run, 0);\n",
         "proc/classes.keep_alive_of_a_task"),
@@ -51,7 +56,7 @@ SABOTAGES = [
         "proc/classes.remove_running"),
     Sabotage(
         "pooled: the number of a class is used again for its events", "lib/host/classes.c",
-        "        if (d->class[i].removed && d->class[i].unused && !has_events(d, i))\n",
+        "        if (d->class[i].removed && d->class[i].unused && !named[i])\n",
         "        if (d->class[i].removed && d->class[i].unused)\n",
         "proc/classes.removed_and_unread"),
     Sabotage(
