@@ -300,12 +300,26 @@ static bool awaits_tasks(struct gpi_plan *p, const struct way *way, uint32_t n)
     return awaits;
 }
 
+/* Returns true if a worker of its class serves the shape, or will. */
+static bool is_warm(const struct gpi_plan *p, const struct gpi_shape *s)
+{
+    const struct gpi_learned *c = &p->class[s->class];
+    bool warm = !s->loads && c->workers > c->leaving && c->set.residence == GPI_RESIDENT;
+
+    for (uint32_t i = 0; i < p->set.runs && c->set.residence == GPI_TRANSIENT && !warm; i++) {
+        const struct gpi_run *r = &p->run[i];
+        warm = r->work >= GPI_WORK_BOOT && r->work <= GPI_WORK_BUSY && r->class == s->class &&
+               gpi_memory_serves(p, r, s);
+    }
+    return warm;
+}
+
 static uint64_t hard_at(const struct gpi_plan *p, const struct gpi_shape *s)
 {
     const struct gpi_learned *c = &p->class[s->class];
     const uint64_t since = s->head == GPI_NONE ? p->now / GPI_MS : gpi_shape_since(p, s->head);
 
-    if (!s->loads && c->workers > c->leaving) /* it is warm: its own workers serve it */
+    if (is_warm(p, s))
         return GPI_NEVER;
     return gpi_time_add(since * GPI_MS, c->set.max_wait);
 }
@@ -604,40 +618,84 @@ uint32_t gpi_evict_replaced(const struct gpi_plan *p, uint32_t shape)
     return i;
 }
 
-/* Returns true if a worker for the shape could boot at once in place of the idle one. */
-static bool could_boot(const struct gpi_plan *p, uint32_t shape, uint32_t idle)
+/* Returns true if the idle worker is all that keeps the shape from its device. */
+static bool frees(const struct gpi_plan *p, const struct gpi_run *idle, uint32_t device,
+                  uint64_t kinds)
+{
+    const struct gpi_plan_device *d = &p->device[device];
+
+    return d->may == GPI_PLAN_IN && kinds & GPI_BIT_KIND(d->kind) && d->runs == 1 &&
+           d->share == 0 && gpi_is_among(idle->device, idle->n_devices, device);
+}
+
+/* Returns the number of devices, at most those of the request, that a worker for the shape could have
+ * in place of the idle one: they are free now, or workers that stay may go there.  Else *ret_at is
+ * the time at which one of these may go, if that is sooner. */
+static uint32_t count_places(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t variant,
+                             uint32_t idle, uint64_t *ret_at)
+{
+    const struct gpi_request *r = &s->request[variant];
+    const uint64_t kinds = gpi_memory_kinds(p, s->class, r);
+    uint16_t device[GPI_RUN_DEVICES];
+    const uint32_t has = gpi_memory_pick(p, r, kinds, device);
+    uint32_t n = has;
+    struct way w;
+
+    for (uint32_t d = 0; d < p->n_devices && n < r->devices; d++) {
+        if (gpi_is_among(device, has, d))
+            continue;
+        if (frees(p, &p->run[idle], d, kinds)) {
+            n++;
+        } else if (is_way(p, s, variant, d, hard_at(p, s), &w)) {
+            n += w.at <= p->now;
+            *ret_at = w.at > p->now ? gpi_time_min(*ret_at, w.at) : *ret_at;
+        }
+    }
+    return n;
+}
+
+/* Returns when a worker for the shape could boot in place of the idle one, as things are. */
+static uint64_t could_boot_at(const struct gpi_plan *p, uint32_t shape, uint32_t idle)
 {
     const struct gpi_shape *s = &p->shape[shape];
-    const struct gpi_run *w = &p->run[idle];
-    uint16_t device[GPI_RUN_DEVICES];
+    uint64_t at = GPI_NEVER;
 
-    for (uint32_t i = 0; i < s->n_requests; i++) {
-        const struct gpi_request *r = &s->request[i];
-        const uint64_t kinds = gpi_memory_kinds(p, s->class, r);
-        const uint32_t has = gpi_memory_pick(p, r, kinds, device);
-        uint32_t n = has;
-        for (uint32_t k = 0; k < w->n_devices && n < r->devices; k++) {
-            const struct gpi_plan_device *d = &p->device[w->device[k]];
-            n += d->may == GPI_PLAN_IN && kinds & GPI_BIT_KIND(d->kind) && d->runs == 1 &&
-                 d->share == 0 && !gpi_is_among(device, has, w->device[k]);
-        }
-        if (n >= r->devices)
+    for (uint32_t i = 0; i < s->n_requests; i++)
+        if (count_places(p, s, i, idle, &at) >= s->request[i].devices)
+            return p->now;
+    return at;
+}
+
+static bool is_unloading(const struct gpi_plan *p)
+{
+    for (uint32_t i = 0; i < p->set.runs; i++)
+        if (p->run[i].work == GPI_WORK_UNLOAD)
             return true;
-    }
     return false;
 }
 
-/* A class at max_workers unloads an idle worker that does not serve the shape. */
-static void replace(struct gpi_plan *p, uint32_t shape)
+bool gpi_evict_may_replace(const struct gpi_plan *p, uint32_t class)
+{
+    const struct gpi_learned *c = &p->class[class];
+    const bool is_full = c->workers - c->leaving >= c->set.max_workers;
+
+    return c->set.residence == GPI_TRANSIENT && c->queued && !c->paused &&
+           (is_full || (p->free_run == GPI_NONE && !is_unloading(p)));
+}
+
+/* A shape lets an idle worker of its class go that does not serve it.  Returns when one goes, if none
+ * does now. */
+static uint64_t replace(struct gpi_plan *p, uint32_t shape)
 {
     const struct gpi_shape *s = &p->shape[shape];
-    const struct gpi_learned *c = &p->class[s->class];
-    uint32_t i;
+    const bool may = s->late && gpi_evict_may_replace(p, s->class);
+    const uint32_t idle = may ? gpi_evict_replaced(p, shape) : GPI_NONE;
+    const uint64_t at = idle == GPI_NONE ? GPI_NEVER : could_boot_at(p, shape, idle);
 
-    if (!s->late || c->paused || c->workers - c->leaving < c->set.max_workers)
-        return;
-    if ((i = gpi_evict_replaced(p, shape)) != GPI_NONE && could_boot(p, shape, i))
-        gpi_leave_worker(p, i);
+    if (at > p->now)
+        return at;
+    gpi_leave_worker(p, idle);
+    return GPI_NEVER;
 }
 
 void gpi_evict_for(struct gpi_plan *p, uint32_t shape)
@@ -653,7 +711,7 @@ void gpi_evict_for(struct gpi_plan *p, uint32_t shape)
     for (uint32_t i = 0; i < n && may && p->n_spare; i++)
         if (evict_spare(p, shape, i))
             break;
-    replace(p, shape);
+    at = gpi_time_min(at, replace(p, shape));
     if (p->shape[shape].lacks_run)
         at = gpi_time_min(at, evict_for_run(p, shape));
     if (p->now < c->again)

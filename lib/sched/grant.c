@@ -510,7 +510,7 @@ static void end_in_worker(struct gpi_plan *p, uint32_t run)
     r->used = p->now;
     if (r->work == GPI_WORK_BUSY) {
         list_idle(p, run);
-        if (r->n_devices == 0) /* no kind leads to it */
+        if (r->n_devices == 0 || gpi_evict_may_replace(p, r->class)) /* no kind leads to it */
             examine_class(p, r->class);
         return;
     }

@@ -86,7 +86,8 @@ struct gpi_shape {
     uint64_t promise;    /* of its first task; GPI_NEVER: none */
     bool lacks_host;     /* it lacks nothing but CPU slots or host memory */
     bool stops;          /* evict.c: it comes first where another shape would evict; shape.c */
-    bool is_short;       /* shape.c: a variant needs more devices than its kinds have */
+    bool is_short;       /* shape.c: a variant needs more devices than its kinds have; or its class,
+                          * which is transient, has its most workers */
     uint8_t far;         /* shape.c: a bit per variant that is out of reach */
     bool lacks_run;      /* shape.c: it lacks nothing but a free run */
     bool needs_host;     /* shape.c: a variant needs some of these */
@@ -526,8 +527,10 @@ void gpi_evict_for(struct gpi_plan *p, uint32_t shape);
  * device of the worker is part of a way, whichever shape would follow there.               [R1] */
 bool gpi_evict_is_due(const struct gpi_plan *p, uint32_t run);
 void gpi_evict_time(struct gpi_plan *p); /* marks the shapes that are due */
-/* Returns an idle worker of the shape's transient class that does not do for it, or GPI_NONE. It
- * goes for the shape, once that is late, if the class has no seat left. */
+/* Returns true if a transient class, or the plan, has the most workers that it may have: then an idle
+ * worker of the class goes for a late shape of it that it does not serve. */
+bool gpi_evict_may_replace(const struct gpi_plan *p, uint32_t class);
+/* Returns such a worker, or GPI_NONE. */
 uint32_t gpi_evict_replaced(const struct gpi_plan *p, uint32_t shape);
 /* Returns true if the workers on as many devices as the variant needs may go for the shape now. */
 bool gpi_evict_is_ripe(struct gpi_plan *p, uint32_t shape, uint32_t variant);

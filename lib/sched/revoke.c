@@ -3,8 +3,8 @@
  * revoke.c - granted runs: the caller starts further tasks in the worker, without a decision. [R1]
  *
  * No limit ends a granted run, so no promise counts on it, and nothing is known of its end until it
- * is revoked.  That is as soon as a task of another class waits that may use a device of the run,
- * or, if the run has CPU slots, needs something of the machine; or that is to evict its worker.
+ * is revoked.  That is as soon as a task waits that is not in its queue, and may use a device of the
+ * run, or, if the run has CPU slots, needs something of the machine; or that is to evict its worker.
  *
  * A check takes all granted runs.  It is made only after a shape has come to a kind that has some,
  * or a device or a class has changed: shape.c notes that in `doubted`.
@@ -36,8 +36,14 @@ static bool may_use(const struct gpi_plan *p, const struct gpi_shape *s, uint64_
            (bits & GPI_BIT_HOST && s->needs_host && !p->class[s->class].paused);
 }
 
-/* Returns true if a shape of another class may use a part of the run, or one that comes before
- * `shape`; GPI_NONE: of another class only. */
+/* The first task of the shape is not in the queue that the run takes its tasks from. */
+static bool is_other(const struct gpi_plan *p, const struct gpi_shape *s, const struct gpi_run *r)
+{
+    return s->class != r->class || (!s->loads && !p->task[s->head].stream);
+}
+
+/* Returns true if a task may use a part of the run that is not in its queue, or one of a shape that
+ * comes before `shape`; GPI_NONE: the first alone. */
 static bool is_wanted(const struct gpi_plan *p, const struct gpi_run *r, uint32_t shape)
 {
     const uint64_t bits = bits_of(p, r);
@@ -46,7 +52,7 @@ static bool is_wanted(const struct gpi_plan *p, const struct gpi_run *r, uint32_
 
     for (uint32_t i = gpi_tree_first(&p->order, &w); i != GPI_NONE;
          i = gpi_tree_next(&p->order, i, &w))
-        if ((p->shape[i].class != r->class ||
+        if ((is_other(p, &p->shape[i], r) ||
              (shape != GPI_NONE && gpi_shape_precedes(p, i, shape))) &&
             may_use(p, &p->shape[i], bits))
             return true;

@@ -225,7 +225,7 @@ static void find_kinds_if(const struct gpi_plan *p, struct gpi_shape *s, bool wa
     s->begins = c->set.residence == GPI_EXTERNAL ? !c->paused : wants || (s->late && c->may_add);
     s->warm = c->workers && !c->paused && !s->loads ? warm_kinds(p, s) : 0;
     s->kinds = s->warm;
-    s->is_short = false;
+    s->is_short = !s->begins && s->late && c->set.residence == GPI_TRANSIENT;
     s->far = 0;
     for (uint32_t i = 0; i < s->n_requests; i++) {
         find_kinds_of(p, s, i);
@@ -372,7 +372,7 @@ void gpi_shape_evict_again(struct gpi_plan *p)
 {
     const struct gpi_tree_wanted w = with(GPI_BIT_SHORT);
 
-    for (uint32_t i = p->n_firm || p->n_runless ? gpi_tree_first(&p->order, &w) : GPI_NONE;
+    for (uint32_t i = p->n_firm || p->n_runless || p->n_spare ? gpi_tree_first(&p->order, &w) : GPI_NONE;
          i != GPI_NONE; i = gpi_tree_next(&p->order, i, &w))
         gpi_shape_examine(p, i);
 }

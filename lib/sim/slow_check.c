@@ -84,7 +84,7 @@ static bool is_pressed(const struct gpi_slow *m)
 {
     for (uint32_t t = 0; t < m->n_jobs; t++) {
         const struct job *j = &m->job[t];
-        if (j->state == WAITS && (t >= m->set.tasks || gpi_slow_hands(m, j->what.class) == 0) &&
+        if (j->state == WAITS && gpi_slow_is_cold(m, t) &&
             !m->class[j->what.class].paused &&
             m->now >=
                 gpi_time_add(j->queued_at / GPI_MS * GPI_MS, m->class[j->what.class].set.max_wait))

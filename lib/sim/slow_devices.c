@@ -196,13 +196,18 @@ bool gpi_slow_begins(const struct gpi_slow *m, const struct job *j)
     return gpi_slow_wants(m, j->what.class) || (is_late(m, j) && may_add(m, j->what.class));
 }
 
-bool gpi_slow_does(const struct gpi_slow *m, const struct hand *h, const struct job *j)
+bool gpi_slow_suits(const struct gpi_slow *m, const struct hand *h, const struct job *j)
 {
     bool good = m->class[h->class].set.residence == GPI_RESIDENT;
 
     for (uint32_t v = 0; v < j->what.n_requests; v++)
         good |= gpi_request_same(&j->request[v], &h->need);
-    return good && h->class == j->what.class && h->state == UP && !m->class[h->class].paused &&
+    return good;
+}
+
+bool gpi_slow_does(const struct gpi_slow *m, const struct hand *h, const struct job *j)
+{
+    return gpi_slow_suits(m, h, j) && h->class == j->what.class && h->state == UP && !m->class[h->class].paused &&
            j < m->job + m->set.tasks;
 }
 

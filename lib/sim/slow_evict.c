@@ -2,14 +2,25 @@
 /* slow_evict.c - which workers that stay could go for a task.                             [R6] */
 #include "sim/slow_state.h"
 
+bool gpi_slow_is_cold(const struct gpi_slow *m, uint32_t task)
+{
+    bool cold = true;
+
+    for (uint32_t w = 0; w < m->set.runs && task < m->set.tasks; w++)
+        cold &= m->hand[w].class != m->job[task].what.class ||
+                (m->hand[w].state != BOOTS && m->hand[w].state != UP) ||
+                !gpi_slow_suits(m, &m->hand[w], &m->job[task]);
+    return cold;
+}
+
 /* Whether it is cold, and has waited for max_wait. */
 static bool is_pressed(const struct gpi_slow *m, uint32_t task)
 {
     const struct job *j = &m->job[task];
     const struct class *c = &m->class[j->what.class];
-    const bool cold = task >= m->set.tasks || gpi_slow_hands(m, j->what.class) == 0;
 
-    return cold && m->now >= gpi_time_add(j->queued_at / GPI_MS * GPI_MS, c->set.max_wait);
+    return gpi_slow_is_cold(m, task) &&
+           m->now >= gpi_time_add(j->queued_at / GPI_MS * GPI_MS, c->set.max_wait);
 }
 
 /* Whether the worker could go now for this one, or when the oldest task of its class is known. */

@@ -28,12 +28,16 @@ static bool is_wanted_before(const struct gpi_slow *m, const struct hand *h, uin
     return false;
 }
 
-/* Whether a task of another class does. */
+/* Whether a task does that is not in its queue, and no load task of its class. */
 static bool is_wanted(const struct gpi_slow *m, const struct hand *h)
 {
-    for (uint32_t k = 0; k < m->n_order; k++)
-        if (m->job[m->order[k]].what.class != h->class && wants(m, k, h))
+    for (uint32_t k = 0; k < m->n_order; k++) {
+        const struct job *j = &m->job[m->order[k]];
+        const bool is_other = j->what.class != h->class ||
+                              (m->order[k] < m->set.tasks && !j->what.stream);
+        if (is_other && wants(m, k, h))
             return true;
+    }
     return false;
 }
 
@@ -79,7 +83,7 @@ const char *gpi_slow_revoke_breaks(struct gpi_slow *m, const struct gpi_plan_act
     return is_off(m, &m->hand[j->hand]) || is_wanted(m, &m->hand[j->hand]) ||
                    gpi_slow_is_due(m, j->hand, true) || gpi_slow_run_is_due(m, j->hand)
                ? NULL
-               : "R1: a run is revoked that no other class waits for";
+               : "R1: a run is revoked that no other task waits for";
 }
 
 /* The heads are known. */
@@ -90,7 +94,7 @@ const char *gpi_slow_grants_break(struct gpi_slow *m)
         m->culprit = t;
         if (j->state == RUNS && j->grant == GRANTED &&
             (is_off(m, &m->hand[j->hand]) || is_wanted(m, &m->hand[j->hand])))
-            return "R1: a run stays granted that another class waits for";
+            return "R1: a run stays granted that another task waits for";
     }
     return NULL;
 }

@@ -125,6 +125,7 @@ bool gpi_slow_fits(const struct gpi_slow *m, uint32_t class, const struct gpi_re
 uint32_t gpi_slow_queued(const struct gpi_slow *m, uint32_t class);
 bool gpi_slow_wants(const struct gpi_slow *m, uint32_t class);
 bool gpi_slow_begins(const struct gpi_slow *m, const struct job *j);
+bool gpi_slow_suits(const struct gpi_slow *m, const struct hand *h, const struct job *j);
 bool gpi_slow_does(const struct gpi_slow *m, const struct hand *h, const struct job *j);
 bool gpi_slow_is_warm(const struct gpi_slow *m, const struct job *j, uint32_t d);
 
@@ -152,6 +153,8 @@ bool gpi_slow_could_start(struct gpi_slow *m, uint32_t i);
 /* slow_evict.c */
 /* Whether workers could go, so that it would have devices. */
 bool gpi_slow_could_evict(const struct gpi_slow *m, uint32_t i);
+/* Whether no worker that stays does for the task, or will. */
+bool gpi_slow_is_cold(const struct gpi_slow *m, uint32_t task);
 /* Whether the worker, which has a task, may be, or must be, in the way of a pressed task.  `heads`:
  * only of one that would have the device. */
 bool gpi_slow_is_due(const struct gpi_slow *m, uint32_t hand, bool heads);
