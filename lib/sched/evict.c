@@ -304,14 +304,8 @@ static bool awaits_tasks(struct gpi_plan *p, const struct way *way, uint32_t n)
 static bool is_warm(const struct gpi_plan *p, const struct gpi_shape *s)
 {
     const struct gpi_learned *c = &p->class[s->class];
-    bool warm = !s->loads && c->workers > c->leaving && c->set.residence == GPI_RESIDENT;
 
-    for (uint32_t i = 0; i < p->set.runs && c->set.residence == GPI_TRANSIENT && !warm; i++) {
-        const struct gpi_run *r = &p->run[i];
-        warm = r->work >= GPI_WORK_BOOT && r->work <= GPI_WORK_BUSY && r->class == s->class &&
-               gpi_memory_serves(p, r, s);
-    }
-    return warm;
+    return !s->loads && c->workers > c->leaving && !s->cold;
 }
 
 static uint64_t hard_at(const struct gpi_plan *p, const struct gpi_shape *s)
@@ -466,33 +460,33 @@ struct gpi_obstacle gpi_evict_obstacle(struct gpi_plan *p, uint32_t shape, uint3
 
 /* ---- idle transient workers ---- */
 
-/* An idle worker of the shape's class that serves it is no obstacle. */
-/* Returns true if the worker serves the shape or an older one, which would boot it again. */
-static bool serves_up_to(const struct gpi_plan *p, const struct gpi_run *w,
-                         const struct gpi_shape *s)
+/* Returns true if the worker serves the shape or an older one, which would boot it again.  Without a
+ * shape: if it serves one at all. */
+static bool serves_up_to(const struct gpi_plan *p, const struct gpi_run *w, uint32_t shape)
 {
-    const struct gpi_shape *older;
-    uint32_t i = p->class[w->class].paused ? GPI_NONE : gpi_shape_first(p);
+    const struct gpi_shape *s;
+    bool serves = false;
 
-    for (; i != GPI_NONE; i = older == s ? GPI_NONE : gpi_shape_next(p, i, GPI_BIT_ANY)) {
-        older = &p->shape[i];
-        if (older->class == w->class && !older->loads && gpi_memory_serves(p, w, older))
-            return true;
+    for (uint32_t i = p->class[w->class].paused ? GPI_NONE : gpi_shape_first(p);
+         i != GPI_NONE && !serves && (shape == GPI_NONE || !gpi_shape_precedes(p, shape, i));
+         i = gpi_shape_next(p, i, GPI_BIT_ANY)) {
+        s = &p->shape[i];
+        serves = s->class == w->class && !s->loads && gpi_memory_serves(p, w, s);
     }
-    return false;
+    return serves;
 }
 
-static bool is_spare(const struct gpi_plan *p, const struct gpi_run *w, const struct gpi_shape *s)
+static bool is_spare(const struct gpi_plan *p, const struct gpi_run *w, uint32_t shape)
 {
     const struct gpi_learned *c = &p->class[w->class];
 
     if (c->set.residence != GPI_TRANSIENT || w->work != GPI_WORK_IDLE)
         return c->set.residence == GPI_TRANSIENT && w->work == GPI_WORK_UNLOAD;
-    return !c->set.pinned && !serves_up_to(p, w, s);
+    return !c->set.pinned && !serves_up_to(p, w, shape);
 }
 
 /* Returns true if the device fits without its idle transient workers.  Unloads them. */
-static bool clear_device(struct gpi_plan *p, uint32_t device, const struct gpi_shape *s,
+static bool clear_device(struct gpi_plan *p, uint32_t device, uint32_t shape,
                          const struct gpi_request *r)
 {
     const struct gpi_plan_device *d = &p->device[device];
@@ -502,7 +496,7 @@ static bool clear_device(struct gpi_plan *p, uint32_t device, const struct gpi_s
 
     for (uint32_t i = d->first; i != GPI_NONE; i = w->next[i % GPI_RUN_DEVICES]) {
         w = &p->run[i / GPI_RUN_DEVICES];
-        if (n == VICTIMS || !is_spare(p, w, s))
+        if (n == VICTIMS || !is_spare(p, w, shape))
             continue;
         held -= w->need.memory == GPI_MEMORY_ALL ? 0 : gpi_memory_of(p, w, device);
         rest--;
@@ -531,7 +525,7 @@ static bool evict_spare(struct gpi_plan *p, uint32_t shape, uint32_t variant)
     for (uint32_t d = 0; d < p->n_devices && n < r->devices; d++)
         if (p->device[d].may == GPI_PLAN_IN && own & GPI_BIT_KIND(p->device[d].kind) &&
             !gpi_is_among(device, has, d))
-            n += clear_device(p, d, s, r);
+            n += clear_device(p, d, shape, r);
     return r->devices && n == r->devices;
 }
 
@@ -613,7 +607,8 @@ uint32_t gpi_evict_replaced(const struct gpi_plan *p, uint32_t shape)
     const struct gpi_learned *c = &p->class[s->class];
     uint32_t i = c->set.residence == GPI_TRANSIENT ? c->idle : GPI_NONE;
 
-    while (i != GPI_NONE && gpi_memory_serves(p, &p->run[i], s))
+    while (i != GPI_NONE && (gpi_memory_serves(p, &p->run[i], s) ||
+                             serves_up_to(p, &p->run[i], s->cold ? shape : GPI_NONE)))
         i = p->run[i].list_next;
     return i;
 }
@@ -688,7 +683,8 @@ bool gpi_evict_may_replace(const struct gpi_plan *p, uint32_t class)
 static uint64_t replace(struct gpi_plan *p, uint32_t shape)
 {
     const struct gpi_shape *s = &p->shape[shape];
-    const bool may = s->late && gpi_evict_may_replace(p, s->class);
+    const bool would_boot = s->cold || p->class[s->class].booting == GPI_NONE;
+    const bool may = s->late && would_boot && gpi_evict_may_replace(p, s->class);
     const uint32_t idle = may ? gpi_evict_replaced(p, shape) : GPI_NONE;
     const uint64_t at = idle == GPI_NONE ? GPI_NEVER : could_boot_at(p, shape, idle);
 

@@ -193,7 +193,7 @@ static void explain_boot(struct gpi_answer *a, uint32_t class)
         a->holder[i] = gpi_reserve_boot_holder(p, a->shape, i);
         a->beside[i] = a->holder[i] == GPI_NONE ? 0 : gpi_reserve_beside(p, a->shape, i);
     }
-    if (a->supposed && !c->wants)
+    if (a->wants && a->supposed && !c->wants)
         hold_for_others(a, class);
     a->dry = a->supposed;
     begins = explain_boots(a, class);
@@ -285,7 +285,7 @@ static void explain_class(struct gpi_answer *a, uint32_t class)
     (void)gpi_shape_wants(p, c, c->queued + a->supposed, &why_not);
     if (s->begins)
         explain_boot(a, class);
-    else if (why_not == GPI_REASON_BUSY && !s->late)
+    else if (why_not == GPI_REASON_BUSY && !s->late && (is_full || !s->cold))
         explain_late(a, class, is_full, has_worker);
     else if (is_full)
         add_full(a, class);

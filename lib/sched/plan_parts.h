@@ -95,6 +95,7 @@ struct gpi_shape {
     bool loads;          /* it is the load task of its class */
     bool begins;         /* shape.c: a run may begin, or a worker boot */
     bool boots;          /* shape.c: a worker that stays may boot beside a head */
+    bool cold;           /* shape.c: no worker of its class, which is transient, serves it */
     bool late;           /* shape.c: its first task has waited for longer than a boot */
     bool hopeless, told; /* shape.c: no device that is left could hold it; grant.c */
     uint32_t promised;   /* 1 + its place in the list of promised shapes; 0 = none */
@@ -165,7 +166,9 @@ struct gpi_learned {
     uint32_t late;             /* how many of the last GPI_LATE boots of all classes */
     uint64_t again;            /* before it no worker boots */
     bool wants;                /* a further worker */
-    bool may_add;              /* a shape whose task has waited too long may boot one */
+    bool may_add;              /* a cold shape may boot one, or a late one beside no other boot */
+    bool is_booting;           /* shape.c: one boots */
+    uint32_t staff;            /* shape.c: of a transient class, workers that do not leave */
     bool paused;               /* nothing of it starts */
     bool to_load;              /* a worker boots, without a task */
 };

@@ -203,6 +203,19 @@ static void find_kinds_of(const struct gpi_plan *p, struct gpi_shape *s, uint32_
     *kinds = 0;
 }
 
+/* Returns true if a worker of its transient class serves the shape, or will. */
+static bool has_worker(const struct gpi_plan *p, const struct gpi_shape *s)
+{
+    bool has = false;
+
+    for (uint32_t i = 0; i < p->set.runs && p->class[s->class].workers && !has; i++) {
+        const struct gpi_run *r = &p->run[i];
+        has = r->work >= GPI_WORK_BOOT && r->work <= GPI_WORK_BUSY && r->class == s->class &&
+              gpi_memory_serves(p, r, s);
+    }
+    return has;
+}
+
 static uint64_t late_at(const struct gpi_plan *p, const struct gpi_shape *s)
 {
     const struct gpi_learned *c = &p->class[s->class];
@@ -221,8 +234,11 @@ static void find_kinds_if(const struct gpi_plan *p, struct gpi_shape *s, bool wa
 {
     const struct gpi_learned *c = &p->class[s->class];
 
+    s->cold = c->set.residence == GPI_TRANSIENT && !has_worker(p, s);
     s->late = late_at(p, s) <= p->now;
-    s->begins = c->set.residence == GPI_EXTERNAL ? !c->paused : wants || (s->late && c->may_add);
+    s->begins = c->set.residence == GPI_EXTERNAL
+                    ? !c->paused
+                    : wants || (c->may_add && (s->cold || (s->late && c->booting == GPI_NONE)));
     s->warm = c->workers && !c->paused && !s->loads ? warm_kinds(p, s) : 0;
     s->kinds = s->warm;
     s->is_short = !s->begins && s->late && c->set.residence == GPI_TRANSIENT;
@@ -492,13 +508,19 @@ void gpi_shape_class(struct gpi_plan *p, uint32_t class)
     struct gpi_learned *c = &p->class[class];
     enum gpi_plan_why why_not;
     const bool w = c->set.residence != GPI_EXTERNAL && gpi_shape_wants(p, c, c->queued, &why_not);
-    const bool may_add = c->set.residence != GPI_EXTERNAL && !c->paused && c->booting == GPI_NONE &&
-                         p->now >= c->again && c->workers - c->leaving < c->set.max_workers;
+    const bool may_add = c->set.residence != GPI_EXTERNAL && !c->paused && p->now >= c->again &&
+                         c->workers - c->leaving < c->set.max_workers;
+    /* which shapes may boot one beside a booting one, and which ones have none, has changed */
+    const uint32_t staff = c->set.residence == GPI_TRANSIENT ? c->workers - c->leaving : 0;
+    const bool is_booting = c->booting != GPI_NONE;
 
-    if (w == c->wants && may_add == c->may_add)
+    if (w == c->wants && may_add == c->may_add && staff == c->staff &&
+        is_booting == c->is_booting)
         return;
     c->wants = w;
     c->may_add = may_add;
+    c->staff = staff;
+    c->is_booting = is_booting;
     sort_class(p, class);
 }
 

@@ -169,20 +169,29 @@ bool gpi_slow_wants_from(const struct gpi_slow *m, uint32_t class, uint32_t n)
     return wants_with(m, class, own + n) && (n == 0 || !wants_with(m, class, own + n - 1));
 }
 
+/* Whether no worker of its class, which is transient, does for it. */
+static bool is_strange(const struct gpi_slow *m, const struct job *j)
+{
+    return m->class[j->what.class].set.residence == GPI_TRANSIENT &&
+           gpi_slow_is_cold(m, (uint32_t)(j - m->job));
+}
+
 static bool is_late(const struct gpi_slow *m, const struct job *j)
 {
     return j < m->job + m->set.tasks &&
            m->now >= j->queued_at / 1000000 * 1000000 + m->class[j->what.class].boot.p50;
 }
 
-static bool may_add(const struct gpi_slow *m, uint32_t class)
+/* Whether it may boot a worker although others of its class may be free sooner. */
+static bool may_add(const struct gpi_slow *m, const struct job *j)
 {
+    const uint32_t class = j->what.class;
     const struct class *c = &m->class[class];
-    bool boots = false;
+    bool boots = !is_late(m, j);
 
     for (uint32_t w = 0; w < m->set.runs; w++)
         boots |= m->hand[w].class == class && m->hand[w].state == BOOTS;
-    return !c->paused && !boots && m->now >= c->again &&
+    return !c->paused && (!boots || is_strange(m, j)) && m->now >= c->again &&
            gpi_slow_hands(m, class) < c->set.max_workers;
 }
 
@@ -193,7 +202,7 @@ bool gpi_slow_begins(const struct gpi_slow *m, const struct job *j)
 
     if (c->set.residence == GPI_EXTERNAL)
         return !c->paused;
-    return gpi_slow_wants(m, j->what.class) || (is_late(m, j) && may_add(m, j->what.class));
+    return gpi_slow_wants(m, j->what.class) || may_add(m, j);
 }
 
 bool gpi_slow_suits(const struct gpi_slow *m, const struct hand *h, const struct job *j)

@@ -107,7 +107,8 @@ class Tree:
             return [sys.executable, self.source / "tests/sched/traces.py",
                     self.build / SCRIPTS, self.source / "tests/sched/traces", "--only", case]
         if program == SCRIPTS:
-            return [self.build / program, self.source / "tests/sched" / (case + ".txt")]
+            script = next((self.source / "tests/sched").glob(case + ".*"))
+            return [self.build / program, script]
         if program == WORLDS:
             return [self.build / program]
         if program != TOOL:

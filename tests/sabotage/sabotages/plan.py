@@ -84,6 +84,9 @@ SABOTAGES = [
            "           !is_shut(d) &&\n",
            "    return gpi_memory_is_place(p, r->places, device) && !is_shut(d) &&\n"),
     # ---- R5: place ----
+    mutant("R5", "a shape that no worker serves waits as long as a boot takes", "shape.c",
+           "c->may_add && (s->cold || (s->late && ",
+           "c->may_add && ((s->late && "),
     mutant("R5", "a class wants a worker for each task", "shape.c",
            "queued * (c->run.p50 / 1024) <= workers * (c->boot.p50 / 1024)",
            "queued * (c->run.p50 / 1024) <= workers"),
@@ -107,6 +110,12 @@ SABOTAGES = [
            "    c->queued += (n != 0) - c->behind;\n    c->behind = n != 0;\n",
            test="sched/plans.S7"),  # too few workers boot
     # ---- R6: eviction ----
+    mutant("R6", "an idle worker that serves no task keeps the place in its class", "grant.c",
+           "r->n_devices == 0 || gpi_evict_may_replace(p, r->class))",
+           "r->n_devices == 0)", "sched/scripts.plan_replace"),
+    mutant("R6", "a shape whose class has other workers never presses", "evict.c",
+           "    return !s->loads && c->workers > c->leaving && !s->cold;\n",
+           "    return !s->loads && c->workers > c->leaving;\n"),
     mutant("R6", "a pinned worker goes", "evict.c",
            "    if (c->set.pinned || c->workers", "    if (c->workers"),
     mutant("R6", "keep_alive leaves fewer than min_workers", "leave.c",
