@@ -29,6 +29,7 @@ static void renew(struct gpi_sched *c, struct gpi_sched_class *k,
     const struct gpi_sched_class old = *k;
 
     assert(old.removed && old.queue.count == 0 && old.n_takes == 0 && old.unused == 0);
+    assert(old.n_own == 0 && old.n_planned == 0);
     *k = (struct gpi_sched_class){ .set = *set,
                                    .queue = old.queue,
                                    .shelf = old.shelf,
@@ -63,11 +64,11 @@ int gpi_classes_add(struct gpi_sched *c, uint32_t class, const struct gpi_class_
     return -1;
 }
 
-bool gpi_classes_queue(const struct gpi_sched *c)
+bool gpi_classes_wait(const struct gpi_sched *c)
 {
     uint32_t i = 0;
 
-    while (i < c->n_classes && c->class[i].queue.count == 0)
+    while (i < c->n_classes && c->class[i].queue.count + c->class[i].n_own == 0)
         i++;
     return i < c->n_classes;
 }

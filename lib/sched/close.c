@@ -51,7 +51,7 @@ bool gpi_close_starts_nothing(const struct gpi_sched *c)
 {
     if (!c->closing || c->how == GPI_CLOSE_ALL)
         return c->closing && !c->feeding && c->unended == 0;
-    return !gpi_classes_queue(c); /* tasks that a source still brings do not start */
+    return !gpi_classes_wait(c); /* tasks that a source still brings do not start */
 }
 
 bool gpi_close_winds(struct gpi_sched *c)

@@ -9,6 +9,7 @@
  *   place.c     how many tasks a worker gets ahead, and when it is stuck in a long task
  *   device.c    whether a device may be used; drain, return, remove, canaries
  *   seat.c      keepers and the spawner
+ *   own.c       tasks with a request of their own, which the plan starts one by one
  *   spread.c    which worker gets the next task, and how many tasks a worker may have
  *   class.c     classes: their settings, queues and shelves
  *   record.c    a task leaves its cell, or ends
@@ -48,6 +49,7 @@
 #define GPI_SLOTS_MOST 4096u
 #define GPI_CLASSES_MOST 256u
 #define GPI_SHELF_NONE UINT16_MAX
+#define GPI_OWN_SHAPES 1024u /* different requests of tasks at a time: a power of 2 */
 
 /* After the host was stopped, waits have expired in which no process could reply.  The core extends
  * such a wait once. */
@@ -148,7 +150,8 @@ struct gpi_sched_slot {
     bool to_evict;       /* the same, and the worker does not know yet */
     uint32_t run;        /* the worker's number in the plan */
     uint32_t stream;     /* its grant's number there */
-    bool fresh;          /* the grant has had no task yet: stream.c writes it, too */
+    bool fresh;          /* the grant has had no task yet: stream.c and own.c write it, too */
+    bool chosen;         /* own.c: the grant is for one task, which the plan has chosen */
     uint64_t last_run;   /* ns of the last success in the grant: stream.c writes it, too */
     uint64_t keep;       /* stream.c: the keep_alive of the last task that has ended */
     /* limits.c */
@@ -186,7 +189,14 @@ struct gpi_sched_device { /* device.c */
     uint64_t kill_limit;
 };
 
-enum gpi_record_state { GPI_RECORD_FREE, GPI_RECORD_QUEUED, GPI_RECORD_SENT, GPI_RECORD_LATER };
+/* OWN: it has a request of its own, and waits for the plan, or for its worker. */
+enum gpi_record_state {
+    GPI_RECORD_FREE,
+    GPI_RECORD_QUEUED,
+    GPI_RECORD_SENT,
+    GPI_RECORD_LATER,
+    GPI_RECORD_OWN
+};
 enum gpi_wish {
     GPI_WISH_NO,
     GPI_WISH_RETURN, /* for an idle worker */
@@ -211,6 +221,35 @@ struct gpi_sched_record { /* tasks.c */
     unsigned expires : 1;
     unsigned lapsed : 1;  /* it had expired when the worker had claimed it */
     unsigned keeps : 1;   /* it has a keep_alive of its own */
+    unsigned own : 1;     /* it has a request of its own: own.c */
+};
+
+/* Tasks with requests of their own: own.c. */
+struct gpi_own_shape {
+    uint32_t class;
+    int32_t priority;
+    uint32_t n_requests, tasks;
+    uint32_t head, next; /* of its chain; the next free one */
+    struct gpi_request request[GPI_VARIANTS];
+};
+
+enum gpi_own_known { GPI_OWN_NOTHING, GPI_OWN_WAITS, GPI_OWN_RUNS };
+
+/* The number of the record in the plan.  The record may have another task by now. */
+struct gpi_own_task {
+    uint32_t next, shape;
+    uint8_t known; /* enum gpi_own_known: what the plan knows of it */
+    uint8_t class; /* in the plan */
+    bool is_listed, is_bound, is_gone, is_hopeless;
+};
+
+struct gpi_own {
+    struct gpi_own_shape *shape;
+    uint32_t *chain, free_shape;
+    struct gpi_own_task *task;
+    uint32_t first, last; /* tasks of which the plan is to learn something */
+    uint64_t bound[GPI_SLOTS_MOST / 64]; /* bit per slot: it is to have its task */
+    uint32_t n_bound;
 };
 
 /* A class of work: its queue, and the masks of its workers. */
@@ -231,6 +270,7 @@ struct gpi_sched_class {
     bool unfreed;          /* a stuck worker may have unclaimed tasks: tasks.c writes it, too */
     uint64_t successes;    /* tasks.c */
     uint32_t deferred;     /* tasks.c: tasks that wait for their next attempt */
+    uint32_t n_own, n_planned; /* own.c: tasks of their own that wait; those that the plan knows */
     uint32_t n_slots, n_hopeless; /* sched.c: its slots; of these, those that can have no worker.
                                    * pool.c: 1, and 1 if it has failed */
     /* slot_end.c, pooled */
@@ -265,6 +305,7 @@ struct gpi_sched {
     } *stream;
     uint32_t n_streams, free_stream;
     bool unplanned;        /* the plan has got facts, and has not decided */
+    struct gpi_own own;
     /* sched.c */
     uint64_t now;
     const struct gpi_sched_event *heard; /* the event, for the rules */
@@ -423,6 +464,39 @@ void gpi_spread_move(struct gpi_sched *c, struct gpi_sched_class *k);
 uint32_t gpi_spread_idle(struct gpi_sched *c, struct gpi_sched_class *k);
 void gpi_spread_stuck(struct gpi_sched *c, struct gpi_sched_slot *s, bool stuck);
 void gpi_spread_room(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t room);
+/* Returns true if the worker takes the task that the plan has chosen for it. */
+bool gpi_spread_takes_chosen(const struct gpi_sched *c, const struct gpi_sched_slot *s);
+
+/* ---- own.c ---- */
+
+int gpi_own_make(struct gpi_sched *c);
+void gpi_own_free(struct gpi_sched *c);
+/* Returns true if the task has, or may have, a shape. */
+bool gpi_own_has_room(const struct gpi_sched *c, const struct gpi_sched_task *what);
+/* The task is accepted; it ends. */
+void gpi_own_begin(struct gpi_sched *c, uint32_t task, const struct gpi_sched_task *what);
+void gpi_own_end(struct gpi_sched *c, uint32_t task);
+/* It waits; it waits no more. */
+void gpi_own_wait(struct gpi_sched *c, uint32_t task);
+void gpi_own_leave(struct gpi_sched *c, uint32_t task);
+/* The grant of the slot is for the task of its stream; the task is gone, or is being sent; the grant
+ * is over. */
+void gpi_own_bind(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_own_unbind(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_own_sent(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_own_ended(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_own_hopeless(struct gpi_sched *c, uint32_t task); /* the plan says so */
+bool gpi_own_is_hopeless(const struct gpi_sched *c, uint32_t task);
+uint32_t gpi_own_unlist(struct gpi_sched *c); /* takes a listed task out, or returns NOWHERE */
+/* Feed the plan, and return true, if it is to know that the task waits, or waits no more. */
+bool gpi_own_withdraw(struct gpi_sched *c, uint32_t task);
+bool gpi_own_submit(struct gpi_sched *c, uint32_t task);
+
+/* Returns the number of the task in the plan. */
+static inline uint32_t gpi_own_number(const struct gpi_sched *c, uint32_t task)
+{
+    return c->n_streams + task;
+}
 
 /* Returns true if the cell of send number `n` still has its task. */
 static inline bool gpi_slot_has_number(const struct gpi_sched_slot *s, uint64_t n)
@@ -437,12 +511,13 @@ static inline bool gpi_slot_has_number(const struct gpi_sched_slot *s, uint64_t 
 int gpi_classes_make(struct gpi_sched *c);
 int gpi_classes_add(struct gpi_sched *c, uint32_t class, const struct gpi_class_settings *set);
 void gpi_classes_free(struct gpi_sched *c);
-bool gpi_classes_queue(const struct gpi_sched *c); /* a task waits in the queue of a class */
+bool gpi_classes_wait(const struct gpi_sched *c); /* a task of a class waits for a worker */
 
 /* ---- tasks.c ---- */
 
 int gpi_tasks_make(struct gpi_sched *c);
 void gpi_tasks_free(struct gpi_sched *c);
+void gpi_tasks_enter(struct gpi_sched *c, uint32_t task); /* it is accepted, and waits */
 /* A task that will never start: it ends, and is in no queue. */
 void gpi_tasks_refuse(struct gpi_sched *c, uint32_t task);
 /* Returns true if another attempt follows an attempt that ended so. */
@@ -458,8 +533,11 @@ void gpi_tasks_time(struct gpi_sched *c);
 uint64_t gpi_tasks_due(const struct gpi_sched *c);
 /* The slot's worker is gone: charges each task left in its cells.  Returns their number. */
 uint32_t gpi_tasks_charge(struct gpi_sched *c, struct gpi_sched_slot *s, bool survived);
-/* Ends every queued and every deferred task of the class. */
+/* Ends every task of the class that is queued or waits for its next attempt. */
 void gpi_tasks_end_waiting(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t outcome);
+/* The same of those in its queue alone. */
+void gpi_tasks_end_queued(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t outcome);
+void gpi_tasks_end_own(struct gpi_sched *c, uint32_t task, uint32_t outcome);
 void gpi_tasks_new_worker(struct gpi_sched_slot *s);
 
 /* ---- behind.c ---- */

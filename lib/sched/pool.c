@@ -30,7 +30,8 @@ int gpi_pool_make(struct gpi_sched *c)
     assert(c->set.slots > GPI_SPARE_SEATS);
     set.runs = c->set.slots - GPI_SPARE_SEATS;
     c->n_streams = set.runs + c->set.classes; /* one of each worker, and of each queue */
-    set.tasks = set.shapes = c->n_streams;
+    set.tasks = c->n_streams + c->set.tasks;
+    set.shapes = c->n_streams + GPI_OWN_SHAPES;
     set.classes = c->set.classes;
     set.devices = c->set.devices;
     c->plan = gpi_plan_create(&set);
@@ -158,8 +159,12 @@ static void run(struct gpi_sched *c, const struct gpi_plan_action *a)
     s->fresh = true;
     s->last_run = s->keep = 0;
     s->cut_short = false;
-    s->class->waiting = GPI_NOWHERE;
-    s->class->n_fresh++;
+    if (a->task >= c->n_streams) {
+        gpi_own_bind(c, s);
+    } else {
+        s->class->waiting = GPI_NOWHERE;
+        s->class->n_fresh++;
+    }
     grant(c, s, a->how == GPI_RUN_GRANT ? GPI_GRANTED_MANY : GPI_GRANTED_ONE);
 }
 
@@ -219,7 +224,10 @@ static void perform(struct gpi_sched *c, const struct gpi_plan_action *a)
         evict(c, seat_of(c, a->worker));
         break;
     case GPI_PLAN_HOPELESS:
-        gpi_tasks_end_waiting(c, &c->class[c->stream[a->task].class], GPUD_OUTCOME_NO_WORKER);
+        if (a->task >= c->n_streams)
+            gpi_own_hopeless(c, a->task - c->n_streams);
+        else
+            gpi_tasks_end_queued(c, &c->class[c->stream[a->task].class], GPUD_OUTCOME_NO_WORKER);
         break;
     case GPI_PLAN_PROMISE:
         break;
@@ -252,14 +260,16 @@ static bool is_canary(const struct gpi_sched_slot *s)
 /* No task starts in a grant that has had none: for now, or since the worker is to go. */
 static bool is_in_vain(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
-    return s->class->queue.count == 0 || s->class->paused || gpi_devices_pause(c, s) ||
-           (s->to_evict && !s->counts);
+    const bool takes = s->counts || (s->chosen && gpi_spread_takes_chosen(c, s));
+
+    return s->class->paused || gpi_devices_pause(c, s) || (s->to_evict && !takes);
 }
 
 /* The worker has no task left that its grant lets it have. */
 static bool is_over(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
-    const bool used = s->granted == GPI_GRANTED_OVER || s->class->queue.count == 0 ||
+    const bool used = s->granted == GPI_GRANTED_OVER ||
+                      (s->class->queue.count == 0 && !s->chosen) ||
                       (s->granted == GPI_GRANTED_ONE && !s->fresh);
 
     if (!s->granted || s->sent || s->life == GPI_LIFE_DOOMED) /* it may be spared */
@@ -279,11 +289,14 @@ static void end_grant(struct gpi_sched *c, struct gpi_sched_slot *s)
     const uint32_t stream = s->stream;
     const uint64_t run = s->granted == GPI_GRANTED_ONE ? s->last_run : s->class->mean_run;
 
-    s->class->n_fresh -= s->fresh;
+    s->class->n_fresh -= s->fresh && !s->chosen;
+    if (s->chosen)
+        gpi_own_ended(c, s);
+    else
+        free_stream(c, stream);
     s->fresh = false;
     grant(c, s, GPI_GRANTED_NO);
     gpi_plan_end(c->plan, c->now, stream, s->last_run != 0, run, s->keep);
-    free_stream(c, stream);
     fed(c);
 }
 
@@ -338,9 +351,19 @@ static void tell_gone(struct gpi_sched *c, struct gpi_sched_slot *s)
     fed(c);
 }
 
+/* The plan has chosen a task for a worker that is stopped.  A worker that goes on some time must not
+ * hold the task, so it is to go. */
+static void replace_stopped(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    tell_leaves(c, s);
+    evict(c, s);
+}
+
 /* Feeds what the plan does not know yet about the seat. */
 void gpi_pool_follow(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
+    if (s->chosen && s->fresh && s->still && s->known == GPI_KNOWN_UP)
+        replace_stopped(c, s);
     if (is_over(c, s))
         end_grant(c, s);
     else if (s->granted && s->cut_short)
@@ -464,7 +487,8 @@ static void forgive(struct gpi_sched *c, struct gpi_sched_class *k)
 /* Seats that are OFF may still point to it. */
 bool gpi_pool_is_unused(const struct gpi_sched *c, const struct gpi_sched_class *k)
 {
-    bool is_unused = k->queue.count == 0 && k->deferred == 0 && k->waiting == GPI_NOWHERE;
+    bool is_unused = k->queue.count == 0 && k->n_own == 0 && k->n_planned == 0 &&
+                     k->deferred == 0 && k->waiting == GPI_NOWHERE;
 
     for (uint32_t i = 0; i < c->n_slots && is_unused; i++) {
         const struct gpi_sched_slot *s = &c->slot[i];
@@ -567,8 +591,26 @@ static bool is_stale(const struct gpi_sched *c, const struct gpi_sched_class *k)
            k->queue.band[0].priority > k->waits_with;
 }
 
+/* The plan learns first which tasks wait no more: it has no more room for shapes than there are. */
+static void refresh_own(struct gpi_sched *c)
+{
+    uint32_t i;
+
+    for (i = c->own.first; i != GPI_NOWHERE; i = c->own.task[i].next) {
+        if (gpi_own_is_hopeless(c, i))
+            gpi_tasks_end_own(c, i, GPUD_OUTCOME_NO_WORKER);
+        if (gpi_own_withdraw(c, i))
+            fed(c);
+    }
+    while ((i = gpi_own_unlist(c)) != GPI_NOWHERE)
+        if (gpi_own_submit(c, i))
+            fed(c);
+}
+
 static void refresh_all(struct gpi_sched *c)
 {
+    if (c->own.first != GPI_NOWHERE)
+        refresh_own(c);
     for (uint32_t i = 0; i < c->n_classes; i++)
         if (is_stale(c, &c->class[i]))
             refresh(c, &c->class[i]);

@@ -74,6 +74,11 @@ bool gpi_sched_is_place(const struct gpi_sched *c, uint32_t set, uint32_t device
     return gpi_plan_is_place(c->plan, set, device);
 }
 
+bool gpi_sched_has_room(const struct gpi_sched *c, const struct gpi_sched_task *what)
+{
+    return what->n_requests == 0 || gpi_own_has_room(c, what);
+}
+
 bool gpi_sched_is_unused(const struct gpi_sched *c, uint32_t class)
 {
     return gpi_pool_is_unused(c, &c->class[class]);
@@ -110,7 +115,9 @@ uint32_t gpi_sched_oldest(const struct gpi_sched *c, uint32_t class)
 
 uint32_t gpi_sched_queued_of(const struct gpi_sched *c, uint32_t class)
 {
-    return c->class[class].queue.count + c->class[class].deferred;
+    const struct gpi_sched_class *k = &c->class[class];
+
+    return k->queue.count + k->n_own + k->deferred;
 }
 
 bool gpi_sched_pauses(const struct gpi_sched *c, uint32_t device)
@@ -133,7 +140,7 @@ uint32_t gpi_sched_queued(const struct gpi_sched *c)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < c->n_classes; i++)
-        n += c->class[i].queue.count;
+        n += c->class[i].queue.count + c->class[i].n_own;
     return n;
 }
 

@@ -22,7 +22,7 @@ static inline bool gpi_record_is_cancelled(const struct gpi_sched *c,
 /* Returns true if nothing but its cell knows the sent task. */
 static inline bool gpi_record_is_plain(const struct gpi_sched_record *t)
 {
-    return !(t->wish | t->expires | t->wary | t->keeps);
+    return !(t->wish | t->expires | t->wary | t->keeps | t->own);
 }
 
 /* The RECALL of the task has its reply.  If the worker keeps the task, the idle worker may get one
@@ -64,6 +64,8 @@ static inline void gpi_record_end(struct gpi_sched *c, uint32_t i)
         gpi_heap_remove(&c->expiries, i);
     if (t->wary)
         gpi_record_trust(c, t);
+    if (t->own)
+        gpi_own_end(c, i);
     t->state = GPI_RECORD_FREE;
     c->unended--;
 }

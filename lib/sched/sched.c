@@ -24,7 +24,7 @@ struct gpi_sched *gpi_sched_create(const struct gpi_sched_settings *set)
     c->slot = calloc(set->pool.slots, sizeof *c->slot);
     c->device = calloc(set->pool.devices, sizeof *c->device);
     if (c->slot && c->device && gpi_ring_make(c) == 0 && gpi_tasks_make(c) == 0 &&
-        gpi_classes_make(c) == 0 && gpi_pool_make(c) == 0 &&
+        gpi_classes_make(c) == 0 && gpi_own_make(c) == 0 && gpi_pool_make(c) == 0 &&
         (c->plan || gpi_classes_add(c, 0, &set->class) == 0))
         return c;
     gpi_sched_destroy(c);
@@ -36,6 +36,7 @@ void gpi_sched_destroy(struct gpi_sched *c)
     if (!c)
         return;
     gpi_pool_free(c);
+    gpi_own_free(c);
     gpi_classes_free(c);
     gpi_tasks_free(c);
     gpi_ring_free(c);
@@ -134,7 +135,7 @@ static void end_hopeless(struct gpi_sched *c)
 {
     for (uint32_t i = 0; i < c->n_classes; i++) {
         struct gpi_sched_class *k = &c->class[i];
-        if (gpi_none_can_run(k) && (k->queue.count || k->deferred))
+        if (gpi_none_can_run(k) && (k->queue.count || k->deferred || k->n_own))
             gpi_tasks_end_waiting(c, k, GPUD_OUTCOME_NO_WORKER);
     }
 }

@@ -75,7 +75,10 @@ struct gpi_sched_task {
     uint64_t limit;                /* ns from the task's start to its soft limit; or GPI_NEVER */
     uint64_t expires;              /* the time by which the task must have started; or GPI_NEVER */
     uint64_t keep_alive;           /* pooled: of its worker behind it; 0: that of the class */
+    uint64_t order;                /* its age: a smaller one is older.  0: the youngest of all */
     uint32_t class;
+    uint32_t n_requests;           /* pooled, of a class that is not RESIDENT: its own, or 0 */
+    const struct gpi_request *request; /* the variants, preferred first */
 };
 
 struct gpi_sched;
@@ -128,6 +131,8 @@ void gpi_sched_class_set(struct gpi_sched *s, uint64_t now, uint32_t class,
 
 /* ---- the hot path: direct, no ring, no table ---- */
 
+/* Returns false if tasks have the most different requests that there may be: submit it later. */
+bool gpi_sched_has_room(const struct gpi_sched *s, const struct gpi_sched_task *what);
 /* Accepts a task.  A closed dispatcher accepts tasks of a source, too: each ends as cancelled.
  * Returns false if the task has ended at once: it is in the list of ends. */
 bool gpi_sched_submit(struct gpi_sched *s, uint32_t task, const struct gpi_sched_task *what);

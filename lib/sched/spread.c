@@ -78,7 +78,7 @@ void gpi_spread_room(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t roo
     set_depth(c, s);
     count_unused(s);
     gpi_spread_put(c, s);
-    c->undecided |= s->takes && s->class->queue.count;
+    c->undecided |= (s->takes && s->class->queue.count) || s->chosen;
 }
 
 /* The depth by the time that the tasks take.  Costs no division as long as it stays. */
@@ -139,11 +139,20 @@ void gpi_spread_move(struct gpi_sched *c, struct gpi_sched_class *k)
     }
 }
 
+static bool may_take(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    return s->life == GPI_LIFE_UP && !s->still && !s->class->paused && !gpi_devices_pause(c, s);
+}
+
+bool gpi_spread_takes_chosen(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    return may_take(c, s) && s->sent < s->depth && gpi_spread_has_life(s->class, s);
+}
+
 void gpi_spread_refresh(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const bool granted = s->granted == GPI_GRANTED_ONE || s->granted == GPI_GRANTED_MANY;
-    const bool takes = s->life == GPI_LIFE_UP && !s->still && (granted || !c->plan) &&
-                       !s->class->paused && !gpi_devices_pause(c, s);
+    const bool takes = may_take(c, s) && ((granted && !s->chosen) || !c->plan);
     struct gpi_sched_class *k = s->class;
 
     k->n_takes = k->n_takes + takes - s->takes;
@@ -154,7 +163,7 @@ void gpi_spread_refresh(struct gpi_sched *c, struct gpi_sched_slot *s)
     set_depth(c, s);
     count_unused(s);
     gpi_spread_put(c, s);
-    c->undecided |= takes && k->queue.count;
+    c->undecided |= (takes && k->queue.count) || s->chosen;
 }
 
 void gpi_spread_refresh_all(struct gpi_sched *c)

@@ -10,7 +10,8 @@
 
 /* ---- submit ---- */
 
-/* The task may end at once, or expires; or the dispatcher is closed. */
+/* The task may end at once, expires, or has an order or a request of its own; or the dispatcher is
+ * closed. */
 GPI_RARE static bool submit_rarely(struct gpi_sched *c, uint32_t i,
                                    const struct gpi_sched_task *what)
 {
@@ -20,13 +21,15 @@ GPI_RARE static bool submit_rarely(struct gpi_sched *c, uint32_t i,
     t->keeps = what->keep_alive && c->keep_alive;
     if (t->keeps)
         c->keep_alive[i] = what->keep_alive;
+    if (what->n_requests)
+        gpi_own_begin(c, i, what);
     if (!starts) {
         gpi_tasks_refuse(c, i);
     } else {
         t->expires = what->expires != GPI_NEVER;
         if (t->expires)
             gpi_heap_set(&c->expiries, i, what->expires);
-        gpi_queue_push(&gpi_record_class(c, t)->queue, i, what->priority);
+        gpi_tasks_enter(c, i);
     }
     if (c->closing)
         gpi_sched_follow(c);
@@ -40,7 +43,7 @@ bool gpi_sched_submit(struct gpi_sched *c, uint32_t i, const struct gpi_sched_ta
 
     assert(i < c->set.tasks && t->state == GPI_RECORD_FREE && what->class < c->n_classes);
     *t = (struct gpi_sched_record){
-        .number = c->submitted++,
+        .number = what->order ? what->order : c->submitted + 1,
         .limit = what->limit,
         .priority = what->priority,
         .max_attempts = (uint8_t)what->max_attempts,
@@ -48,9 +51,12 @@ bool gpi_sched_submit(struct gpi_sched *c, uint32_t i, const struct gpi_sched_ta
         .state = GPI_RECORD_QUEUED,
         .class = what->class & 255,
     };
+    if (t->number > c->submitted)
+        c->submitted = t->number;
     c->unended++;
     c->undecided = true;
-    if (c->closing || gpi_none_can_run(k) || what->expires != GPI_NEVER || what->keep_alive ||
+    if (c->closing || gpi_none_can_run(k) || what->expires != GPI_NEVER ||
+        (what->keep_alive | what->order | what->n_requests) ||
         !gpi_queue_extends(&k->queue, what->priority))
         return submit_rarely(c, i, what);
     gpi_queue_extend(&k->queue, i);
@@ -99,11 +105,12 @@ static inline void expect_check(struct gpi_sched *c, const struct gpi_sched_clas
         gpi_ring_arm(c, s);
 }
 
-/* Sends the next task of the class to this worker. */
-static inline void send_one(struct gpi_sched *c, struct gpi_sched_class *k,
-                            struct gpi_sched_slot *s, uint32_t slot, struct gpi_sched_order *ret)
+/* Sends the task to this worker. */
+static inline void send_task(struct gpi_sched *c, struct gpi_sched_class *k,
+                             struct gpi_sched_slot *s, uint32_t slot, uint32_t task,
+                             struct gpi_sched_order *ret)
 {
-    const uint32_t task = gpi_queue_pop(&k->queue), cell = gpi_lowest_bit(~s->cells);
+    const uint32_t cell = gpi_lowest_bit(~s->cells);
     const uint64_t number = ++s->number;
     struct gpi_sched_record *t = &c->task[task];
 
@@ -124,6 +131,13 @@ static inline void send_one(struct gpi_sched *c, struct gpi_sched_class *k,
         .alone = t->alone || c->wary,
         .last = !gpi_spread_has_life(k, s),
     };
+}
+
+/* Sends the next task of the class. */
+static inline void send_one(struct gpi_sched *c, struct gpi_sched_class *k,
+                            struct gpi_sched_slot *s, uint32_t slot, struct gpi_sched_order *ret)
+{
+    send_task(c, k, s, slot, gpi_queue_pop(&k->queue), ret);
 }
 
 /* Sends tasks to the only worker that takes any, as many as it may have. */
@@ -193,12 +207,32 @@ static inline uint32_t send_class(struct gpi_sched *c, struct gpi_sched_class *k
     return n;
 }
 
+/* Sends each task that the plan has chosen to its worker, if that takes it now. */
+GPI_RARE static uint32_t send_chosen(struct gpi_sched *c, struct gpi_sched_order *ret,
+                                     uint32_t most)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->n_slots; i += 64)
+        for (uint64_t left = c->own.bound[i / 64]; left && n < most; left &= left - 1) {
+            const uint32_t slot = i + gpi_lowest_bit(left);
+            struct gpi_sched_slot *s = &c->slot[slot];
+            if (!gpi_spread_takes_chosen(c, s))
+                continue;
+            gpi_own_sent(c, s);
+            send_task(c, s->class, s, slot, s->stream - c->n_streams, &ret[n++]);
+        }
+    return n;
+}
+
 uint32_t gpi_sched_send(struct gpi_sched *c, uint64_t now, struct gpi_sched_order *ret,
                         uint32_t most)
 {
     uint32_t n = 0;
 
     gpi_set_time(c, now);
+    if (c->own.n_bound)
+        n = send_chosen(c, ret, most);
     for (uint32_t i = 0; i < c->n_classes && n < most; i++)
         n += send_class(c, &c->class[i], &ret[n], most - n);
     return n;

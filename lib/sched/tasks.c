@@ -89,11 +89,34 @@ bool gpi_sched_ended(struct gpi_sched *c, struct gpi_sched_end *ret)
 
 /* ---- the queue ---- */
 
+/* Of equals, the one that is there already. */
 static bool came_before(void *context, uint32_t a, uint32_t b)
 {
     const struct gpi_sched *c = context;
 
-    return c->task[a].number < c->task[b].number;
+    return c->task[a].number <= c->task[b].number;
+}
+
+static void put_back(struct gpi_sched *c, uint32_t i)
+{
+    struct gpi_sched_record *t = &c->task[i];
+
+    t->state = GPI_RECORD_QUEUED;
+    gpi_queue_put_back(&gpi_record_class(c, t)->queue, i, t->priority, came_before, c);
+    c->undecided = true;
+}
+
+/* The youngest task of all belongs to the end. */
+void gpi_tasks_enter(struct gpi_sched *c, uint32_t i)
+{
+    const struct gpi_sched_record *t = &c->task[i];
+
+    if (t->own)
+        gpi_own_wait(c, i);
+    else if (t->number == c->submitted)
+        gpi_queue_push(&gpi_record_class(c, t)->queue, i, t->priority);
+    else
+        put_back(c, i);
 }
 
 /* Puts the task back to its old place.  If no task starts any more, the task ends. */
@@ -105,10 +128,10 @@ static void requeue(struct gpi_sched *c, uint32_t i)
         finish(c, i, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     } else if (gpi_none_can_run(gpi_record_class(c, t))) {
         finish(c, i, GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED, GPI_WHY_NO);
+    } else if (t->own) {
+        gpi_own_wait(c, i);
     } else {
-        t->state = GPI_RECORD_QUEUED;
-        gpi_queue_put_back(&gpi_record_class(c, t)->queue, i, t->priority, came_before, c);
-        c->undecided = true;
+        put_back(c, i);
     }
 }
 
@@ -126,28 +149,46 @@ static void withdraw(struct gpi_sched *c, uint32_t i)
 
     if (t->state == GPI_RECORD_LATER)
         undefer(c, i);
+    else if (t->state == GPI_RECORD_OWN)
+        gpi_own_leave(c, i);
     else
         gpi_queue_remove(&gpi_record_class(c, t)->queue, i, t->priority);
 }
 
-/* Rare: it walks over all records. */
-static void end_deferred(struct gpi_sched *c, const struct gpi_sched_class *k, uint32_t outcome)
+/* Ends the tasks of the class that wait outside of its queue; `own`: with requests of their own, or
+ * without.  Rare: it walks over all records. */
+static void end_others(struct gpi_sched *c, const struct gpi_sched_class *k, bool own,
+                       uint32_t outcome)
 {
-    for (uint32_t i = 0; k->deferred && i < c->set.tasks; i++) {
-        if (c->task[i].state != GPI_RECORD_LATER || gpi_record_class(c, &c->task[i]) != k)
+    for (uint32_t i = 0; (k->deferred || (own && k->n_own)) && i < c->set.tasks; i++) {
+        const struct gpi_sched_record *t = &c->task[i];
+        if ((t->state != GPI_RECORD_LATER && t->state != GPI_RECORD_OWN) || t->own != own ||
+            gpi_record_class(c, t) != k)
             continue;
-        undefer(c, i);
+        withdraw(c, i);
         finish(c, i, outcome, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     }
 }
 
-void gpi_tasks_end_waiting(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t outcome)
+void gpi_tasks_end_queued(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t outcome)
 {
     uint32_t i;
 
     while ((i = gpi_queue_pop(&k->queue)) != GPI_QUEUE_NONE)
         finish(c, i, outcome, GPUD_PHASE_QUEUED, GPI_WHY_NO);
-    end_deferred(c, k, outcome);
+    end_others(c, k, false, outcome);
+}
+
+void gpi_tasks_end_waiting(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t outcome)
+{
+    gpi_tasks_end_queued(c, k, outcome);
+    end_others(c, k, true, outcome);
+}
+
+void gpi_tasks_end_own(struct gpi_sched *c, uint32_t i, uint32_t outcome)
+{
+    withdraw(c, i);
+    finish(c, i, outcome, GPUD_PHASE_QUEUED, GPI_WHY_NO);
 }
 
 /* ---- acceptance and retries ---- */
@@ -285,6 +326,7 @@ void gpi_tasks_cancel(struct gpi_sched *c, uint32_t i, uint32_t how)
     switch (t->state) {
     case GPI_RECORD_QUEUED:
     case GPI_RECORD_LATER:
+    case GPI_RECORD_OWN:
         withdraw(c, i);
         finish(c, i, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPI_WHY_NO);
         break;

@@ -111,15 +111,10 @@ static void put_defaults(void *record, const struct gpi_fact_field *f)
         gpi_fact_put(record, f, f->otherwise);
 }
 
-static bool read_request(struct reader *r, struct gpi_line_word w, struct gpi_fact *fact)
+static bool read_request(struct reader *r, struct gpi_line_word w, struct gpi_request *ret)
 {
-    struct gpi_request *request;
-
-    if (fact->n_requests == GPI_VARIANTS)
-        return refuse(r, "more than %u variants", GPI_VARIANTS);
-    request = &fact->request[fact->n_requests++];
     for (size_t i = 0; i < GPI_FACT_REQUEST_FIELDS; i++)
-        put_defaults(request, &gpi_fact_request_fields[i]);
+        put_defaults(ret, &gpi_fact_request_fields[i]);
     while (w.size) {
         struct gpi_line_word value = cut(&w, ","), name = cut(&value, ":");
         size_t i = 0;
@@ -127,10 +122,25 @@ static bool read_request(struct reader *r, struct gpi_line_word w, struct gpi_fa
             i++;
         if (i == GPI_FACT_REQUEST_FIELDS)
             return refuse(r, "a request has no field %.*s", gpi_line_shown(name), name.at);
-        if (!read_value(r, value, &gpi_fact_request_fields[i], request))
+        if (!read_value(r, value, &gpi_fact_request_fields[i], ret))
             return false;
     }
     return true;
+}
+
+bool gpi_fact_read_request(struct gpi_request *ret, struct gpi_line_word w,
+                           char reterr[GPI_FACT_ERROR_SIZE])
+{
+    struct reader r = { .error = reterr };
+
+    return read_request(&r, w, ret);
+}
+
+static bool add_request(struct reader *r, struct gpi_line_word w, struct gpi_fact *fact)
+{
+    if (fact->n_requests == GPI_VARIANTS)
+        return refuse(r, "more than %u variants", GPI_VARIANTS);
+    return read_request(r, w, &fact->request[fact->n_requests++]);
 }
 
 static bool read_field(struct reader *r, const struct gpi_fact_shape *s, struct gpi_line_word w,
@@ -153,7 +163,7 @@ static bool read_field(struct reader *r, const struct gpi_fact_shape *s, struct 
     if (s->field[i].form == GPI_FACT_LIST)
         return read_list(r, value, fact);
     if (s->field[i].form == GPI_FACT_REQUESTS)
-        return read_request(r, value, fact);
+        return add_request(r, value, fact);
     return read_value(r, value, &s->field[i], fact);
 }
 

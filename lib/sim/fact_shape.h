@@ -47,6 +47,11 @@ extern const struct gpi_line_unit gpi_fact_byte_units[GPI_FACT_BYTE_UNITS]; /* t
 #define GPI_FACT_RUN_WORDS "one grant"                                /* of enum gpi_plan_run */
 #define GPI_FACT_PROMISE_WORDS "first order device class workers" /* of enum gpi_promise */
 
+/* The word of a request, as a field "need" has it.  Read: false, with *reterr set. */
+void gpi_fact_add_request(struct gpi_line *t, const struct gpi_request *r);
+bool gpi_fact_read_request(struct gpi_request *ret, struct gpi_line_word w,
+                           char reterr[GPI_FACT_ERROR_SIZE]);
+
 bool gpi_fact_is_field(const struct gpi_fact_shape *s, uint32_t i);
 /* The value of a field in a record; not of lists and requests. */
 uint64_t gpi_fact_value(const void *record, const struct gpi_fact_field *f);

@@ -37,7 +37,7 @@ static void add_list(struct gpi_line *t, const char *name, const uint16_t *devic
     }
 }
 
-static void add_request(struct gpi_line *t, const struct gpi_request *r)
+void gpi_fact_add_request(struct gpi_line *t, const struct gpi_request *r)
 {
     const char *between = " need=";
 
@@ -62,7 +62,7 @@ static void add_field(struct gpi_line *t, const struct gpi_fact_field *f,
         return;
     }
     for (uint32_t i = 0; f->form == GPI_FACT_REQUESTS && i < fact->n_requests; i++)
-        add_request(t, &fact->request[i]);
+        gpi_fact_add_request(t, &fact->request[i]);
     if (f->form == GPI_FACT_REQUESTS || (f->optional && gpi_fact_value(fact, f) == f->otherwise))
         return;
     gpi_line_add(t, " ");

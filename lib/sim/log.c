@@ -2,6 +2,7 @@
 /* log.c - writes a line of a log, and its settings. */
 #include <string.h>
 
+#include "sim/fact_shape.h"
 #include "sim/log_shape.h"
 
 static void add_bits(struct gpi_line *t, const char *list, uint64_t value)
@@ -49,6 +50,10 @@ static void add_field(struct gpi_line *t, const struct gpi_log_field *f,
 {
     const uint64_t value = gpi_log_value(l, f);
 
+    for (uint32_t i = 0; f->form == GPI_FORM_REQUESTS && i < l->submit.what.n_requests; i++)
+        gpi_fact_add_request(t, &l->submit.request[i]);
+    if (f->form == GPI_FORM_REQUESTS)
+        return;
     if (f->form == GPI_FORM_DEVICES ? l->slot.n == 0 : f->optional && value == f->otherwise)
         return;
     gpi_line_add(t, " ");

@@ -21,6 +21,8 @@
  *     KILL_AT s=0 t=0 at=1095ms
  *     slot 0 DOOMED
  *
+ *     submit t=4 class=1 order=9 need=devices:1,memory:4GiB    a task with a request of its own
+ *
  *     @1096ms send                          submit, send, end, decide: the core's direct calls
  *     ----
  *     sent s=1 t=3 c=0
@@ -103,7 +105,8 @@ struct gpi_log_line {
         struct gpi_sched_event event;
         struct {
             uint32_t task;
-            struct gpi_sched_task what;
+            struct gpi_sched_task what; /* without the pointer to its requests: */
+            struct gpi_request request[GPI_VARIANTS];
         } submit;
         struct gpi_sched_attempt end;
         struct gpi_sched_action action;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "sim/fact_shape.h"
 #include "sim/log_shape.h"
 
 #define WORDS_MAX 24u /* of a line: more than the longest shape or fact has */
@@ -54,6 +55,8 @@ static bool read_value(struct gpi_line_word w, const struct gpi_log_field *f, ui
         return gpi_line_digits(w, f->most, ret) && *ret >= f->least;
     case GPI_FORM_SIGNED:
         return gpi_line_signed(w, ret);
+    case GPI_FORM_BIG:
+        return gpi_line_digits(w, UINT64_MAX, ret);
     case GPI_FORM_TIME:
         return gpi_line_time(w, ret);
     case GPI_FORM_FLAG:
@@ -99,6 +102,8 @@ static bool refuse_value(struct reader *r, const struct gpi_log_field *f, struct
         return REFUSE("a number from %u to %u", f->least, f->most);
     case GPI_FORM_SIGNED:
         return REFUSE("a number from %d to %d", INT32_MIN, INT32_MAX);
+    case GPI_FORM_BIG:
+        return REFUSE("a number below 2^%u", 64u);
     case GPI_FORM_TIME:
         return REFUSE("a time such as %s, or never", "20ms");
     case GPI_FORM_FLAG:
@@ -148,6 +153,13 @@ static uint32_t find_mark(const struct gpi_log_shape *s, struct gpi_line_word wo
     return i;
 }
 
+static bool read_request(struct reader *r, struct gpi_line_word w, struct gpi_log_line *l)
+{
+    if (l->submit.what.n_requests == GPI_VARIANTS)
+        return refuse(r, "more than %u variants", GPI_VARIANTS);
+    return gpi_fact_read_request(&l->submit.request[l->submit.what.n_requests++], w, r->error);
+}
+
 static bool read_field(struct reader *r, const struct gpi_log_shape *s, struct gpi_log_line *l,
                        uint32_t *seen)
 {
@@ -162,6 +174,8 @@ static bool read_field(struct reader *r, const struct gpi_log_shape *s, struct g
     if (i == s->n)
         return refuse(r, "%s%s has no field %.*s", s->noun, gpi_log_name(name, s),
                       gpi_line_shown(named), named.at);
+    if (f->form == GPI_FORM_REQUESTS)
+        return read_request(r, value, l);
     if (*seen >> i & 1)
         return refuse(r, "field %s stands twice", f->name);
     if (f->form == GPI_FORM_DEVICES ? !read_devices(value, l) : !read_value(value, f, &number))

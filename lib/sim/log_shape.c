@@ -49,7 +49,7 @@ static const struct gpi_log_shape shapes[] = {
         { "devices", IN(slot.device), .form = GPI_FORM_DEVICES, .optional = true } } },
     { GPI_LOG_SUBMIT,
       0,
-      8,
+      10,
       "",
       "submit",
       { { "t", IN(submit.task), ANY },
@@ -59,7 +59,9 @@ static const struct gpi_log_shape shapes[] = {
         { "causes", IN(submit.what.causes), DEFAULT(GPUD_RETRY_CRASH), .most = GPI_RETRY_ALL },
         { "limit", IN(submit.what.limit), .form = GPI_FORM_TIME, DEFAULT(GPI_NEVER) },
         { "expires", IN(submit.what.expires), .form = GPI_FORM_TIME, DEFAULT(GPI_NEVER) },
-        { "keep_alive", IN(submit.what.keep_alive), .form = GPI_FORM_TIME, DEFAULT(0) } } },
+        { "keep_alive", IN(submit.what.keep_alive), .form = GPI_FORM_TIME, DEFAULT(0) },
+        { "order", IN(submit.what.order), .form = GPI_FORM_BIG, DEFAULT(0) },
+        { "need", IN(submit.request), .form = GPI_FORM_REQUESTS, .optional = true } } },
     { GPI_LOG_SEND, 0, 0, "", "send", { { 0 } } },
     { GPI_LOG_END,
       0,
@@ -218,6 +220,7 @@ uint64_t gpi_log_value(const void *record, const struct gpi_log_field *f)
 
     switch (f->form) {
     case GPI_FORM_TIME:
+    case GPI_FORM_BIG:
         memcpy(&time, at, sizeof time);
         return time;
     case GPI_FORM_FLAG:
@@ -238,6 +241,7 @@ void gpi_log_put(void *record, const struct gpi_log_field *f, uint64_t value)
 
     switch (f->form) {
     case GPI_FORM_TIME:
+    case GPI_FORM_BIG:
         memcpy(at, &value, sizeof value);
         break;
     case GPI_FORM_FLAG:
@@ -245,6 +249,7 @@ void gpi_log_put(void *record, const struct gpi_log_field *f, uint64_t value)
         memcpy(at, &flag, sizeof flag);
         break;
     case GPI_FORM_DEVICES:
+    case GPI_FORM_REQUESTS:
         break;
     default:
         memcpy(at, &number, sizeof number);

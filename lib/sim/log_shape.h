@@ -9,18 +9,20 @@
 #include "sim/line.h"
 #include "sim/log.h"
 
-#define GPI_LOG_FIELDS_MAX 9u /* of a shape: all of GPI_SCHED_FIELDS */
+#define GPI_LOG_FIELDS_MAX 10u /* of a shape: those of submit */
 #define GPI_LOG_NAME_SIZE 32u /* of an event, more than the longest */
 
 enum gpi_log_form {
     GPI_FORM_NUMBER, /* uint32_t */
     GPI_FORM_SIGNED, /* int32_t */
-    GPI_FORM_TIME,   /* uint64_t */
+    GPI_FORM_BIG,    /* uint64_t */
+    GPI_FORM_TIME,   /* uint64_t, ns */
     GPI_FORM_FLAG,   /* bool */
     GPI_FORM_MARK,   /* bool: if it is true, the line has the name alone */
     GPI_FORM_WORD,   /* uint32_t: the word's place in a list */
     GPI_FORM_BITS,   /* uint32_t: bit per word */
-    GPI_FORM_DEVICES /* the devices of a slot */
+    GPI_FORM_DEVICES, /* the devices of a slot */
+    GPI_FORM_REQUESTS /* the requests of a task, a field for each */
 };
 
 struct gpi_log_field {

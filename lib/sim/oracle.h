@@ -39,6 +39,9 @@ struct gpi_truth_task {
     int32_t priority;
     uint32_t max_attempts, causes; /* bits of enum gpud_retry */
     uint64_t limit, expires;
+    uint64_t order; /* as the user has given it; 0: the youngest of all */
+    uint32_t n_requests; /* of its own; 0: it is in the queue of its class */
+    struct gpi_request request[GPI_VARIANTS];
     uint32_t starts;  /* attempts that a worker has begun */
     bool unclaimed;   /* a worker has the task and has not begun it */
     bool running;     /* begun and not ended; its worker may be dead */
@@ -59,6 +62,7 @@ struct gpi_truth {
     uint64_t usable[GPI_TRUTH_DEVICES]; /* bytes of memory that workers may have; pooled */
     uint64_t foreign[GPI_TRUTH_DEVICES]; /* of these, bytes of foreign processes */
     struct gpi_plan_class class[GPI_TRUTH_CLASSES]; /* pooled; the only variant is the first */
+    bool own[GPI_TRUTH_CLASSES]; /* its tasks may have requests of their own */
     uint32_t ahead, least_ahead, setup_concurrency, makes, max_tasks;
     uint64_t batch_wait;
     bool executed;
@@ -133,7 +137,8 @@ struct gpi_book_device {
 struct gpi_book_task {
     uint32_t state, slot;
     uint64_t number; /* of the send */
-    uint64_t order, ended;     /* `ended`: when the last attempt ended */
+    uint64_t order, ended;     /* of submission; when the last attempt ended */
+    uint64_t age;
     uint64_t until;            /* LATER: the time of its next attempt */
     uint64_t queued;
     bool cancel, hard, alarmed;
@@ -156,7 +161,7 @@ struct gpi_oracle {
     struct gpi_book_slot slot[GPI_TRUTH_SLOTS];
     struct gpi_book_device device[GPI_TRUTH_DEVICES];
     struct gpi_book_task task[GPI_TRUTH_TASKS];
-    uint64_t submitted;
+    uint64_t submitted, youngest;
     uint32_t unended;
     bool spawner_gone, source, closed, close_passed;
     uint32_t close; /* enum gpi_close */
@@ -223,8 +228,8 @@ bool gpi_book_doubted(const struct gpi_oracle *o, uint32_t slot);
 bool gpi_book_has(const struct gpi_oracle *o, uint32_t slot, uint32_t device);
 bool gpi_book_cancels(const struct gpi_oracle *o); /* tasks not started end as cancelled */
 bool gpi_book_useless(const struct gpi_oracle *o, uint32_t slot); /* it can have no worker */
-/* Pooled: devices that are in use, and empty, could hold a worker of the class. */
-bool gpi_book_could_fit(const struct gpi_oracle *o, uint32_t class);
+/* Pooled: devices that are in use, and empty, could hold a worker for the task. */
+bool gpi_book_could_fit(const struct gpi_oracle *o, uint32_t task);
 bool gpi_life_has_worker(uint32_t life);
 /* Whether each of its devices is usable or due for a canary that no other slot runs. */
 bool gpi_book_can_try(const struct gpi_oracle *o, uint32_t slot);

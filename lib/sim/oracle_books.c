@@ -260,13 +260,22 @@ static bool has_room(const struct gpi_oracle *o, const struct gpi_request *need,
     return foreign < usable / 2 && need->memory <= usable / 2 - foreign;
 }
 
-bool gpi_book_could_fit(const struct gpi_oracle *o, uint32_t class)
+static bool could_hold(const struct gpi_oracle *o, const struct gpi_request *need)
 {
-    const struct gpi_request *need = &o->truth->class[class].need[0];
     uint32_t n = 0;
 
     for (uint32_t d = 0; d < o->truth->devices; d++)
         n += o->device[d].may < GPI_MAY_OUT && !o->device[d].draining && !o->device[d].removing &&
              !o->device[d].paused && has_room(o, need, d);
     return n >= need->devices;
+}
+
+bool gpi_book_could_fit(const struct gpi_oracle *o, uint32_t task)
+{
+    const struct gpi_truth_task *t = &o->truth->task[task];
+    bool could = t->n_requests == 0 && could_hold(o, &o->truth->class[t->class].need[0]);
+
+    for (uint32_t i = 0; i < t->n_requests; i++)
+        could |= could_hold(o, &t->request[i]);
+    return could;
 }

@@ -132,6 +132,16 @@ static bool stays(const struct gpi_oracle *o, uint32_t class)
     return o->truth->class[class].min_workers || o->truth->class[class].pinned;
 }
 
+/* A task of the class waits, and its devices are there. */
+static bool could_start(const struct gpi_oracle *o, uint32_t class)
+{
+    for (uint32_t i = 0; i < o->truth->tasks; i++)
+        if (o->task[i].state == GPI_BOOK_QUEUED && o->truth->task[i].class == class &&
+            gpi_book_could_fit(o, i))
+            return true;
+    return false;
+}
+
 /* A class of a pooled core has tasks and could have a worker, no worker runs a task, and for longer
  * than anything may take nothing has happened. */
 static bool stands_still(const struct gpi_oracle *o, uint32_t class)
@@ -140,7 +150,7 @@ static bool stands_still(const struct gpi_oracle *o, uint32_t class)
     const uint64_t longest =
         o->truth->backoff_cap + k->max_wait + k->min_residence + o->truth->memory_wait;
 
-    if (!gpi_book_queues(o, class) || !gpi_book_could_fit(o, class) || o->class[class].paused ||
+    if (!could_start(o, class) || o->class[class].paused ||
         o->class[class].given_up || gpi_book_cancels(o) || o->spawner_gone)
         return false;
     for (uint32_t i = 0; i < o->truth->classes; i++)

@@ -59,7 +59,8 @@ static void start_on_device(struct gpi_oracle *o, const struct gpi_sched_action 
            "START without a canary on a doubted device");
 }
 
-/* Each class of a seat with the device needs its memory there, or all of it. */
+/* Each class of a seat with the device needs its memory there, or all of it, unless its tasks have
+ * requests of their own. */
 static void memory(struct gpi_oracle *o, uint32_t device)
 {
     uint64_t sum = 0;
@@ -68,7 +69,8 @@ static void memory(struct gpi_oracle *o, uint32_t device)
 
     for (uint32_t i = 0; i < o->truth->slots; i++) {
         const struct gpi_request *need = &o->truth->class[o->truth->slot[i].class].need[0];
-        if (!gpi_book_has(o, i, device) || gpi_book_is_canary(&o->slot[i]) ||
+        if (!gpi_book_has(o, i, device) || o->truth->own[o->truth->slot[i].class] ||
+            gpi_book_is_canary(&o->slot[i]) ||
             (o->slot[i].life == GPI_LIFE_STUCK && o->slot[i].start == GPI_START_ONLY))
             continue;
         n++;
@@ -322,10 +324,10 @@ static void sent_in_order(struct gpi_oracle *o, uint32_t task)
     for (uint32_t i = 0; i < o->truth->tasks; i++) {
         const struct gpi_book_task *u = &o->task[i];
         if (i == task || u->state != GPI_BOOK_QUEUED ||
-            o->truth->task[i].class != o->truth->task[task].class)
+            o->truth->task[i].class != o->truth->task[task].class || o->truth->task[i].n_requests)
             continue;
         object(o, o->truth->task[i].priority > priority, "sent before one of a higher priority");
-        object(o, u->order < t->order && o->truth->task[i].priority == priority,
+        object(o, u->age < t->age && o->truth->task[i].priority == priority,
                "sent before an older one");
     }
 }
@@ -384,6 +386,17 @@ static void sent_to_worker(struct gpi_oracle *o, uint32_t slot)
     }
 }
 
+/* The worker has as many devices as a request of the task. */
+static bool is_asked(const struct gpi_oracle *o, uint32_t slot, uint32_t task)
+{
+    const struct gpi_truth_task *t = &o->truth->task[task];
+    bool asked = false;
+
+    for (uint32_t i = 0; i < t->n_requests; i++)
+        asked |= t->request[i].devices == o->truth->slot[slot].n_devices;
+    return asked;
+}
+
 static void sent_with(struct gpi_oracle *o, const struct gpi_sched_order *s)
 {
     const struct gpi_book_slot *b = &o->slot[s->slot];
@@ -416,7 +429,10 @@ void gpi_safety_sent(struct gpi_oracle *o, const struct gpi_sched_order *s)
            "more attempts than allowed");
     object(o, gpi_book_cancels(o), "a send after a close that starts nothing");
     sent_to_worker(o, slot);
-    sent_in_order(o, task);
+    if (o->truth->task[task].n_requests) /* the plan has chosen it: slow.h has its order */
+        object(o, !is_asked(o, slot, task), "a send to devices that the task has not asked for");
+    else
+        sent_in_order(o, task);
     sent_with(o, s);
 }
 
@@ -432,11 +448,12 @@ static bool can_time_out(const struct gpi_oracle *o, const struct gpi_book_task 
     return t->told == 0 && truth->expires <= o->truth->now && truth->starts == 0;
 }
 
-/* Of the class. */
-static bool all_are_useless(const struct gpi_oracle *o, uint32_t class)
+static bool all_are_useless(const struct gpi_oracle *o, uint32_t task)
 {
+    const uint32_t class = o->truth->task[task].class;
+
     if (o->truth->pooled)
-        return o->class[class].given_up || !gpi_book_could_fit(o, class);
+        return o->class[class].given_up || !gpi_book_could_fit(o, task);
     for (uint32_t i = 0; i < o->truth->slots; i++)
         if (o->truth->slot[i].class == class && !gpi_book_useless(o, i) &&
             o->slot[i].life != GPI_LIFE_STOPPED)
@@ -482,7 +499,7 @@ static void plausible(struct gpi_oracle *o, const struct gpi_sched_end *e)
         object(o, t->told != e->outcome && !cancelled, "CANCELLED, and nobody cancelled it");
         break;
     case GPUD_OUTCOME_NO_WORKER:
-        object(o, !all_are_useless(o, truth->class), "NO_WORKER, and a slot can have one");
+        object(o, !all_are_useless(o, e->task), "NO_WORKER, and a slot can have one");
         break;
     default:
         object(o, true, "an outcome that is none");

@@ -26,9 +26,13 @@ void gpi_book_came_back(struct gpi_oracle *o, struct gpi_book_task *t)
 
 void gpi_oracle_submitted(struct gpi_oracle *o, uint32_t task)
 {
+    const uint64_t given = o->truth->task[task].order, age = given ? given : o->youngest + 1;
+
+    o->youngest = age > o->youngest ? age : o->youngest;
     o->task[task] = (struct gpi_book_task){ .state = GPI_BOOK_QUEUED,
                                             .slot = SLOT_NONE,
                                             .order = ++o->submitted,
+                                            .age = age,
                                             .queued = o->truth->now };
     o->moved_at = o->truth->now;
     o->unended++;

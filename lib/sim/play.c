@@ -192,6 +192,14 @@ static void take_fact(struct gpi_play *p, const struct gpi_fact *f)
     }
 }
 
+static bool submit(struct gpi_play *p, const struct gpi_log_line *l)
+{
+    struct gpi_sched_task what = l->submit.what;
+
+    what.request = l->submit.request;
+    return gpi_sched_submit(p->core, l->submit.task, &what);
+}
+
 static bool feed(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_log_line *ret_sent)
 {
     if (gpi_log_has_time(l) && l->kind != GPI_LOG_SUBMIT)
@@ -215,7 +223,7 @@ static bool feed(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_lo
         gpi_sched_event(p->core, &l->event);
         break;
     case GPI_LOG_SUBMIT:
-        p->result = gpi_sched_submit(p->core, l->submit.task, &l->submit.what);
+        p->result = submit(p, l);
         break;
     case GPI_LOG_SEND:
         return send_one(p, l->now, ret_sent);
@@ -363,6 +371,9 @@ bool gpi_play_submit(struct gpi_play *p, uint32_t task, const struct gpi_sched_t
 
     l.submit.task = task;
     l.submit.what = *what;
+    l.submit.what.request = NULL;
+    if (what->n_requests)
+        memcpy(l.submit.request, what->request, sizeof *what->request * what->n_requests);
     (void)gpi_play_line(p, &l, NULL);
     return p->result;
 }

@@ -20,6 +20,7 @@ struct run {
     uint64_t now;
     uint32_t classes, devices, slots; /* added so far */
     uint8_t life[256];                /* of each class: enum class_life */
+    bool resident[256];
     bool *busy;              /* per task: submitted, and without an end */
     const char *text;        /* the current line */
     size_t size;
@@ -153,18 +154,25 @@ static bool check_fact(struct run *run, const struct gpi_fact *f)
     return good;
 }
 
+static bool is_resident(const struct run *run)
+{
+    return !run->set.pool.pooled || run->play.class.residence == GPI_RESIDENT;
+}
+
 static bool check_class(struct run *run, uint32_t class)
 {
     if (run->set.pool.pooled && !run->play.class.n_needs)
         return bad(run, "expected fact class before class");
     if (class < run->classes && run->life[class] == REMOVED) {
         run->life[class] = LIVES;
+        run->resident[class] = is_resident(run);
         return true;
     }
     if (class != run->classes)
         return bad(run, "the next class is %u, not %u", run->classes, class);
     if (class == run->set.pool.classes)
         return bad(run, "expected at most %u classes (set classes=)", run->set.pool.classes);
+    run->resident[class] = is_resident(run);
     run->classes++;
     return true;
 }
@@ -181,8 +189,24 @@ static bool check_device(struct run *run, uint32_t device)
     return true;
 }
 
-static bool check_submit(struct run *run, uint32_t task, uint32_t class)
+static bool check_requests(struct run *run, const struct gpi_log_line *l)
 {
+    struct gpi_sched_task what = l->submit.what;
+    bool good = true;
+
+    what.request = l->submit.request;
+    if (what.n_requests && run->resident[what.class])
+        return bad(run, "the devices of class %u are fixed, expected no need=", what.class);
+    for (uint32_t i = 0; i < what.n_requests && good; i++)
+        good = check_need(run, &what.request[i]);
+    return good && (gpi_sched_has_room(run->play.core, &what) ||
+                    bad(run, "there are too many different requests"));
+}
+
+static bool check_submit(struct run *run, const struct gpi_log_line *l)
+{
+    const uint32_t task = l->submit.task, class = l->submit.what.class;
+
     if (!check_number(run, "task", task, run->set.pool.tasks) ||
         !check_number(run, "class", class, run->classes))
         return false;
@@ -190,6 +214,8 @@ static bool check_submit(struct run *run, uint32_t task, uint32_t class)
         return bad(run, "task %u is submitted already, and has not ended", task);
     if (run->life[class] != LIVES)
         return bad(run, "class %u has ended", class);
+    if (!check_requests(run, l))
+        return false;
     run->busy[task] = true;
     return true;
 }
@@ -219,7 +245,7 @@ static bool check_step(struct run *run, const struct gpi_log_line *l)
     case GPI_LOG_EVENT:
         return check_event(run, &l->event);
     case GPI_LOG_SUBMIT:
-        return check_submit(run, l->submit.task, l->submit.what.class);
+        return check_submit(run, l);
     case GPI_LOG_END:
         return check_end(run, l);
     default:

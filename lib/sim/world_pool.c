@@ -32,8 +32,7 @@ static uint32_t draw_share(struct gpi_world *w)
     return shares[gpi_random_below(&w->random, 4)];
 }
 
-/* Each need fits on empty devices: a host refuses another one. */
-static struct gpi_request draw_need(struct gpi_world *w)
+struct gpi_request gpi_pool_draw_need(struct gpi_world *w)
 {
     struct gpi_random *r = &w->random;
     uint64_t least = UINT64_MAX;
@@ -59,7 +58,7 @@ static struct gpi_plan_class draw_class(struct gpi_world *w)
     const struct gpi_plan_class c = {
         .residence = gpi_random_chance(r, 700000) ? GPI_RESIDENT : GPI_TRANSIENT,
         .grace = w->set.class.grace,
-        .need = { draw_need(w) },
+        .need = { gpi_pool_draw_need(w) },
         .n_needs = 1,
         .min_workers = gpi_random_chance(r, 300000),
         .max_workers = (uint32_t)gpi_random_from(r, 1, w->truth.slots),
@@ -75,6 +74,14 @@ static struct gpi_plan_class draw_class(struct gpi_world *w)
     return c;
 }
 
+/* In some classes half of the tasks have requests of their own. */
+static void set_class(struct gpi_world *w, uint32_t class)
+{
+    w->truth.class[class] = draw_class(w);
+    w->truth.own[class] = w->truth.class[class].residence == GPI_TRANSIENT &&
+                          gpi_random_chance(&w->random, 600000);
+}
+
 bool gpi_pool_begin(struct gpi_world *w)
 {
     const bool watched = gpi_random_chance(&w->random, 900000);
@@ -86,7 +93,7 @@ bool gpi_pool_begin(struct gpi_world *w)
         gpi_play_device(&w->play, d, w->device[d].watched, w->kill_limit, &has);
     }
     for (uint32_t i = 0; i < w->truth.classes; i++) {
-        w->truth.class[i] = draw_class(w);
+        set_class(w, i);
         if (gpi_play_class(&w->play, i, &w->set.class, &w->truth.class[i]))
             return false;
     }
@@ -186,7 +193,7 @@ static void renew(struct gpi_world *w, uint32_t class)
     w->oracle.class[class].renewing = 0;
     w->oracle.class[class].given_up = w->oracle.class[class].paused = false;
     w->oracle.class[class].ended = false;
-    w->truth.class[class] = draw_class(w);
+    set_class(w, class);
     (void)gpi_play_class(&w->play, class, &w->set.class, &w->truth.class[class]);
     gpi_host_perform(w);
 }

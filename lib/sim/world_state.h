@@ -281,6 +281,8 @@ void gpi_device_hear(struct gpi_world *w, const struct gpi_fact *f);
 /* ---- world_pool.c ---- */
 
 void gpi_pool_draw(struct gpi_world *w);
+/* Returns a request that fits on empty devices: a host refuses another one. */
+struct gpi_request gpi_pool_draw_need(struct gpi_world *w);
 bool gpi_pool_begin(struct gpi_world *w); /* false: no memory */
 void gpi_pool_seat(struct gpi_world *w, const struct gpi_sched_action *a);
 void gpi_pool_seat_on(struct gpi_world *w, const struct gpi_sched_action *a);

@@ -46,6 +46,20 @@ static uint32_t draw_class(struct gpi_world *w)
     return w->oracle.class[class].ended ? GPI_NOWHERE : class;
 }
 
+static uint64_t draw_order(struct gpi_world *w)
+{
+    return gpi_random_chance(&w->random, 50000) ? gpi_random_from(&w->random, 1, 40) : 0;
+}
+
+static void draw_requests(struct gpi_world *w, struct gpi_truth_task *t)
+{
+    if (!w->truth.own[t->class] || gpi_random_chance(&w->random, 500000))
+        return;
+    t->n_requests = (uint32_t)gpi_random_from(&w->random, 1, 2);
+    for (uint32_t i = 0; i < t->n_requests; i++)
+        t->request[i] = gpi_pool_draw_need(w);
+}
+
 static void submit(struct gpi_world *w)
 {
     const uint32_t task = free_record(w), class = draw_class(w);
@@ -64,8 +78,13 @@ static void submit(struct gpi_world *w)
         .expires = expires ? w->now + gpi_world_time(w, GPI_US, GPI_S) : GPI_NEVER,
         .soft_at = GPI_NEVER,
     };
+    draw_requests(w, t);
+    t->order = draw_order(w);
     w->submitted[task] = true;
     gpi_host_submit(w, task, &(struct gpi_sched_task){ .class = t->class,
+                                                       .order = t->order,
+                                                       .n_requests = t->n_requests,
+                                                       .request = t->request,
                                                        .priority = t->priority,
                                                        .max_attempts = t->max_attempts,
                                                        .causes = t->causes,

@@ -222,6 +222,24 @@ T_CASE(submit)
     T_CHECK(!memcmp(&back.submit.what, &l.submit.what, sizeof l.submit.what));
 }
 
+T_CASE(submit_with_requests)
+{
+    struct gpi_log_line l = { .kind = GPI_LOG_SUBMIT, .submit = { 7, { .max_attempts = 1 } } },
+                        back;
+
+    l.submit.what.causes = GPUD_RETRY_CRASH;
+    l.submit.what.limit = l.submit.what.expires = GPI_NEVER;
+    l.submit.what.order = UINT64_MAX;
+    l.submit.what.n_requests = 2;
+    l.submit.request[0] = (struct gpi_request){ .devices = 1, .share = 5000, .memory = 1ull << 30 };
+    l.submit.request[1] = (struct gpi_request){ .cpus = 2 };
+    back = there_and_back(&l, "submit t=7 order=18446744073709551615 "
+                              "need=devices:1,share:5000,memory:1GiB "
+                              "need=devices:0,share:0,cpus:2,memory:0");
+    T_CHECK(!memcmp(&back.submit.what, &l.submit.what, sizeof l.submit.what));
+    T_CHECK(!memcmp(back.submit.request, l.submit.request, sizeof l.submit.request));
+}
+
 /* A log has the outcome and phase names of the public functions. */
 T_CASE(names)
 {
@@ -443,6 +461,10 @@ T_CASE(bad_lines)
         { "submit t=0 priority=-",
           "priority is -, expected a number from -2147483648 to 2147483647" },
         { "submit t=0 attempts=0", "attempts is 0, expected a number from 1 to 255" },
+        { "submit t=0 order=-1", "order is -1, expected a number below 2^64" },
+        { "submit t=0 need=devices:1,cores:2", "a request has no field cores" },
+        { "submit t=0 need=cpus:1 need=cpus:2 need=cpus:3 need=cpus:4 need=cpus:5",
+          "more than 4 variants" },
         { "submit t=0 causes=16", "causes is 16, expected a number from 0 to 15" },
         { "send s=0", "send has no field s" },
         { "end t=0 outcome=SUCCESS", "end lacks field phase" },
@@ -574,6 +596,11 @@ T_CASE(bad_scripts)
           "class 0: expected end, then remove, and nothing else" },
         { "fact plan\nfact class 0 residence=resident need=devices:1\nclass 0\n"
           "fact class_set c=0 what=end\nsubmit t=0\n", 5, "class 0 has ended" },
+        { "fact plan\nfact class 0 residence=resident need=devices:1\nclass 0\n"
+          "submit t=0 need=devices:1\n", 4,
+          "the devices of class 0 are fixed, expected no need=" },
+        { "fact plan\nfact class 0 residence=transient need=devices:1\nclass 0\n"
+          "submit t=0 need=devices:17\n", 4, "a need has 17 devices, expected at most 16" },
         { "fact plan\nfact class 0 residence=resident need=devices:1\nclass 0\nsubmit t=0\n"
           "decide\nfact class_set c=0 what=end\ndecide\nfact class_set c=0 what=remove\nclass 0\n"
           "class 0\n", 10, "the next class is 1, not 0" },

@@ -349,7 +349,7 @@ def keep_alive_behind_a_head(r):
 
 def transient_worker_of_another_need(r):
     r.start("all", 5)
-    r.start("part", 31)
+    r.start("part", 26)
     r.start("part-again", 40)
     r.want("boots", 2, r.summary["boots"])
 

@@ -94,13 +94,13 @@ SABOTAGES = [
         "sched/worlds.oracles"),
     Sabotage(
         "close does not end what waits for its retry", "lib/sched/tasks.c",
-        "    end_deferred(c, k, outcome);",
-        "    if (outcome != GPUD_OUTCOME_CANCELLED)\n        end_deferred(c, k, outcome);",
+        "    end_others(c, k, false, outcome);",
+        "    if (outcome != GPUD_OUTCOME_CANCELLED)\n        end_others(c, k, false, outcome);",
         "sched/scripts.deferred_close"),
     Sabotage(
         "a task that waits for its retry outlives the last slot", "lib/sched/tasks.c",
-        "    end_deferred(c, k, outcome);",
-        "    if (outcome != GPUD_OUTCOME_NO_WORKER)\n        end_deferred(c, k, outcome);",
+        "    end_others(c, k, false, outcome);",
+        "    if (outcome != GPUD_OUTCOME_NO_WORKER)\n        end_others(c, k, false, outcome);",
         "sched/scripts.deferred"),
     Sabotage(
         "a cancel does not find a task that waits for its retry", "lib/sched/tasks.c",
@@ -177,9 +177,29 @@ SABOTAGES = [
     # ---- seats of a pooled core ----
     Sabotage(
         "a worker without a grant takes tasks", "lib/sched/spread.c",
-        "!s->still && (granted || !c->plan) &&",
-        "!s->still &&",
+        "may_take(c, s) && ((granted && !s->chosen) || !c->plan);",
+        "may_take(c, s) && !s->chosen;",
         "sched/scripts.pool_grant"),
+    Sabotage(
+        "the place of a cancelled task of its own stays taken", "lib/sched/own.c",
+        "    if (t->is_bound)\n        release(c, task);\n",
+        "    (void)release;\n",
+        "sched/scripts.pool_own_bound"),
+    Sabotage(
+        "a task of its own waits for a stopped worker", "lib/sched/pool.c",
+        "    if (s->chosen && s->fresh && s->still && s->known == GPI_KNOWN_UP)\n",
+        "    if (s->chosen && s->fresh && s->still && !s->known)\n",
+        "sched/scripts.pool_own_bound"),
+    Sabotage(
+        "a task of its own that no device could hold waits for good", "lib/sched/pool.c",
+        "        if (gpi_own_is_hopeless(c, i))\n",
+        "        if (gpi_own_is_hopeless(c, i) && c->closing)\n",
+        "sched/scripts.pool_own_bound"),
+    Sabotage(
+        "a task with an order is behind all that are there", "lib/sched/tasks.c",
+        "    else if (t->number == c->submitted)\n",
+        "    else if (t->number <= c->submitted)\n",
+        "sched/scripts.ages"),
     Sabotage(
         "a revoked grant takes no task back", "lib/sched/pool.c",
         "    take_back(c, s);\n",
@@ -309,7 +329,7 @@ SABOTAGES = [
         "unit/verdict.table"),
     Sabotage(
         "nobody is told that no slot is left", "lib/sched/sched.c",
-        "if (gpi_none_can_run(k) && (k->queue.count || k->deferred))",
+        "if (gpi_none_can_run(k) && (k->queue.count || k->deferred || k->n_own))",
         "if (!gpi_none_can_run(k) && k->n_slots == 0)",
         "sched/scripts.no_worker"),
     Sabotage(
@@ -336,8 +356,8 @@ SABOTAGES = [
         "sched/scripts.no_worker"),
     Sabotage(
         "a slot that leaves takes tasks", "lib/sched/spread.c",
-        "const bool takes = s->life == GPI_LIFE_UP && !s->still &&",
-        "const bool takes = (s->life == GPI_LIFE_UP || s->life == GPI_LIFE_LEAVE) && !s->still &&",
+        "    return s->life == GPI_LIFE_UP && !s->still &&",
+        "    return (s->life == GPI_LIFE_UP || s->life == GPI_LIFE_LEAVE) && !s->still &&",
         "sched/worlds.oracles"),
     Sabotage(
         "a successor does not wait for its device's memory", "lib/sched/life.c",

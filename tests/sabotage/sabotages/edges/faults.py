@@ -103,8 +103,8 @@ SABOTAGES = [
         "sched/scripts.stopped"),
     Sabotage(
         "edges B5: a stopped worker is sent tasks", "lib/sched/spread.c",
-        "const bool takes = s->life == GPI_LIFE_UP && !s->still &&",
-        "const bool takes = s->life == GPI_LIFE_UP &&",
+        "    return s->life == GPI_LIFE_UP && !s->still &&",
+        "    return s->life == GPI_LIFE_UP &&",
         "sched/scripts.stopped"),
     Sabotage(
         "edges B5: a worker that goes on gets no task", "lib/sched/life.c",
@@ -315,8 +315,8 @@ SABOTAGES = [
     # ---- found by an adversary in the mends ----
     Sabotage(
         "edges: a worker is made anew after close while a source blocks", "lib/sched/close.c",
-        "    return !gpi_classes_queue(c); /*",
-        "    return !gpi_classes_queue(c) && !c->feeding; /*",
+        "    return !gpi_classes_wait(c); /*",
+        "    return !gpi_classes_wait(c) && !c->feeding; /*",
         "sched/worlds.oracles"),
     Sabotage(
         "edges: a cancel of one that has ended interrupts the next", "lib/host/slot.c",
