@@ -22,7 +22,7 @@ FLOORS = {
               "evict", "grant", "plan", "explain_rows", "explain_device", "explain", "ring",
               "queue", "restart", "retry", "place", "device", "seat", "spread", "class", "record",
               "tasks", "behind", "limits", "close", "life", "slot_end", "slot", "gates", "pool",
-              "sched", "stream", "query"],
+              "sched", "stream", "query", "reason"],
     "host": ["attempt", "class", "core", "desc", "files", "life", "monitor", "patience", "reasons",
              "wakeup", "sleepers", "timers", "notes", "numbers", "facts", "output", "payload",
              "pool", "places", "devices", "channel", "running", "texts", "vacancy", "exec",
