@@ -32,8 +32,8 @@ SABOTAGES = [
         "proc/classes.foreign_memory"),
     Sabotage(
         "pooled: a class that fits nowhere is accepted", "lib/host/classes.c",
-        "    if (holds && b->plan.min_workers <= holds)\n",
-        "    if (holds || most)\n",
+        "    if (gpi_sched_holds(d->core, plan))\n",
+        "    if (gpi_sched_holds(d->core, plan) || most)\n",
         "proc/classes.refused"),
     Sabotage(
         "pooled: a class with a survivor is never removed", "lib/host/removals.c",
