@@ -21,8 +21,8 @@ FLOORS = {
     "sched": ["tree", "soon", "learn", "actions", "memory", "shape", "reserve", "revoke", "leave",
               "evict", "grant", "plan", "explain_rows", "explain_device", "explain", "ring",
               "queue", "restart", "retry", "place", "device", "seat", "own", "spread", "class",
-              "record", "tasks", "behind", "limits", "close", "life", "slot_end", "slot", "gates", "pool",
-              "sched", "stream", "query"],
+              "record", "tasks", "behind", "limits", "close", "life", "slot_end", "slot", "gates",
+              "pool", "sched", "stream", "query", "reason"],
     "host": ["attempt", "class", "core", "desc", "files", "life", "monitor", "patience", "reasons",
              "wakeup", "sleepers", "timers", "notes", "numbers", "facts", "output", "payload",
              "pool", "places", "devices", "channel", "running", "texts", "vacancy", "exec",
@@ -30,14 +30,14 @@ FLOORS = {
              "room", "close", "reset", "results", "slot", "death", "readings", "tasks",
              "charge", "completions", "events", "submit", "kept_events", "messages", "keeper",
              "stats", "watch", "act", "classes", "removals", "hotplug", "loop", "pollable",
-             "drivers", "create", "poll", "ready", "run", "wait", "destroy"],
+             "drivers", "create", "poll", "ready", "run", "wait", "explain", "destroy"],
     "keeper": ["lookout", "stops", "surroundings", "sweep", "program", "maker", "keeper",
                "spawner"],
     "worker": ["ahead", "cuda_calls", "runtime", "signals", "canary", "cuda", "limit", "ends",
                "orders", "result", "task", "fault", "stream", "batch", "worker", "birth"],
     "api": ["definitions", "lookup", "names", "process", "script", "shared", "stats",
             "surroundings", "check", "choose", "format", "options", "program", "spawner", "start",
-            "class", "create", "devices", "dispatcher", "init", "monitor"],
+            "class", "create", "devices", "dispatcher", "explain", "init", "monitor"],
 }
 # Calls upward by pointer: the function, its file, the file that sets the pointer, and the reason.
 # The functions by which threads tell loop.c that they have waited enough (gpi_done_fn) are static.

@@ -467,6 +467,198 @@ struct gpud_class_stats {
 GPUD_API int gpud_dispatcher_classes(gpud_dispatcher *d, struct gpud_class_stats *rows,
                                      size_t n);
 
+/*
+ * The kinds of reasons why a task does not start.
+ *
+ * Class, task and device in these sentences are class_name, task_id and device of struct
+ * gpud_reason.  A later version may have further kinds.
+ */
+#define GPUD_REASON_MAP(X)                                                               \
+    X(NONE, 0, "the row has no reason")                                                  \
+    X(PASSED_OVER_BY, 1, "the task comes first")                                         \
+    X(MEMORY, 2, "workers hold the memory")                                              \
+    X(SHARE, 3, "running tasks have the share of the device")                            \
+    X(CPUS, 4, "running tasks have the CPU slots")                                       \
+    X(HEAD_HOLDS, 5, "the place is held for the task, which is older")                   \
+    X(DRAINED, 6, "the device is drained")                                               \
+    X(PAUSED, 7, "the device, or without one the class, is paused")                      \
+    X(FAULT, 8, "the device is out of use, or without one the class has failed")         \
+    X(FOREIGN, 9, "foreign processes use the device")                                    \
+    X(MIN_RESIDENCE, 10, "a worker of the class stays for its min_residence")            \
+    X(MAX_WAIT, 11, "a worker of the class has work, and leaves after max_wait")         \
+    X(PINNED, 12, "a worker of the class stays: it is pinned, or one of min_workers")    \
+    X(SEATS, 13, "max_workers of the class, or of the dispatcher, are there")            \
+    X(BOOTING, 14, "a worker of the class starts")                                       \
+    X(UNLOADING, 15, "a worker of the class leaves")                                     \
+    X(BUSY, 16, "the workers of the class have other tasks")                             \
+    X(OCCUPIED, 17, "workers of the class have the device, and stay")                    \
+    X(NEVER, 18, "the device, or without one the dispatcher, could never hold it")       \
+    X(RETRY, 19, "the task waits for its next attempt")
+#define GPUD_X_REASON(name, value, text) GPUD_REASON_##name = value,
+enum gpud_reason_kind { GPUD_REASON_MAP(GPUD_X_REASON) GPUD_REASON_COUNT = 20 };
+#undef GPUD_X_REASON
+
+/*
+ * Returns the name of a kind of reason, such as "MEMORY".
+ *
+ * Returns: a constant string; "?" if kind is no value of enum gpud_reason_kind.
+ * Thread: any.  From callbacks: yes.  Process: either.  Since: 1.
+ * See: gpud_reason_format.
+ */
+GPUD_API const char *gpud_reason_name(uint32_t kind);
+
+/* The unit in which have and need of a reason count. */
+enum gpud_unit {
+    GPUD_UNIT_NONE = 0,    /* both are 0 */
+    GPUD_UNIT_BYTES = 1,   /* bytes, of the device or of the machine */
+    GPUD_UNIT_SHARE = 2,   /* 1/10,000 of the device */
+    GPUD_UNIT_CPUS = 3,    /* CPU slots */
+    GPUD_UNIT_WORKERS = 4, /* workers */
+    GPUD_UNIT_DEVICES = 5, /* devices */
+    GPUD_UNIT_COMPUTE = 6  /* compute capability, as in gpud_request.compute */
+};
+
+/* One reason why a task does not start. */
+struct gpud_reason {
+    uint32_t struct_size; /* set by GPUD_REASON_INIT */
+    uint32_t kind;        /* enum gpud_reason_kind */
+    uint32_t variant;     /* the way to run that is meant: 0 is the preferred one of the
+                             needs, 1 its next, and so on */
+    uint32_t unit;        /* enum gpud_unit: of have and need */
+    char device[32];      /* its name; "" = the machine, or the class */
+    char class_name[64];  /* the class in the way, or that of task_id; "" = none, and of
+                             SEATS the whole dispatcher */
+    uint64_t task_id;     /* the task in the way; 0 = none, or one that is not known */
+    uint64_t have;        /* the amount that is free, or there; of FOREIGN, the use by
+                             foreign processes */
+    uint64_t need;        /* the amount that the task needs; of FOREIGN, the most that
+                             foreign processes may use beside it */
+    uint64_t until;       /* when the reason is expected to end: ns of CLOCK_MONOTONIC, by
+                             limits and by medians; it may be over.  0 = unknown */
+    uint32_t pid;         /* of FOREIGN: the foreign process with most memory on the
+                             device; 0 = unknown */
+    uint32_t reserved;    /* 0 */
+};
+
+/* The initial value of a struct gpud_reason: no reason. */
+#define GPUD_REASON_INIT                                                                 \
+    { (uint32_t)sizeof(struct gpud_reason), 0, 0, 0, { 0 }, { 0 }, 0, 0, 0, 0, 0, 0 }
+
+/*
+ * Explains why a task does not start.
+ *
+ * The task is one that waits, or one that is not submitted: then the answer is for a
+ * submit now.  The call changes nothing, and submits nothing.
+ *
+ * Each way to start has a reason, and each variant on a device, or worker of the class,
+ * is a way.  The first row has the reason that may end first.  With two tasks of a class,
+ * the younger one has PASSED_OVER_BY the older one, and then the reasons of that one.
+ *
+ * No row means that nothing is in the way.  The task runs, or starts at once; a task that
+ * is not submitted would start at once.  A task that was sent ahead to a worker has a row
+ * BUSY while the worker has another task to end first.
+ *
+ * rows[0].struct_size is the size of one row for the caller, and rows lie that many bytes
+ * apart.  Each filled row has that struct_size, and zeros in fields that this library
+ * does not know.
+ *
+ * Parameters:
+ *   d        the dispatcher, which is pooled
+ *   task_id  the id of a task that has not ended; 0 if task is not NULL
+ *   task     a task that is not submitted, with the values of a submit; NULL if task_id
+ *            is not 0
+ *   rows     room for n rows; may be NULL if n is 0
+ *   n        how many rows to fill at most
+ *   ret_n    receives the number of reasons, which may be more than n
+ *   reterr   receives the reason of a failure, may be NULL
+ * Returns: 0, rows and *ret_n.  On failure nothing has changed.
+ * Errors:
+ *   GPUD_EINVAL         d or ret_n is NULL, or rows is NULL and n is not 0.  Or task_id
+ *                       is not 0 and task is not NULL, or neither names a task.  Or d is
+ *                       not pooled (field pooled).  Or a field of task is one that
+ *                       gpud_dispatcher_submit refuses
+ *   GPUD_ENOTFOUND      no task with task_id is queued, sent or running
+ *   GPUD_ENODEFINITION  d has no class with the name in task.class_name
+ *   GPUD_ECLOSED        intake of d has ended, or the class of task is being removed
+ *   GPUD_ELABEL         task.label has more than 63 bytes
+ *   GPUD_ESTRUCT        task.struct_size is not a valid size.  Or rows[0].struct_size
+ *                       does not reach beyond class_name, exceeds 4,096, or is not a
+ *                       multiple of 8
+ *   GPUD_EVERSION       task is of a later version and uses a field that this library
+ *                       does not know
+ *   GPUD_ETOOBIG        task.size is more than payload_budget can ever hold for task data
+ *   GPUD_EREENTER       this process is a worker, and d belongs to the host
+ *   GPUD_EFORKED        d belongs to the parent of this forked process
+ *   GPUD_ENOMEM         no memory for the reasons
+ * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
+ * See: gpud_reason_format, gpud_dispatcher_check, gpud_dispatcher_classes.
+ */
+GPUD_API int gpud_dispatcher_explain(gpud_dispatcher *d, uint64_t task_id,
+                                     const struct gpud_task_desc *task,
+                                     struct gpud_reason *rows, size_t n, size_t *ret_n,
+                                     struct gpud_error *reterr);
+
+/*
+ * Writes a reason as one line of text, for people.
+ *
+ *     MEMORY on fake:0, has 4096 MiB, needs 8192 MiB, task 17 of class whisper, until in
+ *     12 s: workers hold the memory
+ *     PASSED_OVER_BY, task 17 of class whisper: the task comes first
+ *
+ * The line has the time that is left, so a later call may write another length.  It has
+ * no line end, and is cut as one of gpud_event_format.  Records of older headers are
+ * accepted.
+ *
+ * Parameters:
+ *   reason  the reason
+ *   buffer  receives the line and a 0 byte, as from snprintf; may be NULL if size is 0
+ *   size    bytes of buffer, the 0 byte included; 0 only measures
+ * Returns: the length of the whole line in bytes, without the 0 byte.
+ * Errors:
+ *   GPUD_EINVAL   reason is NULL, or buffer is NULL and size is not 0
+ *   GPUD_ESTRUCT  reason->struct_size does not reach beyond class_name, exceeds 4,096, or
+ *                 is not a multiple of 8
+ * Thread: any.  From callbacks: yes.  Process: either.  Since: 1.
+ * See: gpud_dispatcher_explain, gpud_reason_name.
+ */
+GPUD_API int gpud_reason_format(const struct gpud_reason *reason, char *buffer,
+                                size_t size);
+
+/*
+ * Checks whether a submit would accept a task, and takes nothing.
+ *
+ * It makes the checks of gpud_dispatcher_submit with wait 0, and one more: whether any
+ * device could ever hold a worker of the class.  A submit accepts such a task, which ends
+ * NO_WORKER.  It does not look for room in payload_budget or in the memory of the
+ * machine: a submit may still fail with GPUD_EFULL for that.
+ *
+ * Parameters:
+ *   d       the dispatcher, pooled or not
+ *   task    the task
+ *   reterr  receives field, value and bound of a failure, may be NULL
+ * Returns: 0 if a submit would accept task now.
+ * Errors:
+ *   GPUD_EFULL          queue_size tasks are accepted and not delivered
+ *   GPUD_ECLOSED        intake of d has ended, or the class of task is being removed
+ *   GPUD_EINVAL         d or task is NULL, or a field of task is one that
+ *                       gpud_dispatcher_submit refuses
+ *   GPUD_EDEVICE        no device that is present, drained and broken ones included,
+ *                       could ever hold a worker of the class of task: the text has the
+ *                       numbers
+ *   GPUD_ELABEL         task.label has more than 63 bytes
+ *   GPUD_ENODEFINITION  d is pooled and has no class with the name in task.class_name
+ *   GPUD_ESTRUCT        task.struct_size is not a valid size
+ *   GPUD_EVERSION       task is of a later version and uses a field that this library
+ *                       does not know
+ *   GPUD_ETOOBIG        task.size is more than payload_budget can ever hold for task data
+ *   GPUD_EREENTER       this process is a worker, and d belongs to the host
+ *   GPUD_EFORKED        d belongs to the parent of this forked process
+ * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
+ * See: gpud_dispatcher_submit, gpud_dispatcher_explain.
+ */
+GPUD_API int gpud_dispatcher_check(gpud_dispatcher *d, const struct gpud_task_desc *task,
+                                   struct gpud_error *reterr);
+
 #ifdef __cplusplus
 }
 #endif

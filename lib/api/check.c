@@ -21,3 +21,13 @@ int gpi_check_refuse(bool given, const char *name, struct gpud_error *e)
         return gpi_fail_null(e, name);
     return gpi_fail(e, GPUD_EFORKED, 0, name, "%s", gpud_error_text(GPUD_EFORKED));
 }
+
+int gpi_check_pooled(const gpud_dispatcher *d, struct gpud_error *e)
+{
+    int r = gpi_check(d, e);
+
+    if (r == 0 && !d->set.pooled)
+        r = gpi_fail(e, GPUD_EINVAL, 0, "pooled",
+                     "the dispatcher has no classes: create it with pooled = 1");
+    return r;
+}

@@ -22,6 +22,9 @@ static inline int gpi_check(const gpud_dispatcher *d, struct gpud_error *e)
     return gpi_check_refuse(d != NULL, "d", e);
 }
 
+/* The same, and EINVAL if `d` is not pooled. */
+int gpi_check_pooled(const gpud_dispatcher *d, struct gpud_error *e);
+
 /* EREENTER in a worker, else 0: for what makes a host of a process. */
 int gpi_check_place(struct gpud_error *e);
 

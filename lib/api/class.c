@@ -258,19 +258,9 @@ int gpi_class_read(struct gpi_class_draft *ret, const struct gpud_class *added,
 
 /* ---- the verbs ---- */
 
-static int check_pool(const gpud_dispatcher *d, struct gpud_error *e)
-{
-    int r = gpi_check(d, e);
-
-    if (r == 0 && !d->set.pooled)
-        r = gpi_fail(e, GPUD_EINVAL, 0, "pooled",
-                     "the dispatcher has no classes: create it with pooled = 1");
-    return r;
-}
-
 static int check_named(const gpud_dispatcher *d, const char *name, struct gpud_error *e)
 {
-    const int r = check_pool(d, e);
+    const int r = gpi_check_pooled(d, e);
 
     return r || name ? r : gpi_fail_null(e, "name");
 }
@@ -288,7 +278,7 @@ int gpud_dispatcher_class_add(gpud_dispatcher *d, const struct gpud_class *added
                               struct gpud_error *reterr)
 {
     struct gpi_class_draft *x;
-    int r = check_pool(d, reterr);
+    int r = gpi_check_pooled(d, reterr);
 
     if (r)
         return r;
@@ -340,7 +330,7 @@ int gpud_dispatcher_class_remove(gpud_dispatcher *d, const char *name, uint32_t 
 int gpud_dispatcher_classes(gpud_dispatcher *d, struct gpud_class_stats *rows, size_t n)
 {
     uint32_t stride;
-    int r = check_pool(d, NULL);
+    int r = gpi_check_pooled(d, NULL);
 
     if (r)
         return r;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* format.c - an event as one line of text, for people. */
+/* format.c - an event, and a reason, as one line of text, for people. */
 #include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/duration.h"
 #include "base/versioned.h"
 #include "gpudispatch/error.h"
@@ -60,6 +61,12 @@ static void end(struct line *l)
          l->n >= l->size && i < 3 && at && ((unsigned char)l->to[at] & 0xc0) == 0x80; i++)
         at--;
     l->to[at] = '\0';
+}
+
+static int finish(struct line *l)
+{
+    end(l);
+    return l->n > INT_MAX ? INT_MAX : (int)l->n;
 }
 
 /* ---- parts ---- */
@@ -261,6 +268,115 @@ int gpud_event_format(const struct gpud_event *event, char *buffer, size_t size)
     if (event->struct_size < offsetof(struct gpud_event, slot) + sizeof e.slot)
         e.slot = GPUD_NO_SLOT;
     add_event(&l, &e);
-    end(&l);
-    return l.n > INT_MAX ? INT_MAX : (int)l.n;
+    return finish(&l);
+}
+
+/* ---- reasons ---- */
+
+static void add_amount(struct line *l, uint64_t n, uint32_t unit)
+{
+    const unsigned long long amount = n, mib = amount >> 20;
+    const char *plural = n == 1 ? "" : "s";
+
+    switch (unit) {
+    case GPUD_UNIT_BYTES:
+        say(l, mib ? "%llu MiB" : "%llu bytes", mib ? mib : amount);
+        break;
+    case GPUD_UNIT_SHARE:
+        say(l, "%llu of 10000", amount);
+        break;
+    case GPUD_UNIT_CPUS:
+        say(l, "%llu CPU%s", amount, plural);
+        break;
+    case GPUD_UNIT_WORKERS:
+        say(l, "%llu worker%s", amount, plural);
+        break;
+    case GPUD_UNIT_DEVICES:
+        say(l, "%llu device%s", amount, plural);
+        break;
+    case GPUD_UNIT_COMPUTE:
+        say(l, "compute %llu", amount);
+        break;
+    default: /* of a later version */
+        say(l, "%llu", amount);
+        break;
+    }
+}
+
+static void add_amounts(struct line *l, const struct gpud_reason *r)
+{
+    if (r->unit == GPUD_UNIT_NONE)
+        return;
+    add(l, r->kind == GPUD_REASON_FOREIGN ? ", they have " : ", has ");
+    add_amount(l, r->have, r->unit);
+    add(l, r->kind == GPUD_REASON_FOREIGN ? ", at most " : ", needs ");
+    add_amount(l, r->need, r->unit);
+}
+
+/* The task, the class or the process in the way. */
+static void add_other(struct line *l, const struct gpud_reason *r)
+{
+    if (r->task_id)
+        say(l, ", task %llu", (unsigned long long)r->task_id);
+    if (*r->class_name) {
+        add(l, r->task_id ? " of class " : ", class ");
+        add(l, r->class_name);
+    }
+    if (r->pid)
+        say(l, ", pid %u", r->pid);
+}
+
+static void add_time_left(struct line *l, uint64_t until)
+{
+    const uint64_t now = gpi_now();
+    char time[GPI_DURATION_SIZE];
+
+    if (until > now)
+        say(l, ", until in %s", gpi_duration_round(time, until - now));
+    else if (until)
+        add(l, ", until now");
+}
+
+#define X(name, value, text) \
+    case value: \
+        return text;
+static const char *sentence_of(uint32_t kind)
+{
+    switch (kind) {
+        GPUD_REASON_MAP(X)
+    default: /* of a later version */
+        return "?";
+    }
+}
+#undef X
+
+static void add_reason(struct line *l, const struct gpud_reason *r)
+{
+    add(l, gpud_reason_name(r->kind));
+    if (*r->device) {
+        add(l, " on ");
+        add(l, r->device);
+    }
+    if (r->variant)
+        say(l, ", variant %u", r->variant);
+    add_amounts(l, r);
+    add_other(l, r);
+    add_time_left(l, r->until);
+    add(l, ": ");
+    add(l, sentence_of(r->kind));
+}
+
+int gpud_reason_format(const struct gpud_reason *reason, char *buffer, size_t size)
+{
+    struct line l = { .to = buffer, .size = size };
+    struct gpud_reason r;
+
+    if (!reason || (!buffer && size))
+        return GPUD_EINVAL;
+    if (!gpi_versioned_sized(reason->struct_size, offsetof(struct gpud_reason, task_id)))
+        return GPUD_ESTRUCT;
+    gpi_versioned_write(&r, sizeof r, reason, reason->struct_size);
+    r.device[sizeof r.device - 1] = r.class_name[sizeof r.class_name - 1] = '\0';
+    add_reason(&l, &r);
+    return finish(&l);
 }

@@ -99,6 +99,12 @@ void gpi_heap_remove(struct gpi_heap *h, uint32_t item)
         settle(h, i, last);
 }
 
+uint64_t gpi_heap_key(const struct gpi_heap *h, uint32_t item)
+{
+    assert(item < h->n);
+    return h->place[item] ? h->entry[h->place[item] - 1].key : UINT64_MAX;
+}
+
 uint64_t gpi_heap_top_key(const struct gpi_heap *h)
 {
     return h->count > 0 ? h->entry[0].key : UINT64_MAX;

@@ -36,6 +36,9 @@ void gpi_heap_set(struct gpi_heap *h, uint32_t item, uint64_t key);
 /* Takes the item out; nothing happens if it is not in.  O(log n). */
 void gpi_heap_remove(struct gpi_heap *h, uint32_t item);
 
+/* The key of the item, UINT64_MAX if it is not in. */
+uint64_t gpi_heap_key(const struct gpi_heap *h, uint32_t item);
+
 /* The smallest key, UINT64_MAX when empty. */
 uint64_t gpi_heap_top_key(const struct gpi_heap *h);
 

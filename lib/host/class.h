@@ -119,6 +119,10 @@ int gpi_class_set(gpud_dispatcher *d, const char *name, enum gpi_plan_class_what
                   struct gpud_error *e);
 /* Returns GPUD_ENODEFINITION. */
 int gpi_class_unknown(const char *name, struct gpud_error *e);
+/* Returns GPUD_EDEVICE with the numbers if no device could ever hold a worker with the needs.  The
+ * lock is held.  [R9] */
+int gpi_class_could(const gpud_dispatcher *d, const char *name, const struct gpi_plan_class *plan,
+                    struct gpud_error *e);
 /* Frees the setup data of a class that is removed. */
 void gpi_class_free_setup(gpud_dispatcher *d, const struct gpi_class *c);
 /* Writes the row of class `i`.  The lock is held. */

@@ -85,29 +85,37 @@ static uint64_t largest(const gpud_dispatcher *d, uint32_t *ret_devices)
 }
 
 /* [R9] */
-static int check_fit(const gpud_dispatcher *d, const struct gpi_class_birth *b,
-                     struct gpud_error *e)
+int gpi_class_could(const gpud_dispatcher *d, const char *name, const struct gpi_plan_class *plan,
+                    struct gpud_error *e)
 {
-    const struct gpi_request *r = &b->plan.need[0];
+    const struct gpi_request *r = &plan->need[0];
     const uint64_t memory = r->memory == GPI_MEMORY_ALL ? 0 : r->memory;
-    const uint32_t holds = gpi_sched_holds(d->core, &b->plan);
     uint32_t devices;
     const uint64_t most = largest(d, &devices);
 
-    if (holds && b->plan.min_workers <= holds)
+    if (gpi_sched_holds(d->core, plan))
         return 0;
-    if (holds)
-        return gpi_fail(e, GPUD_EDEVICE, 0, "min_workers",
-                        "class %.63s: min_workers is %u, but at most %u workers fit beside each "
-                        "other with their shares and memory",
-                        b->class_name, b->plan.min_workers, holds);
     return gpi_fail(e, GPUD_EDEVICE, 0, "needs",
                     "class %.63s fits nowhere: it needs %u CPUs, %llu MiB of the machine, and "
                     "devices: %u (%llu MiB, compute %u%s); there are %u CPUs, %llu MiB, and "
                     "devices: %u (up to %llu MiB beside headroom)",
-                    b->class_name, r->cpus, mib(r->host_memory), r->devices, mib(memory),
-                    r->compute, r->places ? ", on and not_on" : "", d->set.cpus,
-                    mib(d->set.host_memory), devices, mib(most));
+                    name, r->cpus, mib(r->host_memory), r->devices, mib(memory), r->compute,
+                    r->places ? ", on and not_on" : "", d->set.cpus, mib(d->set.host_memory),
+                    devices, mib(most));
+}
+
+static int check_fit(const gpud_dispatcher *d, const struct gpi_class_birth *b,
+                     struct gpud_error *e)
+{
+    const uint32_t holds = gpi_sched_holds(d->core, &b->plan);
+    const int r = gpi_class_could(d, b->class_name, &b->plan, e);
+
+    if (r || b->plan.min_workers <= holds)
+        return r;
+    return gpi_fail(e, GPUD_EDEVICE, 0, "min_workers",
+                    "class %.63s: min_workers is %u, but at most %u workers fit beside each other "
+                    "with their shares and memory",
+                    b->class_name, b->plan.min_workers, holds);
 }
 
 static int check_visible(const gpud_dispatcher *d, const struct gpi_class_birth *b,

@@ -185,11 +185,10 @@ int gpi_buffer_free(gpud_dispatcher *d, void *data)
     return r;
 }
 
-/* Takes a buffer of buffer_alloc as it is. */
-static int take_buffer(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpi_task *t,
-                       struct gpud_error *e)
+static int check_buffer(const gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t off,
+                        struct gpud_error *e)
 {
-    uint64_t off = buffer_offset(d, desc->data), capacity;
+    uint64_t capacity;
 
     if (off == GPI_CHUNKS_NONE)
         return gpi_fail(e, GPUD_EINVAL, 0, "data",
@@ -200,6 +199,18 @@ static int take_buffer(gpud_dispatcher *d, const struct gpud_task_desc *desc, st
         return gpi_fail(e, GPUD_EINVAL, 0, "size",
                         "task.size is %llu, the maximum is %llu, the size of its buffer",
                         (unsigned long long)desc->size, (unsigned long long)capacity);
+    return 0;
+}
+
+/* Takes a buffer of buffer_alloc as it is. */
+static int take_buffer(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpi_task *t,
+                       struct gpud_error *e)
+{
+    const uint64_t off = buffer_offset(d, desc->data);
+    const int r = check_buffer(d, desc, off, e);
+
+    if (r)
+        return r;
     mark_buffer(d, off, 0);
     t->data_off = off;
     t->has_head = t->has_block = 1;
@@ -213,16 +224,25 @@ void gpi_payload_give_back(const gpud_dispatcher *d, struct gpi_task *t)
     t->has_block = 0;
 }
 
+static int check_size(const gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t head,
+                      struct gpud_error *e)
+{
+    if (desc->size <= d->arena.most - head)
+        return 0;
+    return gpi_fail(e, GPUD_ETOOBIG, 0, "size",
+                    "task.size is %llu, the maximum is %llu with this payload_budget (%llu)",
+                    (unsigned long long)desc->size, (unsigned long long)(d->arena.most - head),
+                    (unsigned long long)d->set.payload_budget);
+}
+
 static int copy_to_block(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t head,
                          struct gpi_task *t, struct gpud_error *e)
 {
+    const int r = check_size(d, desc, head, e);
     uint64_t off;
 
-    if (desc->size > d->arena.most - head)
-        return gpi_fail(e, GPUD_ETOOBIG, 0, "size",
-                        "task.size is %llu, the maximum is %llu with this payload_budget (%llu)",
-                        (unsigned long long)desc->size, (unsigned long long)(d->arena.most - head),
-                        (unsigned long long)d->set.payload_budget);
+    if (r)
+        return r;
     off = alloc_block(d, desc->size + head);
     if (off == GPI_CHUNKS_NONE)
         return GPUD_EFULL;
@@ -245,6 +265,20 @@ static bool is_buffer(const gpud_dispatcher *d, const struct gpud_task_desc *des
     return gpi_payload_is_ours(d, desc->data) && !in_own_blocks(d, desc->data);
 }
 
+/* Returns true if the data fit into the record's own block. */
+static bool is_small(const struct gpud_task_desc *desc, size_t label)
+{
+    return !label && desc->size <= GPI_OWN_SIZE;
+}
+
+int gpi_payload_check(const gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
+                      struct gpud_error *e)
+{
+    if (is_buffer(d, desc))
+        return check_buffer(d, desc, buffer_offset(d, desc->data), e);
+    return is_small(desc, label) ? 0 : check_size(d, desc, label ? GPI_LABEL_SIZE : 0, e);
+}
+
 static void prepare(struct gpi_task *t, const struct gpud_task_desc *desc, size_t label)
 {
     t->has_head = t->has_block = 0;
@@ -258,7 +292,7 @@ int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, siz
     prepare(t, desc, label);
     if (is_buffer(d, desc))
         return take_buffer(d, desc, t, e);
-    if (label || desc->size > GPI_OWN_SIZE)
+    if (!is_small(desc, label))
         return copy_to_block(d, desc, label ? GPI_LABEL_SIZE : 0, t, e);
     t->data_off = own_block(d, t);
     if (desc->size)

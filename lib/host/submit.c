@@ -320,21 +320,46 @@ static int find_class(gpud_dispatcher *d, const struct gpud_task_desc *desc, str
     return i;
 }
 
+/* Returns the class of a task that no source feeds, or a code. */
+static int check_intake(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e)
+{
+    const int class = find_class(d, desc, e);
+
+    return class >= 0 && intake_over(d) ? closed(d, e) : class;
+}
+
+struct gpi_sched_task gpi_submit_what(const gpud_dispatcher *d, const struct gpud_task_desc *desc,
+                                      uint32_t class)
+{
+    const struct gpi_class_set *set = &d->class[class].set;
+    const uint64_t limit = desc->limit ? desc->limit : set->task_limit;
+    const uint64_t stall = desc->stall_limit ? desc->stall_limit : set->stall_limit;
+
+    return (struct gpi_sched_task){
+        .priority = desc->priority,
+        .max_attempts = desc->max_attempts ? desc->max_attempts : set->max_attempts,
+        .causes = desc->retry_causes ? desc->retry_causes : set->retry_causes,
+        .limit = gpi_time_min(limit, stall),
+        .expires = GPI_NEVER,
+        .keep_alive = desc->keep_alive,
+        .class = class,
+    };
+}
+
 /* Accepts one task now, or returns a code with the reason in *e and takes nothing.  On EFULL it
  * leaves *e alone. */
 static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
                        struct intake *in, uint64_t *ret_id, struct gpud_error *e)
 {
     const uint64_t away = d->intake.went_away;
-    const int class = find_class(d, desc, e);
+    const int class = in->fed ? find_class(d, desc, e) : check_intake(d, desc, e);
     const struct gpi_class_set *set;
+    struct gpi_sched_task what;
     struct gpi_task *t;
     int r;
 
     if (class < 0)
         return class;
-    if (!in->fed && intake_over(d))
-        return closed(d, e);
     if (in->fed && nothing_starts(d))
         return accept_in_vain(d, desc, label, (uint16_t)class, in, ret_id, e);
     if (d->intake.live >= d->set.queue_size)
@@ -363,16 +388,9 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     gpi_task_class(d, t)->accepted++;
     admit(d, t, desc, label, in, desc->expires ? desc->expires : set->expires);
     *ret_id = t->id;
-    enqueue(d, gpi_task_index(d, t),
-            &(struct gpi_sched_task){
-                .priority = desc->priority,
-                .max_attempts = desc->max_attempts ? desc->max_attempts : set->max_attempts,
-                .causes = desc->retry_causes ? desc->retry_causes : set->retry_causes,
-                .limit = gpi_task_soft(d, t),
-                .expires = gpi_task_expires(d, t),
-                .keep_alive = desc->keep_alive,
-                .class = t->class,
-            });
+    what = gpi_submit_what(d, desc, t->class);
+    what.expires = gpi_task_expires(d, t);
+    enqueue(d, gpi_task_index(d, t), &what);
     if (desc->awaited && d->intake.went_away != away && d->intake.live == d->intake.awaited)
         tell_the_end(d); /* meanwhile it counted as a task that run waits for */
     return 0;
@@ -413,6 +431,20 @@ static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc, str
                     "task.size is %llu, and the half of payload_budget (%llu) for task data has "
                     "less room now",
                     (unsigned long long)desc->size, (unsigned long long)d->set.payload_budget);
+}
+
+int gpi_submit_check(gpud_dispatcher *d, const struct gpud_task_desc *desc, bool room,
+                     struct gpud_error *e)
+{
+    const int class = check_intake(d, desc, e);
+    int r;
+
+    if (class < 0)
+        return class;
+    if (room && d->intake.live >= d->set.queue_size)
+        return full(d, desc, e);
+    r = gpi_payload_check(d, desc, desc->label ? strlen(desc->label) : 0, e);
+    return r ? r : class;
 }
 
 /* Accepts the task, and waits for room until `until` (0: not at all).  Lock held. */

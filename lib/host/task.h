@@ -110,6 +110,13 @@ struct gpi_offer {
  * writes *ret_taken. */
 int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wait,
                      uint64_t *ret_ids, size_t *ret_taken, struct gpud_error *e);
+/* Makes the checks of a submit, and takes nothing.  Returns the class of the task, or a code.
+ * `room`: GPUD_EFULL if the queue is full.  The lock is held. */
+int gpi_submit_check(gpud_dispatcher *d, const struct gpud_task_desc *desc, bool room,
+                     struct gpud_error *e);
+/* Returns the task as the core knows it, without expiry. */
+struct gpi_sched_task gpi_submit_what(const gpud_dispatcher *d, const struct gpud_task_desc *desc,
+                                      uint32_t class);
 
 /* tasks.c */
 int gpi_tasks_init(gpud_dispatcher *d);
@@ -139,6 +146,9 @@ void gpi_come_back(gpud_dispatcher *d);
  * EFULL *e is unchanged: the next try may find room. */
 int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
                       struct gpi_task *t, struct gpud_error *e);
+/* Makes the checks of gpi_payload_place, and places nothing.  Returns 0, ETOOBIG or EINVAL. */
+int gpi_payload_check(const gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
+                      struct gpud_error *e);
 /* For a task that will never start: takes its buffer, else places only a label. */
 int gpi_payload_forgo(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
                       struct gpi_task *t, struct gpud_error *e);

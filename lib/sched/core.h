@@ -25,6 +25,7 @@
  *   sched.c     entries: an event becomes an input of the table; its consequences; decide
  *   stream.c    submit, send, end: the path of every task
  *   query.c     the state of the core, for its caller
+ *   reason.c    why a task does not start
  *
  * The comment above a field names the one file that writes it.  If another file writes it, too,
  * the comment of the field states that.  stream.c and record.h write fields of tasks.c, spread.c

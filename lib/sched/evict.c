@@ -460,8 +460,8 @@ struct gpi_obstacle gpi_evict_obstacle(struct gpi_plan *p, uint32_t shape, uint3
 
 /* ---- idle transient workers ---- */
 
-/* Returns true if the worker serves the shape or an older one, which would boot it again.  Without a
- * shape: if it serves one at all. */
+/* Returns true if the worker serves the shape or an older one, which would boot it again.  Without
+ * a shape: if it serves one at all. */
 static bool serves_up_to(const struct gpi_plan *p, const struct gpi_run *w, uint32_t shape)
 {
     const struct gpi_shape *s;
@@ -623,9 +623,9 @@ static bool frees(const struct gpi_plan *p, const struct gpi_run *idle, uint32_t
            d->share == 0 && gpi_is_among(idle->device, idle->n_devices, device);
 }
 
-/* Returns the number of devices, at most those of the request, that a worker for the shape could have
- * in place of the idle one: they are free now, or workers that stay may go there.  Else *ret_at is
- * the time at which one of these may go, if that is sooner. */
+/* Returns the number of devices, at most those of the request, that a worker for the shape could
+ * have in place of the idle one: they are free now, or workers that stay may go there.  Else
+ * *ret_at is the time at which one of these may go, if that is sooner. */
 static uint32_t count_places(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t variant,
                              uint32_t idle, uint64_t *ret_at)
 {
@@ -678,8 +678,8 @@ bool gpi_evict_may_replace(const struct gpi_plan *p, uint32_t class)
            (is_full || (p->free_run == GPI_NONE && !is_unloading(p)));
 }
 
-/* A shape lets an idle worker of its class go that does not serve it.  Returns when one goes, if none
- * does now. */
+/* A shape lets an idle worker of its class go that does not serve it.  Returns when one goes, if
+ * none does now. */
 static uint64_t replace(struct gpi_plan *p, uint32_t shape)
 {
     const struct gpi_shape *s = &p->shape[shape];

@@ -362,8 +362,8 @@ static void add_first(struct gpi_answer *a)
     }
 }
 
-uint32_t gpi_plan_explain(struct gpi_plan *p, uint32_t task, const struct gpi_plan_task *what,
-                          struct gpi_plan_reason *ret, uint32_t n)
+static uint32_t explain(struct gpi_plan *p, uint32_t task, const struct gpi_plan_task *what,
+                        struct gpi_plan_reason *ret, uint32_t n)
 {
     struct gpi_answer a = { .p = p, .row = ret, .most = n };
     struct gpi_plan_task own;
@@ -387,4 +387,19 @@ uint32_t gpi_plan_explain(struct gpi_plan *p, uint32_t task, const struct gpi_pl
     explain_shape(&a);
     gpi_reserve_suppose(p, GPI_NEVER);
     return is_behind + a.count;
+}
+
+/* Each fact has a time of its own, so the plan does not keep this one. */
+uint32_t gpi_plan_explain(struct gpi_plan *p, uint64_t now, uint32_t task,
+                          const struct gpi_plan_task *what, struct gpi_plan_reason *ret, uint32_t n)
+{
+    const uint64_t last = p->now;
+    uint32_t count;
+
+    assert(now == 0 || now >= last);
+    p->now = now ? now : last;
+    p->gap_of = GPI_NONE;
+    count = explain(p, task, what, ret, n);
+    p->now = last;
+    return count;
 }

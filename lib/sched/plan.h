@@ -117,10 +117,12 @@ bool gpi_plan_next(struct gpi_plan *p, struct gpi_plan_action *ret_action);
 
 /* Writes at most `n` reasons why the task does not start, the first one first; explain_rows.c has
  * their order.  A decision has run since the last fact.  `what`: a task that is not submitted; or
- * NULL, then `task` is one that waits.  Returns the number of reasons that there are; 0: the task
- * would start now, or does not wait.  Changes nothing but caches.  [S9] */
-uint32_t gpi_plan_explain(struct gpi_plan *p, uint32_t task, const struct gpi_plan_task *what,
-                          struct gpi_plan_reason *ret, uint32_t n);
+ * NULL, then `task` is one that waits.  `now`: the time; not before the last fact, 0: that time.
+ * Returns the number of reasons that there are; 0: the task would start now, or does not wait.
+ * Changes nothing but caches.  [S9] */
+uint32_t gpi_plan_explain(struct gpi_plan *p, uint64_t now, uint32_t task,
+                          const struct gpi_plan_task *what, struct gpi_plan_reason *ret,
+                          uint32_t n);
 
 const struct gpi_plan_stats *gpi_plan_stats(const struct gpi_plan *p);
 void gpi_plan_times(const struct gpi_plan *p, uint32_t class, struct gpi_plan_times *ret);

@@ -530,8 +530,8 @@ void gpi_evict_for(struct gpi_plan *p, uint32_t shape);
  * device of the worker is part of a way, whichever shape would follow there.               [R1] */
 bool gpi_evict_is_due(const struct gpi_plan *p, uint32_t run);
 void gpi_evict_time(struct gpi_plan *p); /* marks the shapes that are due */
-/* Returns true if a transient class, or the plan, has the most workers that it may have: then an idle
- * worker of the class goes for a late shape of it that it does not serve. */
+/* Returns true if a transient class, or the plan, has the most workers that it may have: then an
+ * idle worker of the class goes for a late shape of it that it does not serve. */
 bool gpi_evict_may_replace(const struct gpi_plan *p, uint32_t class);
 /* Returns such a worker, or GPI_NONE. */
 uint32_t gpi_evict_replaced(const struct gpi_plan *p, uint32_t shape);

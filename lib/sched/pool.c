@@ -351,8 +351,8 @@ static void tell_gone(struct gpi_sched *c, struct gpi_sched_slot *s)
     fed(c);
 }
 
-/* The plan has chosen a task for a worker that is stopped.  A worker that goes on some time must not
- * hold the task, so it is to go. */
+/* The plan has chosen a task for a stopped worker, and could choose it again.  So the worker is to
+ * go. */
 static void replace_stopped(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     tell_leaves(c, s);

@@ -3,8 +3,9 @@
  * revoke.c - granted runs: the caller starts further tasks in the worker, without a decision. [R1]
  *
  * No limit ends a granted run, so no promise counts on it, and nothing is known of its end until it
- * is revoked.  That is as soon as a task waits that is not in its queue, and may use a device of the
- * run, or, if the run has CPU slots, needs something of the machine; or that is to evict its worker.
+ * is revoked.  That is as soon as a task waits that is not in its queue and may use a device of the
+ * run.  If the run has CPU slots, it is also one that needs something of the machine.  The third
+ * case is a task that is to evict the worker.
  *
  * A check takes all granted runs.  It is made only after a shape has come to a kind that has some,
  * or a device or a class has changed: shape.c notes that in `doubted`.

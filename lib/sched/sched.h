@@ -32,6 +32,9 @@
 #include "sched/restart.h"
 #include "sched/retry.h"
 
+/* Why a task does not start, beside enum gpi_plan_why: it waits for its next attempt, until. */
+#define GPI_REASON_RETRY (GPI_REASON_NEVER + 1u)
+
 #define GPI_SPARE_SEATS 1u /* pooled: for the canary of a device that is out of use */
 
 /* Durations are in ns. */
@@ -172,6 +175,19 @@ uint32_t gpi_sched_holds(const struct gpi_sched *s, const struct gpi_plan_class 
 /* Pooled: what the plan has learned of the class. */
 struct gpi_plan_times;
 void gpi_sched_times(const struct gpi_sched *s, uint32_t class, struct gpi_plan_times *ret);
+/* Pooled: writes at most `n` reasons why the task does not start, the first one first, and returns
+ * how many there are.  0: the task would start now, or is the first one at its worker.  `other` is
+ * a task of the core.  From settings.tasks on it is no task: class `other` - tasks loads a worker.
+ * Beside those of the plan there is the kind GPI_REASON_RETRY.  A task behind another one of its
+ * class has PASSED_OVER_BY, and then the reasons of the first one of the class.
+ *
+ * `what`: a task that is not submitted; or NULL, then `task` is one that has not ended.  The caller
+ * has decided since the last event, and nothing is due at `now`.  Changes no decision.  [S9] */
+uint32_t gpi_sched_explain(const struct gpi_sched *s, uint64_t now, uint32_t task,
+                           const struct gpi_sched_task *what, struct gpi_plan_reason *ret,
+                           uint32_t n);
+/* Returns true if `other` of such a reason is a task, not a class or a lack. */
+bool gpi_sched_names_task(uint32_t kind);
 /* Returns the oldest task of the class that waits for a worker, or GPI_NOWHERE. */
 uint32_t gpi_sched_oldest(const struct gpi_sched *s, uint32_t class);
 /* Returns the number of tasks of the class that wait, those for their next attempt included. */

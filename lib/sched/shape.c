@@ -387,9 +387,10 @@ void gpi_shape_examined(struct gpi_plan *p, uint32_t shape)
 void gpi_shape_evict_again(struct gpi_plan *p)
 {
     const struct gpi_tree_wanted w = with(GPI_BIT_SHORT);
+    const bool could = p->n_firm || p->n_runless || p->n_spare;
 
-    for (uint32_t i = p->n_firm || p->n_runless || p->n_spare ? gpi_tree_first(&p->order, &w) : GPI_NONE;
-         i != GPI_NONE; i = gpi_tree_next(&p->order, i, &w))
+    for (uint32_t i = could ? gpi_tree_first(&p->order, &w) : GPI_NONE; i != GPI_NONE;
+         i = gpi_tree_next(&p->order, i, &w))
         gpi_shape_examine(p, i);
 }
 

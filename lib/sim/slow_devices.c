@@ -182,7 +182,7 @@ static bool is_late(const struct gpi_slow *m, const struct job *j)
            m->now >= j->queued_at / 1000000 * 1000000 + m->class[j->what.class].boot.p50;
 }
 
-/* Whether it may boot a worker although others of its class may be free sooner. */
+/* Whether it may boot a worker beside those of its class, which may be free sooner. */
 static bool may_add(const struct gpi_slow *m, const struct job *j)
 {
     const uint32_t class = j->what.class;
@@ -216,8 +216,8 @@ bool gpi_slow_suits(const struct gpi_slow *m, const struct hand *h, const struct
 
 bool gpi_slow_does(const struct gpi_slow *m, const struct hand *h, const struct job *j)
 {
-    return gpi_slow_suits(m, h, j) && h->class == j->what.class && h->state == UP && !m->class[h->class].paused &&
-           j < m->job + m->set.tasks;
+    return gpi_slow_suits(m, h, j) && h->class == j->what.class && h->state == UP &&
+           !m->class[h->class].paused && j < m->job + m->set.tasks;
 }
 
 bool gpi_slow_is_warm(const struct gpi_slow *m, const struct job *j, uint32_t d)

@@ -41,7 +41,7 @@ void gpi_job_explain(struct gpi_trace_run *r, uint32_t task)
     struct gpi_job *j = &r->job[task];
     const struct gpi_plan_task what = what_of(r, task);
 
-    j->waited = gpi_plan_explain(r->plan, task, j->state == GPI_JOB_WAITS ? NULL : &what,
+    j->waited = gpi_plan_explain(r->plan, 0, task, j->state == GPI_JOB_WAITS ? NULL : &what,
                                  &j->waited_for, 1) > 0;
 }
 

@@ -327,6 +327,7 @@ static void live(struct gpi_world *w)
         decide(w);
         if (is_over(w))
             return;
+        gpi_pool_explain(w);
         gpi_oracle_turned(&w->oracle);
         tell_objections(w);
         if (gpi_sched_finished(w->play.core)) {

@@ -227,3 +227,63 @@ void gpi_pool_disturb(struct gpi_world *w)
     for (uint32_t i = 0; i < w->truth.classes; i++)
         renew(w, i);
 }
+
+/* ---- reasons ---- */
+
+#define ROWS 4u /* of an answer: there may be more */
+
+/* Returns true if the reason names a task that has not ended, a class that loads a worker, or no
+ * task. */
+static bool is_sound(const struct gpi_world *w, const struct gpi_plan_reason *r)
+{
+    if (!gpi_sched_names_task(r->kind) || r->other == GPI_NOWHERE)
+        return true;
+    if (r->other >= w->truth.tasks)
+        return r->other - w->truth.tasks < w->truth.classes;
+    return w->oracle.task[r->other].state != GPI_BOOK_FREE;
+}
+
+static void check_rows(struct gpi_world *w, uint32_t task, const struct gpi_plan_reason *r,
+                       uint32_t n)
+{
+    for (uint32_t i = 0; i < n && i < ROWS; i++)
+        if (!is_sound(w, &r[i]) || (r[i].other == task && gpi_sched_names_task(r[i].kind)))
+            gpi_oracle_object(&w->oracle, GPI_ORACLE_SAFETY, "a reason names no other task");
+}
+
+/* A task that is not submitted. */
+static void suppose(struct gpi_world *w, uint32_t class)
+{
+    const struct gpi_sched_task what = { .priority = (int32_t)class - 1, .limit = GPI_NEVER,
+                                         .expires = GPI_NEVER, .class = class };
+    struct gpi_plan_reason r[ROWS];
+
+    check_rows(w, GPI_NOWHERE - 1, r,
+               gpi_sched_explain(w->play.core, w->now, GPI_NOWHERE, &what, r, ROWS));
+}
+
+static void explain(struct gpi_world *w, uint32_t task)
+{
+    const struct gpi_book_task *t = &w->oracle.task[task];
+    struct gpi_plan_reason r[ROWS];
+    const uint32_t n = gpi_sched_explain(w->play.core, w->now, task, NULL, r, ROWS);
+
+    const bool later = t->state == GPI_BOOK_LATER && t->until > w->now;
+
+    if ((t->state == GPI_BOOK_QUEUED || t->state == GPI_BOOK_LATER) && n == 0)
+        gpi_oracle_object(&w->oracle, GPI_ORACLE_SAFETY, "a task waits without a reason");
+    else if (later && (r[0].kind != GPI_REASON_RETRY || r[0].until != t->until))
+        gpi_oracle_object(&w->oracle, GPI_ORACLE_SAFETY, "a retry has another reason");
+    check_rows(w, task, r, n);
+}
+
+void gpi_pool_explain(struct gpi_world *w)
+{
+    const bool decided = gpi_sched_due(w->play.core) > w->now; /* time goes on while it sends */
+
+    for (uint32_t i = 0; i < w->truth.tasks && w->truth.pooled && decided; i++)
+        if (w->oracle.task[i].state != GPI_BOOK_FREE)
+            explain(w, i);
+    for (uint32_t i = 0; i < w->truth.classes && w->truth.pooled && decided; i++)
+        suppose(w, i);
+}

@@ -290,6 +290,8 @@ void gpi_pool_entered(struct gpi_world *w, const struct gpi_sched_action *a);
 /* A random reading, or a request for a class. */
 void gpi_pool_disturb(struct gpi_world *w);
 void gpi_pool_wish(struct gpi_world *w, uint32_t class, uint32_t what);
+/* After a decision: checks that each task that waits has a reason.                       [S9] */
+void gpi_pool_explain(struct gpi_world *w);
 
 /* ---- world_user.c ---- */
 

@@ -500,7 +500,7 @@ static bool check(const struct small *s)
         while (gpi_plan_next(p, &a))
             ;
     }
-    n = gpi_plan_explain(p, s->task, s->task == NOWHERE ? &what : NULL, row, 4);
+    n = gpi_plan_explain(p, 0, s->task, s->task == NOWHERE ? &what : NULL, row, 4);
     gpi_plan_destroy(p);
     if (n == s->rows && (n == 0 || is_as_expected(&row[0], &s->first)))
         return true;

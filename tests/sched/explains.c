@@ -133,7 +133,7 @@ static enum outcome remove_once(struct gpi_plan *p, uint32_t task, const struct 
     if (h.runs)
         return STARTS;
     memset(ret, 0, sizeof *ret);
-    if (gpi_plan_explain(p, task, NULL, ret, 1) == 0 || is_same(r, ret))
+    if (gpi_plan_explain(p, 0, task, NULL, ret, 1) == 0 || is_same(r, ret))
         return NOTHING;
     return (h.boots && ret->kind == GPI_REASON_BOOTING) ||
                    (h.leaves && ret->kind == GPI_REASON_UNLOADING)
@@ -195,14 +195,14 @@ static bool could(const struct t_world *w, uint32_t task)
 static void explain_one(const struct t_world *w, uint64_t seed, uint32_t task)
 {
     struct gpi_plan_reason all[ROWS], few[3];
-    const uint32_t n = gpi_plan_explain(w->p, task, NULL, all, ROWS);
+    const uint32_t n = gpi_plan_explain(w->p, 0, task, NULL, all, ROWS);
 
     tally.explained++;
     if (n == 0) {
         object(w, seed, task, "waits without a reason", NULL, NULL);
         return;
     }
-    if (gpi_plan_explain(w->p, task, NULL, few, 3) != n ||
+    if (gpi_plan_explain(w->p, 0, task, NULL, few, 3) != n ||
         memcmp(few, all, sizeof *few * (n < 3 ? n : 3)) != 0)
         object(w, seed, task, "fewer rows are others", &all[0], &few[0]);
     if (all[0].kind != GPI_REASON_NEVER)
@@ -216,7 +216,7 @@ static void check_all(const struct t_world *w, uint64_t seed)
     struct gpi_plan_reason r;
 
     for (uint32_t i = 0; i < T_TASKS; i++) {
-        const uint32_t n = gpi_plan_explain(w->p, i, NULL, &r, 1);
+        const uint32_t n = gpi_plan_explain(w->p, 0, i, NULL, &r, 1);
         if (n == 0 && w->task[i].state == T_WAITS)
             object(w, seed, i, "waits without a reason", NULL, NULL);
         if (n && w->task[i].state != T_WAITS)
@@ -257,7 +257,7 @@ static void suppose(struct t_world *w, uint64_t seed)
 
     if (task == T_TASKS || !t_world_invent(w, &what))
         return;
-    n = gpi_plan_explain(w->p, GPI_NOWHERE, &what, row, ROWS);
+    n = gpi_plan_explain(w->p, 0, GPI_NOWHERE, &what, row, ROWS);
     p = t_world_replay(w, &actions);
     gpi_plan_submit(p, w->now, task, &what);
     hear(p, task, &h);
@@ -269,7 +269,7 @@ static void suppose(struct t_world *w, uint64_t seed)
     if (n && h.runs && !has_kind(row, n, GPI_REASON_HEAD_HOLDS))
         object(w, seed, task, "starts when submitted, but has a reason", row, NULL);
     if (n && !h.runs && !h.others && !h.boots && !h.leaves &&
-        (gpi_plan_explain(p, task, NULL, &after, 1) == 0 || after.kind != row->kind ||
+        (gpi_plan_explain(p, 0, task, NULL, &after, 1) == 0 || after.kind != row->kind ||
          after.other != row->other))
         object(w, seed, task, "has another first reason when submitted", row, &after);
     gpi_plan_destroy(p);
@@ -285,7 +285,7 @@ static uint32_t choose(struct t_world *w, const uint32_t *waits, uint32_t n)
 
     for (uint32_t i = 0; i < 3 && r.kind == GPI_REASON_PASSED_OVER_BY; i++) {
         task = waits[gpi_random_below(&w->rng, n)];
-        gpi_plan_explain(w->p, task, NULL, &r, 1);
+        gpi_plan_explain(w->p, 0, task, NULL, &r, 1);
     }
     return task;
 }

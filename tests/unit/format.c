@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* format.c - gpud_event_format: a line for each kind of event, whole or cut. */
+/* format.c - gpud_event_format, gpud_reason_format: a line for each kind, whole or cut. */
 #include "harness.h"
 
 #include <gpudispatch/gpudispatch.h>
@@ -248,4 +248,99 @@ T_CASE(versions)
     }
     T_EQ(gpud_event_format(NULL, line, sizeof line), GPUD_EINVAL);
     T_EQ(gpud_event_format(EVENT(.kind = 1), NULL, 1), GPUD_EINVAL);
+}
+
+/* ---- gpud_reason_format ---- */
+
+#define REASON(...) \
+    (&(struct gpud_reason){ .struct_size = sizeof(struct gpud_reason), __VA_ARGS__ })
+
+static void reason_is(const struct gpud_reason *r, const char *wanted)
+{
+    char line[256];
+    const int n = gpud_reason_format(r, line, sizeof line);
+
+    T_TEXT(line, wanted);
+    T_EQ(n, strlen(wanted));
+    T_EQ(gpud_reason_format(r, NULL, 0), n);
+}
+
+T_CASE(reasons)
+{
+    reason_is(REASON(.kind = GPUD_REASON_MEMORY, .unit = GPUD_UNIT_BYTES, .device = "fake:0",
+                     .have = 4ull << 30, .need = 8ull << 30, .task_id = 17,
+                     .class_name = "whisper", .until = 1),
+              "MEMORY on fake:0, has 4096 MiB, needs 8192 MiB, task 17 of class whisper, until "
+              "now: workers hold the memory");
+    reason_is(REASON(.kind = GPUD_REASON_PASSED_OVER_BY, .task_id = 17, .class_name = "whisper"),
+              "PASSED_OVER_BY, task 17 of class whisper: the task comes first");
+    reason_is(REASON(.kind = GPUD_REASON_SHARE, .variant = 2, .unit = GPUD_UNIT_SHARE,
+                     .device = "gpu:1", .have = 2500, .need = 5000),
+              "SHARE on gpu:1, variant 2, has 2500 of 10000, needs 5000 of 10000: running tasks "
+              "have the share of the device");
+    reason_is(REASON(.kind = GPUD_REASON_CPUS, .unit = GPUD_UNIT_CPUS, .have = 1, .need = 4),
+              "CPUS, has 1 CPU, needs 4 CPUs: running tasks have the CPU slots");
+    reason_is(REASON(.kind = GPUD_REASON_FOREIGN, .unit = GPUD_UNIT_BYTES, .device = "gpu:0",
+                     .have = 12ull << 30, .need = 1024, .pid = 4321),
+              "FOREIGN on gpu:0, they have 12288 MiB, at most 1024 bytes, pid 4321: foreign "
+              "processes use the device");
+    reason_is(REASON(.kind = GPUD_REASON_SEATS, .unit = GPUD_UNIT_WORKERS, .have = 1, .need = 2),
+              "SEATS, has 1 worker, needs 2 workers: max_workers of the class, or of the "
+              "dispatcher, are there");
+    reason_is(REASON(.kind = GPUD_REASON_PINNED, .device = "gpu:0", .class_name = "a\nb"),
+              "PINNED on gpu:0, class a b: a worker of the class stays: it is pinned, or one of "
+              "min_workers");
+    reason_is(REASON(.kind = GPUD_REASON_NEVER, .unit = GPUD_UNIT_COMPUTE, .device = "gpu:0",
+                     .have = 750, .need = 806),
+              "NEVER on gpu:0, has compute 750, needs compute 806: the device, or without one the "
+              "dispatcher, could never hold it");
+    reason_is(REASON(.kind = GPUD_REASON_NEVER, .unit = GPUD_UNIT_DEVICES, .have = 0, .need = 1),
+              "NEVER, has 0 devices, needs 1 device: the device, or without one the dispatcher, "
+              "could never hold it");
+    reason_is(REASON(.kind = 99, .unit = 98, .have = 3, .need = 4), "?, has 3, needs 4: ?");
+}
+
+/* The line has the time that is left. */
+T_CASE(time_left)
+{
+    const char *begin = "BOOTING on gpu:0, class a, until in ";
+    unsigned long left;
+    char line[256], *rest;
+
+    (void)gpud_reason_format(REASON(.kind = GPUD_REASON_BOOTING, .device = "gpu:0",
+                                    .class_name = "a", .until = t_now() + T_S(1000)),
+                             line, sizeof line);
+    T_EQ(strncmp(line, begin, strlen(begin)), 0);
+    left = strtoul(line + strlen(begin), &rest, 10);
+    T_CMP(left, >, 900);
+    T_CMP(left, <=, 1000);
+    T_TEXT(rest, " s: a worker of the class starts");
+}
+
+T_CASE(reasons_cut_and_versions)
+{
+    const struct gpud_reason *whole = REASON(.kind = GPUD_REASON_PAUSED, .device = "gpu:0");
+    struct gpud_reason r = { .kind = GPUD_REASON_PAUSED, .class_name = "a", .task_id = 5 };
+    char line[100];
+    const int n = gpud_reason_format(whole, line, 10);
+
+    T_TEXT(line, "PAUSED on");
+    T_EQ(n, strlen("PAUSED on gpu:0: the device, or without one the class, is paused"));
+    r.struct_size = offsetof(struct gpud_reason, task_id);
+    reason_is(&r, "PAUSED, class a: the device, or without one the class, is paused");
+    memset(r.class_name, 'x', sizeof r.class_name); /* without a 0 byte */
+    T_EQ(gpud_reason_format(&r, line, sizeof line),
+         63 + strlen("PAUSED, class : the device, or without one the class, is paused"));
+    r.struct_size -= 8;
+    T_EQ(gpud_reason_format(&r, line, sizeof line), GPUD_ESTRUCT);
+    T_EQ(gpud_reason_format(NULL, line, sizeof line), GPUD_EINVAL);
+    T_EQ(gpud_reason_format(whole, NULL, 1), GPUD_EINVAL);
+}
+
+T_CASE(reason_names)
+{
+    T_TEXT(gpud_reason_name(GPUD_REASON_NONE), "NONE");
+    T_TEXT(gpud_reason_name(GPUD_REASON_PASSED_OVER_BY), "PASSED_OVER_BY");
+    T_TEXT(gpud_reason_name(GPUD_REASON_RETRY), "RETRY");
+    T_TEXT(gpud_reason_name(GPUD_REASON_COUNT), "?");
 }

@@ -60,6 +60,7 @@ T_CASE(random_ops)
             gpi_heap_remove(&h, item);
         }
         uint32_t top = model_top(&m);
+        T_CHECK(gpi_heap_key(&h, item) == (m.in[item] ? m.key[item] : UINT64_MAX));
         T_CHECK(gpi_heap_top_item(&h) == top);
         T_CHECK(gpi_heap_top_key(&h) == (top == GPI_HEAP_NONE ? UINT64_MAX : m.key[top]));
     }

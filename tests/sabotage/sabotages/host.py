@@ -32,9 +32,35 @@ SABOTAGES = [
         "proc/classes.foreign_memory"),
     Sabotage(
         "pooled: a class that fits nowhere is accepted", "lib/host/classes.c",
-        "    if (holds && b->plan.min_workers <= holds)\n",
-        "    if (holds || most)\n",
+        "    if (gpi_sched_holds(d->core, plan))\n",
+        "    if (gpi_sched_holds(d->core, plan) || most)\n",
         "proc/classes.refused"),
+    Sabotage(
+        "explain: a task behind another one of its class has the reasons of that one alone",
+        "lib/sched/reason.c",
+        "    if (first_of(k) == task)\n",
+        "    if (first_of(k) != GPI_NOWHERE)\n",
+        "proc/explain.passed_over_by"),
+    Sabotage(
+        "explain: a task that was sent ahead has no reason", "lib/sched/reason.c",
+        "    if (first == task)\n        return 0;\n",
+        "    if (first != GPI_NOWHERE)\n        return 0;\n",
+        "proc/explain.sent_ahead"),
+    Sabotage(
+        "explain: an answer is about the time of the last fact", "lib/sched/explain.c",
+        "    p->now = now ? now : last;\n",
+        "    p->now = last;\n",
+        "proc/explain.booting"),
+    Sabotage(
+        "explain: a full dispatcher counts as a full class", "lib/host/explain.c",
+        "    if (r->kind == GPI_REASON_NEVER || is_of_pool(d, r))\n",
+        "    if (r->kind == GPI_REASON_NEVER || (is_of_pool(d, r) && class > 255))\n",
+        "proc/explain.seats"),
+    Sabotage(
+        "check: a class that fits nowhere is accepted", "lib/host/explain.c",
+        "    if (r == 0 && d->set.pooled)\n",
+        "    if (r == 0 && d->set.pooled && class > 255)\n",
+        "proc/explain.check"),
     Sabotage(
         "pooled: a class with a survivor is never removed", "lib/host/removals.c",
         " && life != GPI_LIFE_STOPPED &&\n              life != GPI_LIFE_STUCK;\n",

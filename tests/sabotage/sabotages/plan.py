@@ -33,7 +33,7 @@ SABOTAGES = [
     mutant("R1", "grant: tasks of its own queue revoke it", "revoke.c",
            "(!s->loads && !p->task[s->head].stream);\n",
            "!s->loads;\n"),
-    mutant("R1", "grant: tasks of its class with requests of their own do not revoke it", "revoke.c",
+    mutant("R1", "grant: a task with a request of its own does not revoke it", "revoke.c",
            "(!s->loads && !p->task[s->head].stream);\n",
            "(p->n_gone && !p->task[s->head].stream);\n"),
     mutant("R1", "grant: a paused device revokes nothing", "revoke.c",
