@@ -28,7 +28,7 @@ void gpi_core_destroy(gpud_dispatcher *d)
 #include <unistd.h>
 
 #include "os/fds.h"
-#include "sim/play.h"
+#include "log/play.h"
 
 #define LOG_MOST (64u << 20) /* bytes */
 #define LOG_BUFFER (64u << 10)

@@ -2,7 +2,7 @@
 /*
  * core.h - the dispatcher's core, and the calls that change it.
  *
- * In a build with assertions these calls also write the log of the core (sim/log.h), if the
+ * In a build with assertions these calls also write the log of the core (log/log.h), if the
  * environment has GPI_SCHED_LOG=DIRECTORY when the dispatcher is created: DIRECTORY/PID-N.log for
  * the process's Nth dispatcher.  At 64 MiB, or at RLIMIT_FSIZE, the line "cut" ends the log.  If a
  * signal kills the process, or a write fails, the log just ends, perhaps within a line.  A release
@@ -20,7 +20,7 @@
 #ifdef NDEBUG
 #define GPI_LOGGED_OR(logged, plain) (plain)
 #else
-#include "sim/play.h"
+#include "log/play.h"
 #define GPI_LOGGED_OR(logged, plain) (d->play ? (logged) : (plain))
 #endif
 

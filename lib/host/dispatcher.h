@@ -48,7 +48,7 @@
 struct gpi_detail;
 struct gpi_estate; /* see kept_events.c */
 struct gpi_note;
-struct gpi_play; /* sim/play.h */
+struct gpi_play; /* log/play.h */
 struct gpi_sched;
 struct gpi_sleeper;
 struct gpi_slot;

@@ -6,7 +6,7 @@
  *     gpudispatch-sim [--time] TRACE.jsonl...
  *     gpudispatch-sim --world SEED [slots=N] [devices=N] [tasks=N] [seconds=S] [trouble]
  *
- * FILE is a script, or the log of a dispatcher (sim/log.h); or a pattern of such files.  At each
+ * FILE is a script, or the log of a dispatcher (log/log.h); or a pattern of such files.  At each
  * step a fresh core must have the effects in the file.  A file NAME.log may be incomplete: its
  * process may have been killed.  --rewrite replaces the effects by the core's current ones, which
  * the author then reviews as a diff.  A file NAME.plan is a script of a plan (sim/plan_script.h),

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "gpudispatch/types.h"
-#include "sim/play.h"
+#include "log/play.h"
 
 #define SETS_MOST 1024u /* of places: the plan takes memory for all of them at once */
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "sim/log.h"
+#include "sim/log_read.h"
 
 struct gpi_replay {
     /* Set by the caller. */

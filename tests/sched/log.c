@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "gpudispatch/types.h"
-#include "sim/log.h"
-#include "sim/play.h"
+#include "log/log.h"
+#include "log/play.h"
 #include "sim/replay.h"
 
 static struct gpi_log_line read_line(const char *text)

@@ -3,11 +3,11 @@
  * fact_shape.h - the shapes of the lines of facts: each kind has a name, and fields with their
  * places in the record.  The reader and the writer use the same shape.
  */
-#ifndef GPI_SIM_FACT_SHAPE_H
-#define GPI_SIM_FACT_SHAPE_H
+#ifndef GPI_LOG_FACT_SHAPE_H
+#define GPI_LOG_FACT_SHAPE_H
 
-#include "sim/fact.h"
-#include "sim/line.h"
+#include "log/fact.h"
+#include "log/line.h"
 
 #define GPI_FACT_FIELDS_MAX 16u   /* of a line */
 #define GPI_FACT_REQUEST_FIELDS 7u

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/play.h"
+#include "log/play.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpudispatch/types.h"
-#include "sim/log.h"
+#include "log/log.h"
 
 /* ---- effects not fetched yet ---- */
 

@@ -13,8 +13,8 @@
  *
  * Thread: one thread at a time per object, as for the core.
  */
-#ifndef GPI_SIM_PLAY_H
-#define GPI_SIM_PLAY_H
+#ifndef GPI_LOG_PLAY_H
+#define GPI_LOG_PLAY_H
 
 #include <stdbool.h>
 #include <stddef.h>
