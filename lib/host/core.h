@@ -29,11 +29,12 @@ int gpi_core_create(gpud_dispatcher *d, const struct gpi_sched_settings *set);
 void gpi_core_destroy(gpud_dispatcher *d);
 uint32_t gpi_core_send_logged(gpud_dispatcher *d, uint64_t now, struct gpi_sched_order *ret,
                               uint32_t most);
+void gpi_core_flush_log(gpud_dispatcher *d);
 
 /* Before the driving thread sleeps: completes the log in case a signal ends the process. */
 static inline void gpi_core_flush(gpud_dispatcher *d)
 {
-    GPI_LOGGED_OR((void)fflush(d->play->out), (void)d);
+    GPI_LOGGED_OR(gpi_core_flush_log(d), (void)d);
 }
 
 static inline int gpi_core_class_add(gpud_dispatcher *d, uint32_t class,

@@ -50,6 +50,8 @@
 #include "sched/sched.h"
 #include "log/fact.h"
 
+/* The log of a dispatcher begins with this comment, and its writer's version behind it. */
+#define GPI_LOG_HEADING "# decision log"
 #define GPI_LOG_LINE_SIZE (GPI_FACT_LINE_SIZE + 8u) /* of the longest line, with its 0 byte */
 #define GPI_LOG_DEVICES 16u     /* of a slot, at most */
 

@@ -272,7 +272,7 @@ static bool make_core(struct run *run)
     if (run->set.pool.pooled && run->set.pool.slots < 2)
         return bad(run, "expected at least 2 slots: one is spare");
     run->busy = calloc(run->set.pool.tasks, sizeof *run->busy);
-    if (!run->busy || !gpi_play_init(&run->play, &run->set, NULL))
+    if (!run->busy || !gpi_play_init(&run->play, &run->set, NULL, NULL))
         return bad(run, "no memory");
     run->play.lists = true;
     run->classes = !run->set.pool.pooled;

@@ -665,6 +665,12 @@ static void live(struct gpi_play *p)
     T_EQ(e.outcome, GPUD_OUTCOME_CANCELLED);
 }
 
+static void write_log(void *file, const char *lines, size_t size)
+{
+    T_EQ(lines[size - 1], '\n');
+    T_EQ(fwrite(lines, 1, size, file), size);
+}
+
 static char *record(void)
 {
     struct gpi_sched_settings set;
@@ -675,7 +681,7 @@ static char *record(void)
 
     gpi_log_defaults(&set);
     set.class.lead = GPI_MS;
-    T_CHECK(out && gpi_play_init(&p, &set, out));
+    T_CHECK(out && gpi_play_init(&p, &set, write_log, out));
     live(&p);
     gpi_play_fini(&p);
     gpi_play_fini(&p);
