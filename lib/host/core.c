@@ -2,94 +2,130 @@
 /* core.c - creates the core, and its log. */
 #include "host/core.h"
 
-#ifdef NDEBUG
+#include <stdlib.h>
+
+#include "host/log_file.h"
+#include "log/play.h"
+
+#define LOG_MOST (1ull << 30) /* bytes: 3 to 5 million tasks */
+
+struct logged {
+    struct gpi_play play; /* first: d->play points to it */
+    struct gpi_log_file file;
+    char *path; /* the caller has not opened the file: a test's log */
+};
+
+/* ---- logs of tests ---- */
+
+#ifndef NDEBUG
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "os/fds.h"
+
+#define TEST_LOG_MOST (64u << 20) /* bytes */
+
+/* Creates the file of the first free number.  Returns its path, which the caller frees, or NULL:
+ * without the variable, or if the file cannot be created. */
+static char *create_test_log(void)
+{
+    const char *directory = getenv("GPI_SCHED_LOG");
+    char *path = NULL;
+    int fd = -1;
+
+    if (!directory || !*directory)
+        return NULL;
+    for (uint32_t n = 1; fd < 0; n++) {
+        free(path);
+        if (asprintf(&path, "%s/%d-%u.log", directory, (int)getpid(), n) < 0)
+            return NULL;
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST) {
+            free(path);
+            return NULL;
+        }
+    }
+    gpi_fd_close(&fd);
+    return path;
+}
+#else
+#define TEST_LOG_MOST 0u
+
+static char *create_test_log(void)
+{
+    return NULL;
+}
+#endif
+
+/* ---- the core ---- */
+
+static struct logged *make_log(int fd, char *path)
+{
+    struct logged *l = calloc(1, sizeof *l);
+
+    if (!l)
+        return NULL;
+    l->path = path;
+    gpi_log_file_init(&l->file, fd, path, path ? TEST_LOG_MOST : LOG_MOST);
+    return l;
+}
+
+static int create_logged(gpud_dispatcher *d, const struct gpi_sched_settings *set, char *path)
+{
+    struct logged *l = make_log(d->log_fd, path);
+
+    if (!l || !gpi_play_init(&l->play, set, gpi_log_file_write, &l->file)) {
+        free(l);
+        free(path);
+        return GPUD_ENOMEM;
+    }
+    d->play = &l->play;
+    d->core = l->play.core;
+    return 0;
+}
 
 int gpi_core_create(gpud_dispatcher *d, const struct gpi_sched_settings *set)
 {
+    char *path = d->log_fd < 0 ? create_test_log() : NULL;
+
+    if (d->log_fd >= 0 || path)
+        return create_logged(d, set, path);
     d->core = gpi_sched_create(set);
     return d->core ? 0 : GPUD_ENOMEM;
 }
 
 void gpi_core_destroy(gpud_dispatcher *d)
 {
-    gpi_sched_destroy(d->core);
-}
+    struct logged *l = (struct logged *)d->play;
 
-#else
-
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include "host/log_file.h"
-#include "log/play.h"
-#include "os/fds.h"
-
-#define LOG_MOST (64u << 20) /* bytes */
-
-struct logged {
-    struct gpi_play play; /* first: d->play points to it */
-    struct gpi_log_file file;
-    char path[PATH_MAX];
-};
-
-/* Creates the file with the first free number.  It is opened for each write: so the log uses no
- * descriptor of the process.  Returns false if it cannot. */
-static bool create_file(struct logged *l, const char *directory)
-{
-    int fd = -1;
-
-    for (uint32_t n = 1; fd < 0; n++) {
-        (void)snprintf(l->path, sizeof l->path, "%s/%d-%u.log", directory, (int)getpid(), n);
-        fd = open(l->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd < 0 && errno != EEXIST)
-            return false;
-    }
-    gpi_fd_close(&fd);
-    gpi_log_file_init(&l->file, -1, l->path, LOG_MOST);
-    return true;
-}
-
-/* Creates a core with a log.  Returns false if no log is wanted, or the file cannot be made. */
-static bool create_logged(gpud_dispatcher *d, const struct gpi_sched_settings *set)
-{
-    const char *directory = getenv("GPI_SCHED_LOG");
-    struct logged *l = directory && *directory ? calloc(1, sizeof *l) : NULL;
-
-    if (l && create_file(l, directory) &&
-        gpi_play_init(&l->play, set, gpi_log_file_write, &l->file)) {
-        d->play = &l->play;
-        d->core = l->play.core;
-        return true;
-    }
-    free(l);
-    return false;
-}
-
-int gpi_core_create(gpud_dispatcher *d, const struct gpi_sched_settings *set)
-{
-    if (!create_logged(d, set))
-        d->core = gpi_sched_create(set);
-    return d->core ? 0 : GPUD_ENOMEM;
-}
-
-void gpi_core_destroy(gpud_dispatcher *d)
-{
-    if (!d->play) {
+    if (!l) {
         gpi_sched_destroy(d->core);
         return;
     }
-    gpi_core_flush(d);
-    gpi_play_fini(d->play);
-    free(d->play);
+    gpi_log_file_end(&l->file);
+    gpi_play_fini(&l->play);
+    free(l->path);
+    free(l);
 }
 
-void gpi_core_flush_log(gpud_dispatcher *d)
+bool gpi_core_flush_log(gpud_dispatcher *d, struct gpi_log_end *ret)
 {
-    gpi_log_file_flush(&((struct logged *)d->play)->file);
+    struct logged *l = (struct logged *)d->play;
+
+    gpi_log_file_flush(&l->file);
+    return !l->path && gpi_log_file_ended(&l->file, ret);
+}
+
+bool gpi_core_submit_logged(gpud_dispatcher *d, uint32_t task, const struct gpi_sched_task *what)
+{
+    return gpi_play_submit(d->play, task, what);
+}
+
+void gpi_core_success_logged(gpud_dispatcher *d, uint64_t now, uint32_t task, uint64_t run)
+{
+    gpi_play_success(d->play, now, task, run);
 }
 
 uint32_t gpi_core_send_logged(gpud_dispatcher *d, uint64_t now, struct gpi_sched_order *ret,
@@ -101,5 +137,3 @@ uint32_t gpi_core_send_logged(gpud_dispatcher *d, uint64_t now, struct gpi_sched
         n++;
     return n;
 }
-
-#endif

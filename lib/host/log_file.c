@@ -78,6 +78,7 @@ static void cut(struct gpi_log_file *f, uint64_t most)
     assert(f->held + CUT_SIZE <= sizeof f->buffer);
     memcpy(f->buffer + f->held, CUT, CUT_SIZE);
     f->error = append(f, f->buffer, f->held + CUT_SIZE);
+    f->size += f->error ? 0 : f->held;
 }
 
 void gpi_log_file_flush(struct gpi_log_file *f)
@@ -93,7 +94,7 @@ void gpi_log_file_flush(struct gpi_log_file *f)
     } else {
         f->error = append(f, f->buffer, f->held);
         f->over = f->error != 0;
-        f->size += f->held;
+        f->size += f->over ? 0 : f->held;
     }
     f->held = 0;
     errno = kept;
@@ -121,9 +122,24 @@ void gpi_log_file_init(struct gpi_log_file *f, int fd, const char *path, uint64_
     f->fd = fd;
     f->path = path;
     f->owner = getpid();
-    f->over = false;
+    f->over = f->told = false;
     f->error = 0;
     f->most = most;
     f->size = f->held = 0;
     gpi_log_file_write(f, first, (size_t)n);
+}
+
+void gpi_log_file_end(struct gpi_log_file *f)
+{
+    gpi_log_file_write(f, GPI_LOG_ENDING "\n", sizeof GPI_LOG_ENDING);
+    gpi_log_file_flush(f);
+}
+
+bool gpi_log_file_ended(struct gpi_log_file *f, struct gpi_log_end *ret)
+{
+    if (!f->over || f->told)
+        return false;
+    f->told = true;
+    *ret = (struct gpi_log_end){ f->error, f->size };
+    return true;
 }

@@ -21,6 +21,7 @@ struct gpi_log_file {
     const char *path; /* NULL, or opened for each write, in place of fd */
     pid_t owner;
     bool over;     /* takes no more lines */
+    bool told;     /* gpi_log_file_ended has returned true */
     int error;     /* errno of the write that ended the log; 0 = the log reached its bound */
     uint64_t most; /* bytes of the file; RLIMIT_FSIZE is a bound as well */
     uint64_t size; /* bytes in the file */
@@ -33,5 +34,15 @@ void gpi_log_file_init(struct gpi_log_file *f, int fd, const char *path, uint64_
 /* Takes whole lines, 64 KiB at most: a gpi_play_write_fn of log/play.h. */
 void gpi_log_file_write(void *file, const char *lines, size_t size);
 void gpi_log_file_flush(struct gpi_log_file *f);
+/* Adds the last line, and flushes. */
+void gpi_log_file_end(struct gpi_log_file *f);
+
+/* Why a log has ended early. */
+struct gpi_log_end {
+    int error;     /* errno; 0 = it reached its bound */
+    uint64_t size; /* bytes before the last line */
+};
+/* Returns true at the first call after that. */
+bool gpi_log_file_ended(struct gpi_log_file *f, struct gpi_log_end *ret);
 
 #endif

@@ -50,8 +50,10 @@
 #include "sched/sched.h"
 #include "log/fact.h"
 
-/* The log of a dispatcher begins with this comment, and its writer's version behind it. */
+/* Comments of a dispatcher's log.  The first line has its writer's version behind the words.  The
+ * last line is there if the dispatcher was destroyed, and the log was not cut. */
 #define GPI_LOG_HEADING "# decision log"
+#define GPI_LOG_ENDING "# end"
 #define GPI_LOG_LINE_SIZE (GPI_FACT_LINE_SIZE + 8u) /* of the longest line, with its 0 byte */
 #define GPI_LOG_DEVICES 16u     /* of a slot, at most */
 
