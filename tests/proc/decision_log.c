@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -375,6 +377,56 @@ T_CASE(no_space)
     t_check_exactly_once(&log, 40);
     t_end(&d, &log);
     free(replayed(LOG, &r)); /* up to there */
+}
+
+static void write_text(const char *path, const char *text)
+{
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    T_EQ(write(fd, text, strlen(text)), strlen(text));
+    T_EQ(close(fd), 0);
+}
+
+/* Mounts a file system of 256 KiB at "disk", which no other process sees. */
+static void mount_disk(void)
+{
+    char uids[64], gids[64];
+
+    (void)snprintf(uids, sizeof(uids), "0 %u 1", (unsigned)getuid());
+    (void)snprintf(gids, sizeof(gids), "0 %u 1", (unsigned)getgid());
+    if (unshare(CLONE_NEWNS)) {
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
+            t_skip("no file system can be mounted here: %s", strerror(errno));
+        write_text("/proc/self/uid_map", uids);
+        write_text("/proc/self/setgroups", "deny");
+        write_text("/proc/self/gid_map", gids);
+    }
+    T_EQ(mkdir("disk", 0700), 0);
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+        mount("none", "disk", "tmpfs", 0, "size=256k"))
+        t_skip("no file system can be mounted here: %s", strerror(errno));
+}
+
+/* On a disk that is really full "cut" replaces the part that had room. */
+T_CASE(disk_full)
+{
+    struct t_log log = { 0 };
+    struct gpi_replay r;
+    gpud_dispatcher *d;
+    char *text;
+
+    mount_disk();
+    d = T_BEGIN(NULL, t_process, .queue_size = 5000, .decision_log = "disk/" LOG);
+    t_submit_tags(d, 0, 5000);
+    t_collect(d, &log, 5000);
+    expect_end(d, &log, strerror(ENOSPC));
+    t_check_exactly_once(&log, 5000);
+    t_end(&d, &log);
+    text = replayed("disk/" LOG, &r);
+    T_CHECK(r.was_cut && ends_in(text, "\ncut\n"));
+    T_CMP(count(text, " submit t="), >, 100);
+    free(text);
+    T_EQ(umount("disk"), 0);
 }
 
 /* ---- ends of the host ---- */
