@@ -23,10 +23,11 @@ FLOORS = {
               "queue", "restart", "retry", "place", "device", "seat", "own", "spread", "class",
               "record", "tasks", "behind", "limits", "close", "life", "slot_end", "slot", "gates",
               "pool", "sched", "stream", "query", "reason"],
-    "host": ["attempt", "class", "core", "desc", "files", "life", "monitor", "patience", "reasons",
-             "wakeup", "sleepers", "timers", "notes", "numbers", "facts", "output", "payload",
-             "pool", "places", "devices", "channel", "running", "texts", "vacancy", "exec",
-             "slots", "starts", "state", "stops", "cells", "judge", "canary", "monitors",
+    "log": ["line", "fact_shape", "fact_write", "log_shape", "log", "play"],
+    "host": ["attempt", "class", "log_file", "core", "desc", "files", "life", "monitor", "patience",
+             "reasons", "wakeup", "sleepers", "timers", "notes", "numbers", "facts", "output",
+             "payload", "pool", "places", "devices", "channel", "running", "texts", "vacancy",
+             "exec", "slots", "starts", "state", "stops", "cells", "judge", "canary", "monitors",
              "room", "close", "reset", "results", "slot", "death", "readings", "tasks",
              "charge", "completions", "events", "submit", "kept_events", "messages", "keeper",
              "stats", "watch", "act", "classes", "removals", "hotplug", "loop", "pollable",
@@ -54,7 +55,8 @@ TOOLS = re.compile(r"__stack_chk|__(asan|ubsan|tsan|gcov|sanitizer|llvm|msan)|_G
 
 
 def read(archive):
-    """Returns {member: (defined, needed)} of the members "folder_file.c.o" of an archive."""
+    """Returns {member: (defined, needed)} of the members "folder_file.c.o" of an archive, or of the
+    members ".._lib_folder_file.c.o" of one that the tests build."""
     text = subprocess.run(["nm", "--extern-only", archive], check=True, capture_output=True,
                           text=True).stdout
     members, now = {}, None
@@ -69,7 +71,7 @@ def read(archive):
 
 
 def name_of(member, folder):
-    found = re.search(rf"(?:^|[/_]){folder}_(\w+)\.c\.o$", member)
+    found = re.search(rf"(?:^|/|_lib_){folder}_(\w+)\.c\.o$", member)
     return found[1] if found else None
 
 

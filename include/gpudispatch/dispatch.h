@@ -858,8 +858,8 @@ struct gpud_options {
     uint32_t pooled;
 
     /*
-     * Selects the order in which waiting tasks get devices.  This option and all that
-     * follow need pooled = 1.
+     * Selects the order in which waiting tasks get devices.  This option and those up to
+     * foreign_memory need pooled = 1.
      * Default: [GPUD_MODE_BACKFILL].  Range: enum gpud_mode.
      * See: passing, pooled.
      */
@@ -926,13 +926,40 @@ struct gpud_options {
      * See: foreign_load, headroom, struct gpud_request.
      */
     uint64_t foreign_memory;
+
+    /*
+     * Names a file that receives the decisions of the dispatcher: each fact that it
+     * decides on and, below the fact, the orders that follow.  gpudispatch-sim of the
+     * same version replays the file and checks that the same facts lead to the same
+     * orders [S6].  The form of the lines may change with each version.
+     *
+     * gpud_dispatcher_create creates the file with mode 0600.  If the file exists, create
+     * fails with GPUD_ESYSTEM, sys_errno EEXIST: no log replaces the log of an earlier
+     * run, and no two dispatchers write to one file.  The dispatcher holds the file open,
+     * with one more descriptor.  So the file may be renamed, and the host may change its
+     * directory and credentials.
+     *
+     * A task takes 200 to 300 bytes and some 2 us.  A start of a worker takes about
+     * 1 KiB.  At 1 GiB, or at RLIMIT_FSIZE, the line "cut" ends the log.  A failed write
+     * ends it as well, such as on a full disk.  Either end is a LOG event of level
+     * WARNING, and the dispatcher works on without a log.
+     *
+     * The library writes the file with write(2), on the thread that fills a buffer of
+     * 64 KiB, before the driving thread sleeps, and in gpud_dispatcher_destroy.  A slow
+     * file system delays the dispatcher.  If the host exits without destroy, or is
+     * killed, the log lacks the decisions since the last write.  A forked child of the
+     * host never writes to the file.
+     * Default: none.  "" means none, too.
+     * See: log_level, docs/explain/core.md.
+     */
+    const char *decision_log;
 };
 
 /* The initial value of a struct gpud_options: its size, and every default. */
 #define GPUD_OPTIONS_INIT \
     { (uint32_t)sizeof(struct gpud_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
       0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Creates a dispatcher and begins to start its workers.
@@ -952,9 +979,9 @@ struct gpud_options {
  * GPUD_STDIO_EVENTS).  While it starts it needs one more, with GPUD_STDIO_EVENTS two.
  * A pooled dispatcher must have 9 for each slot left, and has max_workers + 1 slots.
  * Some options add 1 or 2 each: EXEC of the same program, setup_shared,
- * GPUD_STDIO_INHERIT, a spawner of its own, a monitor.  If fewer are free below the soft
- * limit RLIMIT_NOFILE, the call fails with GPUD_ESYSTEM, sys_errno EMFILE and field
- * "devices".  The text has the need, the descriptors left and the limit.
+ * GPUD_STDIO_INHERIT, decision_log, a spawner of its own, a monitor.  If fewer are free
+ * below the soft limit RLIMIT_NOFILE, the call fails with GPUD_ESYSTEM, sys_errno EMFILE
+ * and field "devices".  The text has the need, the descriptors left and the limit.
  *
  * Parameters:
  *   ret_d    receives the dispatcher; on failure it stays as it was
@@ -999,8 +1026,9 @@ struct gpud_options {
  *   GPUD_ENOMEM         no memory for the dispatcher, its devices or one of its
  *                       processes
  *   GPUD_ESYSTEM        the system refused a call (*reterr names it), too few
- *                       descriptors are free, or the file size limit leaves no room for
- *                       shared memory
+ *                       descriptors are free, the file of decision_log cannot be
+ *                       created, or the file size limit leaves no room for shared
+ *                       memory
  * Owns: copies options and everything that they point to, except the memory of
  * setup_shared.  Hands over *ret_d, which gpud_dispatcher_destroy ends.
  * Waits: with GPUs or fakes for the driver's list of devices, 10 s at most: then the

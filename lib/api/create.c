@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* create.c - the birth of a dispatcher, pooled or not, and its end. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "api/check.h"
 #include "api/choose.h"
@@ -31,9 +34,28 @@ struct draft {
     struct gpi_process *own; /* a spawner of its own */
     bool entered;            /* the spawner of gpud_init keeps a place for it */
     uint32_t seated;         /* and this many for its slots */
+    const char *log; /* a file that this call has created, and nothing else needs yet */
     struct gpi_birth birth;
     struct gpi_choice choice;
 };
+
+/* Creates the file of option decision_log.  It fails for a file that exists, also for a link: so a
+ * log replaces no other file, and two dispatchers never write to one. */
+static int create_log(struct draft *x, const struct gpud_options *o, struct gpud_error *e)
+{
+    int fd;
+
+    if (!o->decision_log || !*o->decision_log)
+        return 0;
+    fd = open(o->decision_log, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        x->log = o->decision_log;
+    x->birth.log_fd = gpi_fd_lift(fd);
+    if (x->birth.log_fd >= 0)
+        return 0;
+    return gpi_fail(e, GPUD_ESYSTEM, errno, "decision_log", "decision_log %s cannot be created",
+                    o->decision_log);
+}
 
 /* The spawner that its workers, and its monitor, come from. */
 static int find_spawner(struct draft *x, struct gpi_process *p, struct gpud_error *e)
@@ -80,7 +102,8 @@ static int take_slots(struct draft *x, uint32_t slots, bool lines, struct gpud_e
     if (r)
         return r;
     x->seated = slots;
-    r = gpi_files_check(gpi_files_fixed(&x->birth) + gpi_files_slots(lines, slots), 1, slots, e);
+    r = gpi_files_check(gpi_files_fixed(&x->birth) + gpi_files_slots(lines, slots),
+                        1 + (x->birth.log_fd >= 0), slots, e);
     return r ? r : gpi_options_share(&x->birth.set, slots, e);
 }
 
@@ -92,9 +115,10 @@ static int give_birth(gpud_dispatcher **ret_d, struct draft *x, struct gpud_erro
     x->birth.chosen = &x->choice.selection;
     x->birth.gauge = x->choice.gauge;
     r = gpi_create(ret_d, &x->birth, e);
-    x->birth.connection = -1;
+    x->birth.connection = x->birth.log_fd = -1;
     if (r)
         return r;
+    x->log = NULL;
     x->choice.gauge = NULL;
     x->entered = false;
     x->seated = 0;
@@ -111,6 +135,9 @@ static void discard(struct draft *x)
     if (x->birth.connection >= 0)
         (void)gpi_message_send(x->birth.connection, &bye, sizeof bye, NULL, 0);
     gpi_fd_close(&x->birth.connection);
+    gpi_fd_close(&x->birth.log_fd);
+    if (x->log)
+        (void)unlink(x->log);
     if (x->seated)
         gpi_process_unseat(x->birth.places, x->seated);
     gpi_process_unspawn(x->own);
@@ -140,7 +167,10 @@ static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, struct 
     r = gpi_choice_reads(o->devices ? o->devices : "cpu:1", e);
     if (r > 0)
         r = gpi_surroundings_on_gpus(o->env, e);
-    r = r < 0 ? r : find_spawner(x, p, e);
+    if (r >= 0)
+        r = create_log(x, o, e);
+    if (r == 0)
+        r = find_spawner(x, p, e);
     if (r == 0)
         r = choose_devices(x, o, e);
     if (r == 0)
@@ -167,7 +197,9 @@ static int create_pooled(gpud_dispatcher **ret_d, const struct gpud_options *o,
     b->set = x->set.pool;
     b->class.launch = &x->start.launch;
     b->class.program_fd = b->class.setup_fd = -1;
-    r = find_spawner(x, p, e);
+    r = create_log(x, o, e);
+    if (r == 0)
+        r = find_spawner(x, p, e);
     if (r == 0)
         r = choose_pool(x, o, e);
     if (r)
@@ -197,7 +229,7 @@ int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_options *o
     x = calloc(1, sizeof *x);
     if (!x)
         return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for options");
-    x->birth.connection = -1;
+    x->birth.connection = x->birth.log_fd = -1;
     r = (o.pooled ? create_pooled : create)(ret_d, &o, p, x, reterr);
     discard(x);
     return r;

@@ -74,6 +74,7 @@ enum gpi_option_kind {
     X(max_workers, POOL)           \
     X(foreign_load, POOL)          \
     X(host_memory, POOL)           \
-    X(foreign_memory, POOL)
+    X(foreign_memory, POOL)        \
+    X(decision_log, POOL)
 
 #endif

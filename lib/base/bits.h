@@ -24,6 +24,9 @@ static inline void gpi_prefetch(const void *at)
     __builtin_prefetch(at);
 }
 
+/* A condition that is seldom true, on a path that every task takes. */
+#define GPI_SELDOM(condition) __builtin_expect(!!(condition), 0)
+
 /* For a function that seldom runs, on a path that every task takes: the path saves no registers
  * for it. */
 #define GPI_RARE __attribute__((noinline, cold))

@@ -2,11 +2,10 @@
 /*
  * core.h - the dispatcher's core, and the calls that change it.
  *
- * In a build with assertions these calls also write the log of the core (sim/log.h), if the
- * environment has GPI_SCHED_LOG=DIRECTORY when the dispatcher is created: DIRECTORY/PID-N.log for
- * the process's Nth dispatcher.  At 64 MiB, or at RLIMIT_FSIZE, the line "cut" ends the log.  If a
- * signal kills the process, or a write fails, the log just ends, perhaps within a line.  A release
- * build has no log.
+ * With option decision_log these calls also write the log of the core (log/log.h, log_file.h).  A
+ * build with assertions writes one of each other dispatcher, too, if the environment has
+ * GPI_SCHED_LOG=DIRECTORY when the dispatcher is created: DIRECTORY/PID-N.log for the process's Nth
+ * one, 64 MiB at most.  That file is opened for each write: the tests count descriptors.
  *
  * Each function is that of sched/sched.h with the same name.  The lock is held.  Queries use
  * d->core.
@@ -14,27 +13,29 @@
 #ifndef GPI_HOST_CORE_H
 #define GPI_HOST_CORE_H
 
+#include "base/bits.h"
 #include "host/dispatcher.h"
+#include "log/play.h"
 #include "sched/sched.h"
 
-#ifdef NDEBUG
-#define GPI_LOGGED_OR(logged, plain) (plain)
-#else
-#include "sim/play.h"
-#define GPI_LOGGED_OR(logged, plain) (d->play ? (logged) : (plain))
-#endif
+struct gpi_log_end; /* log_file.h */
+
+#define GPI_LOGGED_OR(logged, plain) (GPI_SELDOM(d->play) ? (logged) : (plain))
 
 /* Creates d->core.  Returns 0 or ENOMEM. */
 int gpi_core_create(gpud_dispatcher *d, const struct gpi_sched_settings *set);
 void gpi_core_destroy(gpud_dispatcher *d);
+/* For the calls that each task needs. */
+GPI_RARE bool gpi_core_submit_logged(gpud_dispatcher *d, uint32_t task,
+                                     const struct gpi_sched_task *what);
+GPI_RARE void gpi_core_success_logged(gpud_dispatcher *d, uint64_t now, uint32_t task,
+                                      uint64_t run);
 uint32_t gpi_core_send_logged(gpud_dispatcher *d, uint64_t now, struct gpi_sched_order *ret,
                               uint32_t most);
 
-/* Before the driving thread sleeps: completes the log in case a signal ends the process. */
-static inline void gpi_core_flush(gpud_dispatcher *d)
-{
-    GPI_LOGGED_OR((void)fflush(d->play->out), (void)d);
-}
+/* Before the driving thread sleeps, if d->play is set: completes the log in case a signal ends the
+ * process.  Returns true once after the log of the option has ended early. */
+bool gpi_core_flush_log(gpud_dispatcher *d, struct gpi_log_end *ret);
 
 static inline int gpi_core_class_add(gpud_dispatcher *d, uint32_t class,
                                      const struct gpi_class_settings *set,
@@ -108,7 +109,7 @@ static inline bool gpi_core_ended(gpud_dispatcher *d, struct gpi_sched_end *ret)
 static inline bool gpi_core_submit(gpud_dispatcher *d, uint32_t task,
                                    const struct gpi_sched_task *what)
 {
-    return GPI_LOGGED_OR(gpi_play_submit(d->play, task, what),
+    return GPI_LOGGED_OR(gpi_core_submit_logged(d, task, what),
                          gpi_sched_submit(d->core, task, what));
 }
 
@@ -127,7 +128,7 @@ static inline bool gpi_core_end(gpud_dispatcher *d, uint64_t now,
 
 static inline void gpi_core_success(gpud_dispatcher *d, uint64_t now, uint32_t task, uint64_t run)
 {
-    GPI_LOGGED_OR(gpi_play_success(d->play, now, task, run),
+    GPI_LOGGED_OR(gpi_core_success_logged(d, now, task, run),
                   gpi_sched_success(d->core, now, task, run));
 }
 

@@ -222,6 +222,7 @@ void gpi_free(gpud_dispatcher *d)
     gpi_pollable_fini(d);
     gpi_drive_fini(d);
     gpi_core_destroy(d);
+    gpi_fd_close(&d->log_fd);
     gpi_chunks_fini(&d->arena.input_chunks);
     gpi_chunks_fini(&d->arena.pool_chunks);
     gpi_memory_unmap(d->arena.input, d->set.input_size);
@@ -305,6 +306,7 @@ static gpud_dispatcher *found(const struct gpi_birth *b)
         d->loop.lib_fd = -1;
     d->pollable.outer = d->pollable.news = d->pollable.alarm = -1;
     d->spawner.fd = b->connection;
+    d->log_fd = b->log_fd;
     d->close.at = GPI_NEVER;
     d->now = gpi_now();
     d->stats.count.payload_budget = b->set.payload_budget;
@@ -317,8 +319,9 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
     int r;
 
     if (!d) {
-        int connection = b->connection;
+        int connection = b->connection, log_fd = b->log_fd;
         gpi_fd_close(&connection);
+        gpi_fd_close(&log_fd);
         return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for a dispatcher");
     }
     r = make_parts(d, b, reterr);

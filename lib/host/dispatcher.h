@@ -48,7 +48,7 @@
 struct gpi_detail;
 struct gpi_estate; /* see kept_events.c */
 struct gpi_note;
-struct gpi_play; /* sim/play.h */
+struct gpi_play; /* log/play.h */
 struct gpi_sched;
 struct gpi_sleeper;
 struct gpi_slot;
@@ -212,9 +212,8 @@ struct gpud_dispatcher {
     uint64_t now; /* time of the current turn */
 
     struct gpi_sched *core; /* makes the decisions: act.h, core.h */
-#ifndef NDEBUG
     struct gpi_play *play;  /* has the core and writes its log; NULL = no log */
-#endif
+    int log_fd;             /* the file of option decision_log; -1 = none */
     void (*act)(gpud_dispatcher *d); /* gpi_act: it is above all files that feed facts */
     bool acting;                     /* a thread performs the core's actions */
 
@@ -267,6 +266,7 @@ struct gpi_birth {
     int spawner_pidfd;        /* borrowed */
     int connection;           /* the dispatcher's connection to the spawner, taken also on
                                  failure; -1 = create connects */
+    int log_fd;               /* the file of option decision_log, taken also on failure; -1: none */
     const struct gpi_selection *chosen; /* devices and slots, borrowed */
     struct gpi_gauge *gauge;            /* reads the devices, taken on success; NULL = none */
     const char *remark;                 /* for the log, with a level that is not 0; borrowed */

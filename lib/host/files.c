@@ -20,10 +20,11 @@
 uint32_t gpi_files_fixed(const struct gpi_birth *b)
 {
     const struct gpi_class_birth *c = &b->class;
+    const uint32_t most = FILES_FIXED + (b->spawner_pidfd >= 0) + (b->log_fd >= 0);
 
     if (b->set.pooled) /* each class takes its own when it is added */
-        return FILES_FIXED - 1 + (b->spawner_pidfd >= 0);
-    return FILES_FIXED + (b->spawner_pidfd >= 0) + (c->program_fd >= 0) + (c->setup_fd >= 0) +
+        return most - 1;
+    return most + (c->program_fd >= 0) + (c->setup_fd >= 0) +
            (c->launch->stdio == GPUD_STDIO_INHERIT ? 2 : 0);
 }
 

@@ -5,12 +5,16 @@
  */
 #include <sys/epoll.h>
 
+#include "base/bits.h"
 #include "base/clock.h"
+#include "base/refused.h"
 #include "host/act.h"
 #include "host/core.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
+#include "host/event.h"
+#include "host/log_file.h"
 #include "host/slot.h"
 #include "os/fds.h"
 
@@ -152,13 +156,29 @@ static int wait_ms(const gpud_dispatcher *d, uint64_t until)
     return ms > 1000000 ? 1000000 : (int)ms;
 }
 
+/* Returns true if there is an event: the log of decisions has ended before its dispatcher. */
+static GPI_RARE bool flush_log(gpud_dispatcher *d)
+{
+    char buffer[96] = "";
+    struct gpi_log_end end;
+
+    if (!gpi_core_flush_log(d, &end))
+        return false;
+    gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT,
+            "decision_log ended after %llu bytes: %s", (unsigned long long)end.size,
+            end.error ? gpi_errno_text(end.error, buffer, sizeof buffer)
+                      : "the maximum is 1 GiB, or RLIMIT_FSIZE");
+    return true;
+}
+
 static void wait_for_news(gpud_dispatcher *d, int ms)
 {
     struct epoll_event news[NEWS_MAX];
     int n;
 
+    if (GPI_SELDOM(d->play) && flush_log(d))
+        ms = 0;
     d->loop.sleepers++;
-    gpi_core_flush(d);
     pthread_mutex_unlock(&d->lock);
     n = epoll_wait(d->loop.epoll, news, NEWS_MAX, ms);
     pthread_mutex_lock(&d->lock);

@@ -480,13 +480,13 @@ void gpi_own_end(struct gpi_sched *c, uint32_t task);
 /* It waits; it waits no more. */
 void gpi_own_wait(struct gpi_sched *c, uint32_t task);
 void gpi_own_leave(struct gpi_sched *c, uint32_t task);
-/* The grant of the slot is for the task of its stream; the task is gone, or is being sent; the grant
- * is over. */
+/* The grant of the slot is for the task of its stream.  Unbind: the task is gone.  Sent: the slot
+ * gets it now.  Ended: the grant is over. */
 void gpi_own_bind(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_own_unbind(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_own_sent(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_own_ended(struct gpi_sched *c, struct gpi_sched_slot *s);
-void gpi_own_hopeless(struct gpi_sched *c, uint32_t task); /* the plan says so */
+void gpi_own_hopeless(struct gpi_sched *c, uint32_t task); /* as the plan finds */
 bool gpi_own_is_hopeless(const struct gpi_sched *c, uint32_t task);
 uint32_t gpi_own_unlist(struct gpi_sched *c); /* takes a listed task out, or returns NOWHERE */
 /* Feed the plan, and return true, if it is to know that the task waits, or waits no more. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* fact_read.c - reads a line of a fact. */
-#include <stdarg.h>
+/* fact_read.c - see fact_read.h. */
+#include "sim/fact_read.h"
+
 #include <string.h>
 
 #include "base/clock.h"
-#include "sim/fact_shape.h"
+#include "log/fact_shape.h"
+#include "sim/line_read.h"
 
 struct reader {
     const char *at, *end; /* the rest of the line */

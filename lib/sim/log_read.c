@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* log_read.c - reads a line of a log. */
-#include <stdarg.h>
+/* log_read.c - see log_read.h. */
+#include "sim/log_read.h"
+
 #include <string.h>
 
 #include "base/clock.h"
-#include "sim/fact_shape.h"
-#include "sim/log_shape.h"
+#include "log/log_shape.h"
+#include "sim/fact_read.h"
+#include "sim/line_read.h"
 
 #define WORDS_MAX 24u /* of a line: more than the longest shape or fact has */
 

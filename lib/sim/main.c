@@ -6,9 +6,10 @@
  *     gpudispatch-sim [--time] TRACE.jsonl...
  *     gpudispatch-sim --world SEED [slots=N] [devices=N] [tasks=N] [seconds=S] [trouble]
  *
- * FILE is a script, or the log of a dispatcher (sim/log.h); or a pattern of such files.  At each
- * step a fresh core must have the effects in the file.  A file NAME.log may be incomplete: its
- * process may have been killed.  --rewrite replaces the effects by the core's current ones, which
+ * FILE is a script, or the log of a dispatcher (log/log.h); or a pattern of such files.  At each
+ * step a fresh core must have the effects in the file.  A log, and each file NAME.log, may be
+ * incomplete: its process may have been killed.  The program reports a log without its end.
+ * --rewrite replaces the effects by the core's current ones, which
  * the author then reviews as a diff.  A file NAME.plan is a script of a plan (sim/plan_script.h),
  * which the slow model judges, too.
  *
@@ -97,6 +98,30 @@ static int ends_in(const char *suffix)
     return n > most && !strcmp(file + n - most, suffix);
 }
 
+static int begins_with(const char *text, size_t size, const char *words)
+{
+    const size_t n = strlen(words);
+
+    return size >= n && !memcmp(text, words, n);
+}
+
+static int has_ending(const char *text, size_t size)
+{
+    const size_t n = strlen(GPI_LOG_ENDING "\n");
+
+    return size >= n && !memcmp(text + size - n, GPI_LOG_ENDING "\n", n);
+}
+
+/* An incomplete log passes, since its host may have been killed. */
+static void report_end(const char *text, size_t size)
+{
+    if (replay.was_cut)
+        (void)printf("%s:%u: the log was cut: it lacks all later steps\n", file, replay.line);
+    else if (begins_with(text, size, GPI_LOG_HEADING) && !has_ending(text, size))
+        (void)printf("%s:%u: the log has no end: its dispatcher was not destroyed%s\n", file,
+                     replay.line, replay.torn ? ", and its last line is incomplete" : "");
+}
+
 /* The script of a plan has its own reader, and the same results. */
 static enum gpi_replay_result replay_plan(const char *text, size_t size)
 {
@@ -120,8 +145,12 @@ static enum gpi_replay_result replay_text(const char *text, size_t size)
 
 static int compare(const char *text, size_t size)
 {
-    replay = (struct gpi_replay){ .cut = ends_in(".log") };
-    return report(replay_text(text, size));
+    replay = (struct gpi_replay){ .cut = ends_in(".log") ||
+                                         begins_with(text, size, GPI_LOG_HEADING) };
+    if (!report(replay_text(text, size)))
+        return 0;
+    report_end(text, size);
+    return 1;
 }
 
 static int rewrite(const char *text, size_t size)

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "sim/fact_read.h"
 #include "sim/trial.h"
 
 #define GPI_PLAN_SHOWN_SIZE 256u /* more than the longest action has */

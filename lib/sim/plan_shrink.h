@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sim/fact.h"
+#include "log/fact.h"
 
 #define GPI_PLAN_ID_SIZE 16u
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "gpudispatch/types.h"
-#include "sim/play.h"
+#include "log/play.h"
 
 #define SETS_MOST 1024u /* of places: the plan takes memory for all of them at once */
 
@@ -298,7 +298,7 @@ static bool make_core(struct run *run)
     if (run->set.pool.pooled && run->set.pool.slots < 2)
         return bad(run, "expected at least 2 slots: one is spare");
     run->busy = calloc(run->set.pool.tasks, sizeof *run->busy);
-    if (!run->busy || !gpi_play_init(&run->play, &run->set, NULL))
+    if (!run->busy || !gpi_play_init(&run->play, &run->set, NULL, NULL))
         return bad(run, "no memory");
     run->play.lists = true;
     run->classes = !run->set.pool.pooled;
@@ -444,7 +444,7 @@ static bool take_line(struct run *run)
     case GPI_LOG_SET:
         return take_set(run, &l);
     case GPI_LOG_CUT:
-        return run->over = run->cut = true;
+        return run->over = run->cut = run->r->was_cut = true;
     case GPI_LOG_FACT:
         return l.fact.kind == GPI_FACT_PLAN ? take_plan(run, &l) : take_step(run, &l);
     default:
@@ -459,7 +459,8 @@ static bool take_all(struct run *run, const char *text, size_t size)
 
     for (; size; text = end + 1) {
         end = memchr(text, '\n', size);
-        if (!end && run->cut)
+        run->r->torn = !end && run->cut;
+        if (run->r->torn)
             break;
         run->r->line++;
         run->text = text;
@@ -478,6 +479,7 @@ enum gpi_replay_result gpi_replay(struct gpi_replay *r, const char *text, size_t
     struct run run = { .r = r, .cut = r->cut };
 
     r->line = r->steps = 0;
+    r->was_cut = r->torn = false;
     *r->wanted = *r->got = *r->error = 0;
     gpi_log_defaults(&run.set);
     (void)take_all(&run, text, size);

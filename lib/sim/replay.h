@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "sim/log.h"
+#include "sim/log_read.h"
 
 struct gpi_replay {
     /* Set by the caller. */
@@ -28,6 +28,8 @@ struct gpi_replay {
     /* Set by the replay. */
     uint32_t line;   /* from 1: the line that the replay reads, at the end the line of the result */
     uint32_t steps;
+    bool was_cut;    /* the log ends with "cut" */
+    bool torn;       /* its last line has no line end, and did not count */
     char wanted[GPI_LOG_LINE_SIZE], got[GPI_LOG_LINE_SIZE]; /* DIFFERS: one may be "nothing" */
     char error[GPI_LOG_ERROR_SIZE];                         /* BAD */
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "sim/fact_feed.h"
 
 #define TASKS_MOST (1u << 16) /* so that no script takes all memory */
 #define RUN_DEVICES 16u       /* of a request, at most */

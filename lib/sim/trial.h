@@ -12,7 +12,7 @@
 #ifndef GPI_SIM_TRIAL_H
 #define GPI_SIM_TRIAL_H
 
-#include "sim/fact.h"
+#include "log/fact.h"
 
 enum gpi_trial_state { GPI_TRIAL_NONE, GPI_TRIAL_WAITS, GPI_TRIAL_RUNS };
 struct gpi_trial_task {

@@ -167,6 +167,11 @@ static void add_slot(struct gpi_world *w, uint32_t slot)
     gpi_play_slot(&w->play, slot, t->class, t->device, t->n_devices);
 }
 
+static void write_log(void *file, const char *lines, size_t size)
+{
+    (void)fwrite(lines, 1, size, file);
+}
+
 static bool begin(struct gpi_world *w)
 {
     draw_chances(w);
@@ -175,7 +180,7 @@ static bool begin(struct gpi_world *w)
     draw_rest(w);
     tell_truth(w);
     gpi_oracle_init(&w->oracle, &w->truth);
-    if (!gpi_play_init(&w->play, &w->set, w->options->log))
+    if (!gpi_play_init(&w->play, &w->set, w->options->log ? write_log : NULL, w->options->log))
         return false;
     w->play.lists = true;
     if (w->options->begin)

@@ -21,7 +21,7 @@
 #include "gpudispatch/dispatch.h"
 #include "sched/sched.h"
 #include "sim/oracle.h"
-#include "sim/play.h"
+#include "log/play.h"
 #include "sim/random.h"
 #include "sim/world.h"
 

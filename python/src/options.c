@@ -60,6 +60,7 @@ static const struct row {
     ROW(stop_limit, U64),
     ROW(visible, U32),
     ROW(start_events, U32),
+    ROW(decision_log, TEXT),
 };
 
 /* A file name's bytes, kept alive in `keep`; NULL and an exception where it is no text. */

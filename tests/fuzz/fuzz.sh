@@ -38,12 +38,13 @@ for target in $targets; do
     launch) parts="wire/launch.c" ;;
     log | sched)
         flags=-DNDEBUG # what no caller feeds is counted, and changes nothing
-        parts=$(files 'sched/*.c sim/fact_*.c sim/line.c sim/log*.c sim/play.c sim/replay.c')
+        parts=$(files 'sched/*.c log/*.c sim/fact_read.c sim/line_read.c sim/log_read.c' \
+            'sim/replay.c')
         ;;
     page) parts="wire/page.c" ;;
     plan)
-        parts=$(files 'sched/*.c sim/fact*.c sim/line.c sim/plan_script.c sim/plan_world*.c' \
-            'sim/slow*.c sim/trial.c')
+        parts=$(files 'sched/*.c log/fact*.c log/line.c sim/fact*.c sim/line_read.c' \
+            'sim/plan_script.c sim/plan_world*.c sim/slow*.c sim/trial.c')
         ;;
     reading) parts="wire/reading.c" ;;
     devices)

@@ -6,7 +6,7 @@
  */
 #include "fuzz.h"
 
-#include "sim/log.h"
+#include "log/log.h"
 #include "sim/replay.h"
 
 static void check_line(const char *text, size_t size)

@@ -537,6 +537,8 @@ static void try_room(struct room *x)
     t_destroy(&d, NULL);
     limit_files(x->full);
     T_EQ(open_below(limit), before);
+    if (x->options.decision_log)
+        T_EQ(unlink(x->options.decision_log), 0);
 }
 
 /* Create refuses a limit that is too low, with the need and the descriptors left.  With
@@ -564,6 +566,9 @@ T_LONG_CASE(descriptors_needed, 60)
                 x.options.start = start;
                 x.options.payload_budget = 64u << 20;
                 try_room(&x);
+                x.options.decision_log = "decisions"; /* one more */
+                if (i == 0)
+                    try_room(&x);
             }
     T_OK(gpud_fini());
 }

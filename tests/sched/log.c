@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "gpudispatch/types.h"
-#include "sim/log.h"
-#include "sim/play.h"
+#include "log/log.h"
+#include "log/play.h"
 #include "sim/replay.h"
 
 static struct gpi_log_line read_line(const char *text)
@@ -692,6 +692,12 @@ static void live(struct gpi_play *p)
     T_EQ(e.outcome, GPUD_OUTCOME_CANCELLED);
 }
 
+static void write_log(void *file, const char *lines, size_t size)
+{
+    T_EQ(lines[size - 1], '\n');
+    T_EQ(fwrite(lines, 1, size, file), size);
+}
+
 static char *record(void)
 {
     struct gpi_sched_settings set;
@@ -702,7 +708,7 @@ static char *record(void)
 
     gpi_log_defaults(&set);
     set.class.lead = GPI_MS;
-    T_CHECK(out && gpi_play_init(&p, &set, out));
+    T_CHECK(out && gpi_play_init(&p, &set, write_log, out));
     live(&p);
     gpi_play_fini(&p);
     gpi_play_fini(&p);

@@ -52,6 +52,22 @@ def main():
         failed += check("log_may_end", sim(log)[0] == 0, sim(log)[1])
         failed += check("script_may_not", sim(script)[0] == 1 and "got" in sim(script)[1],
                         sim(script)[1])
+        # A log of any name may end anywhere; the program reports one that has no end.
+        log = script
+        log.write_text("# decision log, libgpudispatch 0.1.0\n" + half)
+        failed += check("log_without_end", sim(log)[0] == 0
+                        and ": the log has no end" in sim(log)[1], sim(log)[1])
+        log.write_text(log.read_text() + "SEN")
+        failed += check("log_with_half_a_line", sim(log)[0] == 0
+                        and "its last line is incomplete" in sim(log)[1], sim(log)[1])
+        log.write_text("# decision log, libgpudispatch 0.1.0\n" + half + "cut\n")
+        failed += check("log_was_cut", sim(log)[0] == 0
+                        and f":{len(half.splitlines()) + 2}: the log was cut" in sim(log)[1],
+                        sim(log)[1])
+        log.write_text("# decision log, libgpudispatch 0.1.0\n"
+                       + text[:text.index("\n\n# ")] + "\n# end\n")
+        failed += check("log_with_end", sim(log)[0] == 0 and "end" not in sim(log)[1], sim(log)[1])
+        script.write_text(half)
         status, told = sim("--rewrite", script)
         failed += check("rewrite", status == 0 and sim(script)[0] == 0, told)
         script.write_text("device x\n")

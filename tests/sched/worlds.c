@@ -33,7 +33,7 @@
 #include "allocations.h"
 #include "sched/event.h"
 #include "sched/probe.h"
-#include "sim/play.h"
+#include "log/play.h"
 #include "sim/replay.h"
 #include "sim/world.h"
 

@@ -4,6 +4,43 @@
 from .entry import Sabotage
 
 SABOTAGES = [
+    # ---- the log of decisions ----
+    Sabotage(
+        "decision_log: a forked child writes, too", "lib/host/log_file.c",
+        "    if (!f->held || f->over || getpid() != f->owner)\n",
+        "    if (!f->held || f->over)\n",
+        "proc/decision_log.child_writes_nothing"),
+    Sabotage(
+        "decision_log: RLIMIT_FSIZE is no bound", "lib/host/log_file.c",
+        "getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < f->most",
+        "getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < 1",
+        "proc/decision_log.file_size_limit"),
+    Sabotage(
+        "decision_log: a part stays before the line cut", "lib/host/log_file.c",
+        "    if (error && ftruncate(fd, (off_t)f->size) == 0)\n",
+        "    if (error)\n",
+        "proc/decision_log.disk_full"),
+    Sabotage(
+        "decision_log: no event has the end of the log", "lib/host/log_file.c",
+        "    if (!f->over || f->told)\n",
+        "    if (!f->over || !f->told)\n",
+        "proc/decision_log.no_space"),
+    Sabotage(
+        "decision_log: an existing file is used", "lib/api/create.c",
+        "O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600",
+        "O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600",
+        "proc/decision_log.refused"),
+    Sabotage(
+        "decision_log: a create that fails leaves the file", "lib/api/create.c",
+        "    if (x->log)\n        (void)unlink(x->log);\n",
+        "",
+        "proc/decision_log.nothing_left"),
+    Sabotage(
+        "decision_log: the log lacks the decisions of a success", "lib/host/core.c",
+        "    gpi_play_success(d->play, now, task, run);\n",
+        "    gpi_sched_success(d->core, now, task, run);\n",
+        "proc/decision_log.plain"),
+
     # ---- pooled dispatchers ----
     Sabotage(
         "pooled: an event has the devices that its seat has by then", "lib/host/events.c",

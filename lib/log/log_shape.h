@@ -3,11 +3,11 @@
  * log_shape.h - the shapes of a log's lines: each kind of line has a name, and fields with their
  * places in the record.  The reader and the writer use the same shape.
  */
-#ifndef GPI_SIM_LOG_SHAPE_H
-#define GPI_SIM_LOG_SHAPE_H
+#ifndef GPI_LOG_LOG_SHAPE_H
+#define GPI_LOG_LOG_SHAPE_H
 
-#include "sim/line.h"
-#include "sim/log.h"
+#include "log/line.h"
+#include "log/log.h"
 
 #define GPI_LOG_FIELDS_MAX 10u /* of a shape: those of submit */
 #define GPI_LOG_NAME_SIZE 32u /* of an event, more than the longest */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/log_shape.h"
+#include "log/log_shape.h"
 
 #include <string.h>
 

@@ -13,13 +13,12 @@
  *
  * Thread: one thread at a time per object, as for the core.
  */
-#ifndef GPI_SIM_PLAY_H
-#define GPI_SIM_PLAY_H
+#ifndef GPI_LOG_PLAY_H
+#define GPI_LOG_PLAY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "sched/sched.h"
 
@@ -31,9 +30,13 @@ struct gpi_play_queue {
     size_t first, n, room; /* records */
 };
 
+/* Receives the log: whole lines, with their line ends. */
+typedef void gpi_play_write_fn(void *to, const char *lines, size_t size);
+
 struct gpi_play {
     struct gpi_sched *core;
-    FILE *out;   /* the log, until a write fails; NULL = no log */
+    gpi_play_write_fn *write; /* NULL = no log */
+    void *to;
     bool begun;  /* the log has an event, a call or an effect */
     bool ruled;  /* the current step has an effect */
     bool result; /* of the last `submit` or `end`: see sched/sched.h */
@@ -54,9 +57,10 @@ extern const uint64_t *gpi_play_allocations;
 extern uint64_t gpi_play_allocations_of_steps;
 #endif
 
-/* Creates a core.  The caller keeps `out`, and closes it only after gpi_play_fini.  Returns false
- * if memory is exhausted. */
-bool gpi_play_init(struct gpi_play *p, const struct gpi_sched_settings *set, FILE *out);
+/* Creates a core.  Until gpi_play_fini the play calls `write` with `to`.  `write` may be NULL.
+ * Returns false if memory is exhausted. */
+bool gpi_play_init(struct gpi_play *p, const struct gpi_sched_settings *set,
+                   gpi_play_write_fn *write, void *to);
 void gpi_play_fini(struct gpi_play *p);
 
 /* Wrappers of the core's functions: see sched/sched.h.  gpi_play_send sends one task. */

@@ -18,19 +18,17 @@
  *
  * A record does not know whether a caller may feed it now: sim/trial.h does.
  */
-#ifndef GPI_SIM_FACT_H
-#define GPI_SIM_FACT_H
+#ifndef GPI_LOG_FACT_H
+#define GPI_LOG_FACT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "sched/plan.h"
-#include "sim/slow.h"
 
 #define GPI_FACT_DEVICES 128u    /* of a set of places, at most */
 #define GPI_FACT_LINE_SIZE 2048u /* of the longest line, with its 0 byte */
-#define GPI_FACT_ERROR_SIZE 256u
 
 /* The first ones, up to WARM, have no time and precede all that have one. */
 #define GPI_FACT_MAP(X) \
@@ -64,15 +62,6 @@ struct gpi_fact {
 struct gpi_plan_class gpi_fact_class(const struct gpi_fact *f);
 struct gpi_fact gpi_fact_of_class(uint32_t class, const struct gpi_plan_class *set);
 
-/* Feed the fact, of any kind but PLAN.  The plan's returns the number of the worker for WARM, and 0
- * for a SUBMIT of too many shapes; else 1.  The slow model takes that number from the record. */
-uint32_t gpi_fact_feed_plan(const struct gpi_fact *f, struct gpi_plan *p);
-void gpi_fact_feed_slow(const struct gpi_fact *f, struct gpi_slow *m);
-
-/* Reads a line of `size` bytes, without its line end, of which ret->now is the time before.  On
- * failure it returns false and sets *reterr to the reason. */
-bool gpi_fact_read(struct gpi_fact *ret, const char *text, size_t size,
-                   char reterr[GPI_FACT_ERROR_SIZE]);
 /* Write a line, without a line end.  Return `to`. */
 const char *gpi_fact_write(char to[GPI_FACT_LINE_SIZE], const struct gpi_fact *f);
 const char *gpi_fact_write_action(char to[GPI_FACT_LINE_SIZE], const struct gpi_plan_action *a);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/play.h"
+#include "log/play.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpudispatch/types.h"
-#include "sim/log.h"
+#include "log/log.h"
 
 /* ---- effects not fetched yet ---- */
 
@@ -50,37 +50,35 @@ static bool pop(struct gpi_play_queue *q, void *ret, size_t size)
 
 /* ---- the log ---- */
 
-static bool writes(const struct gpi_play *p)
-{
-    return p->out && !ferror(p->out);
-}
+#define RULE "----\n"
 
-static void write_line(const struct gpi_play *p, const char *before, const char *line)
+/* `before` is "", "\n" or RULE. */
+static void write_line(const struct gpi_play *p, const char *before, const struct gpi_log_line *l)
 {
-    (void)fputs(before, p->out);
-    (void)fputs(line, p->out);
-    (void)fputc('\n', p->out);
+    char text[sizeof RULE + GPI_LOG_LINE_SIZE];
+    size_t size = strlen(before);
+
+    memcpy(text, before, size);
+    size += strlen(gpi_log_write(text + size, l));
+    text[size++] = '\n';
+    p->write(p->to, text, size);
 }
 
 /* The settings, classes, devices and slots at the beginning form one group without blank lines. */
 static void write_step(struct gpi_play *p, const struct gpi_log_line *l)
 {
-    char text[GPI_LOG_LINE_SIZE];
-
     p->ruled = false;
-    if (!writes(p))
+    if (!p->write)
         return;
     p->begun |= l->stamped;
-    write_line(p, p->begun ? "\n" : "", gpi_log_write(text, l));
+    write_line(p, p->begun ? "\n" : "", l);
 }
 
 static void write_effect(struct gpi_play *p, const struct gpi_log_line *l)
 {
-    char text[GPI_LOG_LINE_SIZE];
-
-    if (!writes(p))
+    if (!p->write)
         return;
-    write_line(p, p->ruled ? "" : "----\n", gpi_log_write(text, l));
+    write_line(p, p->ruled ? "" : RULE, l);
     p->begun = p->ruled = true;
 }
 
@@ -89,7 +87,7 @@ static void write_settings(struct gpi_play *p, const struct gpi_sched_settings *
     struct gpi_log_line l;
     uint32_t at = 0;
 
-    while (p->out && gpi_log_setting(&l, &p->set, set, &at))
+    while (p->write && gpi_log_setting(&l, &p->set, set, &at))
         write_step(p, &l);
     p->set = *set;
 }
@@ -431,11 +429,12 @@ bool gpi_play_ended(struct gpi_play *p, struct gpi_sched_end *ret)
 
 /* ---- life ---- */
 
-bool gpi_play_init(struct gpi_play *p, const struct gpi_sched_settings *set, FILE *out)
+bool gpi_play_init(struct gpi_play *p, const struct gpi_sched_settings *set,
+                   gpi_play_write_fn *write, void *to)
 {
     struct gpi_fact f = { .kind = GPI_FACT_PLAN };
 
-    *p = (struct gpi_play){ .core = gpi_sched_create(set), .out = out };
+    *p = (struct gpi_play){ .core = gpi_sched_create(set), .write = write, .to = to };
     if (!p->core)
         return false;
     gpi_log_defaults(&p->set);

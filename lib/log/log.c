@@ -2,8 +2,8 @@
 /* log.c - writes a line of a log, and its settings. */
 #include <string.h>
 
-#include "sim/fact_shape.h"
-#include "sim/log_shape.h"
+#include "log/fact_shape.h"
+#include "log/log_shape.h"
 
 static void add_bits(struct gpi_line *t, const char *list, uint64_t value)
 {

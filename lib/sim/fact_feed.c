@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fact.c - feeds a fact to a plan, and to the slow model. */
-#include "sim/fact.h"
+/* fact_feed.c - see fact_feed.h. */
+#include "sim/fact_feed.h"
 
 #include <string.h>
 

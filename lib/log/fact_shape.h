@@ -3,11 +3,11 @@
  * fact_shape.h - the shapes of the lines of facts: each kind has a name, and fields with their
  * places in the record.  The reader and the writer use the same shape.
  */
-#ifndef GPI_SIM_FACT_SHAPE_H
-#define GPI_SIM_FACT_SHAPE_H
+#ifndef GPI_LOG_FACT_SHAPE_H
+#define GPI_LOG_FACT_SHAPE_H
 
-#include "sim/fact.h"
-#include "sim/line.h"
+#include "log/fact.h"
+#include "log/line.h"
 
 #define GPI_FACT_FIELDS_MAX 16u   /* of a line */
 #define GPI_FACT_REQUEST_FIELDS 7u
@@ -47,10 +47,8 @@ extern const struct gpi_line_unit gpi_fact_byte_units[GPI_FACT_BYTE_UNITS]; /* t
 #define GPI_FACT_RUN_WORDS "one grant"                                /* of enum gpi_plan_run */
 #define GPI_FACT_PROMISE_WORDS "first order device class workers" /* of enum gpi_promise */
 
-/* The word of a request, as a field "need" has it.  Read: false, with *reterr set. */
+/* Writes the word of a request: a field "need". */
 void gpi_fact_add_request(struct gpi_line *t, const struct gpi_request *r);
-bool gpi_fact_read_request(struct gpi_request *ret, struct gpi_line_word w,
-                           char reterr[GPI_FACT_ERROR_SIZE]);
 
 bool gpi_fact_is_field(const struct gpi_fact_shape *s, uint32_t i);
 /* The value of a field in a record; not of lists and requests. */

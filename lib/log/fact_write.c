@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fact_write.c - writes a fact, or an action, as a line. */
-#include "sim/fact_shape.h"
+#include "log/fact_shape.h"
 
 static void add_bytes(struct gpi_line *t, uint64_t bytes)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * line.h - the words of a line of text: numbers, times and names of a list, read and written.
+ * line.h - the words of a line of text: numbers, times and names of a list.
  *
- * Logs (log.h) and facts of a plan (fact.h) have the same words.
+ * Logs (log.h) and facts of a plan (fact.h) have the same words.  sim/line_read.h reads them.
  */
-#ifndef GPI_SIM_LINE_H
-#define GPI_SIM_LINE_H
+#ifndef GPI_LOG_LINE_H
+#define GPI_LOG_LINE_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,20 +27,6 @@ extern const struct gpi_line_unit gpi_line_times[GPI_LINE_TIMES]; /* ns, the lar
 bool gpi_line_is(struct gpi_line_word w, const char *text);
 /* Takes the next word of a list with blanks between them. */
 bool gpi_line_next_word(const char **list, struct gpi_line_word *ret);
-/* Returns the number of characters of a wrong word that an error quotes. */
-int gpi_line_shown(struct gpi_line_word w);
-
-/* Return false if the word is none of these. */
-bool gpi_line_digits(struct gpi_line_word w, uint64_t most, uint64_t *ret);
-bool gpi_line_signed(struct gpi_line_word w, uint64_t *ret); /* 32 bits */
-bool gpi_line_amount(struct gpi_line_word w, const struct gpi_line_unit *unit, size_t n_units,
-                     uint64_t *ret);
-bool gpi_line_time(struct gpi_line_word w, uint64_t *ret);
-/* Returns its place in the list. */
-bool gpi_line_among(struct gpi_line_word w, const char *list, uint64_t *ret);
-
-/* Writes an error.  A line may have any bytes, but the error has printable characters only. */
-void gpi_line_error(char *error, size_t size, const char *format, va_list list);
 
 /* A line that is being written.  It is cut off when it is full, and always ends in 0. */
 struct gpi_line {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/fact_shape.h"
+#include "log/fact_shape.h"
 
 #include <string.h>
 

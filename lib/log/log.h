@@ -9,7 +9,7 @@
  *     set grace=1s                          settings of a further class
  *     class 1                               it has all settings as they are now
  *     fact class 0 residence=resident ...   pooled: what the next class or device is for the plan
- *     fact plan cpus=4                      (sim/fact.h); the core is pooled
+ *     fact plan cpus=4                      (log/fact.h); the core is pooled
  *     @1s fact foreign d=0 memory=3GiB      a reading; in OBSERVED, w= is a slot
  *
  *     @1075ms time                          a step: an input of the core, and its time
@@ -40,21 +40,23 @@
  * The line "cut" may be the last one: the log lacks all later steps, and its last step may lack
  * effects.
  *
- * One record is one line.  The reader turns each written line into an equal record.  A log may come
- * from any source, so the reader either accepts a text or refuses it with a reason.
+ * One record is one line.  sim/log_read.h turns each written line into an equal record.
  */
-#ifndef GPI_SIM_LOG_H
-#define GPI_SIM_LOG_H
+#ifndef GPI_LOG_LOG_H
+#define GPI_LOG_LOG_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "sched/sched.h"
-#include "sim/fact.h"
+#include "log/fact.h"
 
+/* Comments of a dispatcher's log.  The first line has its writer's version behind the words.  The
+ * last line is there if the dispatcher was destroyed, and the log was not cut. */
+#define GPI_LOG_HEADING "# decision log"
+#define GPI_LOG_ENDING "# end"
 #define GPI_LOG_LINE_SIZE (GPI_FACT_LINE_SIZE + 8u) /* of the longest line, with its 0 byte */
-#define GPI_LOG_ERROR_SIZE 256u
 #define GPI_LOG_DEVICES 16u     /* of a slot, at most */
 
 enum gpi_log_kind {
@@ -115,10 +117,6 @@ struct gpi_log_line {
     };
 };
 
-/* Reads a line of `size` bytes, without its line end.  On failure it returns false and sets *reterr
- * to the reason. */
-bool gpi_log_read(struct gpi_log_line *ret, const char *text, size_t size,
-                  char reterr[GPI_LOG_ERROR_SIZE]);
 /* Writes a line, without a line end.  Returns `to`. */
 const char *gpi_log_write(char to[GPI_LOG_LINE_SIZE], const struct gpi_log_line *l);
 
