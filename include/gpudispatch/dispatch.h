@@ -1099,9 +1099,9 @@ struct gpud_task_desc {
 
     /*
      * Orders the queue: tasks with a higher number are sent first.  Tasks of one
-     * priority are sent in order of submission.
+     * priority are sent in order of submission, unless they have an order.
      * Default: 0.  Range: any, also negative.
-     * See: option sent_ahead.
+     * See: order, option sent_ahead.
      */
     int32_t priority;
 
@@ -1203,11 +1203,34 @@ struct gpud_task_desc {
      * See: gpud_dispatcher_class_add, option pooled.
      */
     uint64_t keep_alive;
+
+    /*
+     * The needs of this task, in place of those of its class, with variants (sched.h).
+     * The class must be transient: the workers of a resident class have their devices
+     * already.  The task runs alone in a worker that has just these needs.  submit
+     * copies the records.  Tasks that have not ended may have up to 1,024 different
+     * requests.
+     * Default: the needs of the class.
+     * See: struct gpud_request, gpud_dispatcher_class_add.
+     */
+    const struct gpud_request *request;
+
+    /*
+     * The age of the task: of one priority, tasks with a smaller number are sent first,
+     * and tasks with equal numbers in order of submission.  With it a host that keeps a
+     * longer queue of its own, and submits it piece by piece, has the order of that
+     * queue.
+     * Default: one more than the largest number so far.  Range: 1 to 2^63 - 1.
+     * Unit: none.
+     * See: priority.
+     */
+    uint64_t order;
 };
 
 /* The initial value of a struct gpud_task_desc: no data, and every default. */
-#define GPUD_TASK_DESC_INIT \
-    { (uint32_t)sizeof(struct gpud_task_desc), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define GPUD_TASK_DESC_INIT                                                                \
+    { (uint32_t)sizeof(struct gpud_task_desc), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,   \
+      0, 0 }
 
 /*
  * Submits one task.
@@ -1227,13 +1250,18 @@ struct gpud_task_desc {
  * Returns: 0 and *ret_id.  On failure the call has taken nothing [C15].
  * Errors:
  *   GPUD_EFULL     wait expired: queue_size or payload_budget is used up, or the
- *                  machine or memory cgroup has too little memory left
+ *                  machine or memory cgroup has too little memory left.  Or task.request
+ *                  is the 1,025th different one of tasks that have not ended
  *   GPUD_ECLOSED   intake has ended: by stop, close, destroy or a callback of run,
  *                  before or during the wait.  Or the class of task is being removed
  *   GPUD_EINVAL    d or task is NULL, or a field of task is out of its range.  Or
- *                  task.class_name is NULL and d is pooled, or the reverse.  Or data
- *                  is NULL and size is not 0.  Or data lies in payload memory, and is
- *                  no lent buffer that holds size bytes
+ *                  task.class_name is NULL and d is pooled, or the reverse.  Or
+ *                  task.request is set, and d is not pooled, or the class is resident;
+ *                  or it has more than 4 variants, or names the 257th different set of
+ *                  devices.  Or data is NULL and size is not 0.  Or data lies in
+ *                  payload memory, and is no lent buffer that holds size bytes
+ *   GPUD_EDEVICE   no device of d, or not the machine, could ever hold task.request, or
+ *                  it names a device that d does not have
  *   GPUD_ELABEL    task.label has more than 63 bytes
  *   GPUD_ENODEFINITION  d is pooled and has no class with the name in task.class_name
  *   GPUD_ESTRUCT   task.struct_size is not a valid size

@@ -45,7 +45,7 @@ enum gpud_residence {
     GPUD_RESIDENT = 0, /* for min_residence, and then until another class needs their
                           place (the default) */
     GPUD_TRANSIENT = 1 /* an idle worker leaves at once for another class, whatever its
-                          min_residence */
+                          min_residence; a task may have a request of its own */
 };
 
 /*

@@ -32,92 +32,20 @@ void gpi_class_birth(struct gpi_class_birth *ret, const struct gpi_start *start,
     ret->set.definition = start->definition;
 }
 
-/* ---- requests ---- */
+/* ---- needs ---- */
 
-static int lacks_devices(struct gpud_error *e, const char *record, const char *field,
-                         uint64_t value)
-{
-    return gpi_fail(e, GPUD_EINVAL, 0, field, "%s%s is %llu, but %sdevices is 0: set devices",
-                    record, field, (unsigned long long)value, record);
-}
-
-static int check_request(const struct gpud_request *q, const char *record, struct gpud_error *e)
-{
-    if (q->devices > GPI_DEVICES)
-        return gpi_fail_most(e, record, "devices", q->devices, GPI_DEVICES);
-    if (q->share > GPI_SHARE_ALL)
-        return gpi_fail_most(e, record, "share", q->share, GPI_SHARE_ALL);
-    if (q->devices > 1 && q->share && q->share < GPI_SHARE_ALL)
-        return gpi_fail(e, GPUD_EINVAL, 0, "share",
-                        "%sshare is %u, but %sdevices is %u: several devices have no share, "
-                        "expected 0 or %u",
-                        record, q->share, record, q->devices, GPI_SHARE_ALL);
-    if (q->devices)
-        return 0;
-    if (q->on || q->not_on)
-        return gpi_fail(e, GPUD_EINVAL, 0, q->on ? "on" : "not_on",
-                        "%s%s is set, but %sdevices is 0: set devices", record,
-                        q->on ? "on" : "not_on", record);
-    if (q->share)
-        return lacks_devices(e, record, "share", q->share);
-    if (q->compute)
-        return lacks_devices(e, record, "compute", q->compute);
-    if (q->memory)
-        return lacks_devices(e, record, "memory", q->memory);
-    if (q->cpus || q->host_memory)
-        return 0;
-    return gpi_fail(e, GPUD_EINVAL, 0, "devices",
-                    "%sdevices, cpus and host_memory are 0: set one of them", record);
-}
-
-static void convert_request(struct gpi_request *ret, const struct gpud_request *q)
-{
-    *ret = (struct gpi_request){
-        .devices = q->devices,
-        .cpus = q->cpus,
-        .compute = q->compute,
-        .places = GPI_PLACES_ANY,
-        .host_memory = q->host_memory,
-    };
-    if (q->devices == 0)
-        return;
-    ret->share = q->share ? q->share : GPI_SHARE_ALL;
-    ret->memory = q->memory ? q->memory : GPI_MEMORY_ALL;
-}
-
-/* Returns 0, or a code.  A list that ends nowhere has too many variants. */
-static int read_needs(struct gpi_plan_class *plan, struct gpi_where *where,
-                      const struct gpud_request *needs, struct gpud_error *e)
+static int read_needs(struct gpi_needs *ret, const struct gpud_request *needs,
+                      struct gpud_error *e)
 {
     static const struct gpud_request whole = { .struct_size = sizeof whole, .devices = 1 };
-    static const char *const records[] = { "needs.", "needs.next.", "needs.next.next.",
-                                           "needs.next.next.next." };
-    const struct gpud_request *at = needs ? needs : &whole;
-    struct gpud_request q;
-    int r;
 
-    _Static_assert(sizeof records / sizeof *records == GPI_VARIANTS, "a name for each variant");
-    for (; at; at = q.next) {
-        if (plan->n_needs == GPI_VARIANTS)
-            return gpi_fail(e, GPUD_EINVAL, 0, "next",
-                            "needs has more than %u variants (next), or its list is a circle",
-                            GPI_VARIANTS);
-        r = gpi_versioned_read(&q, sizeof q, at, offsetof(struct gpud_request, next));
-        if (r)
-            return gpi_fail_size(e, r, "needs", at->struct_size, sizeof q);
-        r = check_request(&q, records[plan->n_needs], e);
-        if (r)
-            return r;
-        where[plan->n_needs] = (struct gpi_where){ q.on, q.not_on };
-        convert_request(&plan->need[plan->n_needs++], &q);
-    }
-    return 0;
+    return gpi_request_read(ret, "needs", needs ? needs : &whole, e);
 }
 
-static bool needs_devices(const struct gpi_plan_class *plan)
+static bool needs_devices(const struct gpi_needs *needs)
 {
-    for (uint32_t i = 0; i < plan->n_needs; i++)
-        if (plan->need[i].devices)
+    for (uint32_t i = 0; i < needs->n; i++)
+        if (needs->request[i].devices)
             return true;
     return false;
 }
@@ -230,7 +158,7 @@ static int read_options(struct gpi_class_draft *x, const struct gpud_options *gi
 int gpi_class_read(struct gpi_class_draft *ret, const struct gpud_class *added,
                    const struct gpi_process *p, bool own, struct gpud_error *e)
 {
-    struct gpi_where where[GPI_VARIANTS] = { { 0 } };
+    struct gpi_needs needs;
     struct gpi_plan_class plan;
     struct gpud_class c;
     int r = gpi_versioned_read(&c, sizeof c, added, offsetof(struct gpud_class, options));
@@ -241,10 +169,10 @@ int gpi_class_read(struct gpi_class_draft *ret, const struct gpud_class *added,
     if (r)
         return r;
     convert_class(&plan, &c);
-    r = read_needs(&plan, where, c.needs, e);
+    r = read_needs(&needs, c.needs, e);
     if (r == 0)
         r = read_options(ret, c.options, p, own, e);
-    if (r == 0 && needs_devices(&plan))
+    if (r == 0 && needs_devices(&needs))
         r = gpi_surroundings_on_gpus(ret->options.env, e);
     if (r)
         return r;
@@ -252,7 +180,7 @@ int gpi_class_read(struct gpi_class_draft *ret, const struct gpud_class *added,
     gpi_class_birth(&ret->birth, &ret->start, &ret->set.class, &ret->options);
     ret->birth.class_name = c.name;
     ret->birth.plan = plan;
-    memcpy(ret->birth.where, where, sizeof where);
+    ret->birth.needs = needs;
     return 0;
 }
 

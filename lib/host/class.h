@@ -9,6 +9,7 @@
  *   class.c    its birth and its end
  *   classes.c  its settings for the core; pooled: classes that the user adds, and their rows
  *   removals.c pooled: classes that the user removes
+ *   request.c  pooled: the requests of a class, or of a task
  */
 #ifndef GPI_HOST_CLASS_H
 #define GPI_HOST_CLASS_H
@@ -62,9 +63,17 @@ struct gpi_class {
     bool removing, ended, removed, unused;
 };
 
-/* The devices that a need names, or NULL. */
+/* The devices that a request names, or NULL. */
 struct gpi_where {
     const char *on, *not_on;
+};
+
+/* The requests of a class or a task, with variants.  It borrows the names of devices. */
+struct gpi_needs {
+    const char *noun; /* "needs" or "request": the field, for errors */
+    uint32_t n;
+    struct gpi_request request[GPI_VARIANTS];
+    struct gpi_where where[GPI_VARIANTS];
 };
 
 /* The parts of a new class.  Everything that it points to is borrowed. */
@@ -77,8 +86,8 @@ struct gpi_class_birth {
     uint64_t setup_size;
     int setup_fd; /* shared memory that replaces setup_data; -1 = none */
     const char *class_name;     /* pooled */
-    struct gpi_plan_class plan; /* pooled: grace is that of `set`; without places: */
-    struct gpi_where where[GPI_VARIANTS];
+    struct gpi_plan_class plan; /* pooled: grace is that of `set`; without its needs: */
+    struct gpi_needs needs;
 };
 
 struct gpi_birth;
@@ -119,19 +128,26 @@ int gpi_class_set(gpud_dispatcher *d, const char *name, enum gpi_plan_class_what
                   struct gpud_error *e);
 /* Returns GPUD_ENODEFINITION. */
 int gpi_class_unknown(const char *name, struct gpud_error *e);
-/* Returns GPUD_EDEVICE with the numbers if no device could ever hold a worker with the needs.  The
- * lock is held.  [R9] */
-int gpi_class_could(const gpud_dispatcher *d, const char *name, const struct gpi_plan_class *plan,
-                    struct gpud_error *e);
 /* Frees the setup data of a class that is removed. */
 void gpi_class_free_setup(gpud_dispatcher *d, const struct gpi_class *c);
 /* Writes the row of class `i`.  The lock is held. */
 void gpi_class_report(gpud_dispatcher *d, uint32_t i, struct gpud_class_stats *ret);
 
+/* request.c */
+/* Reads the variants, without their places.  Returns 0, or a code with the field of the record. */
+int gpi_request_read(struct gpi_needs *ret, const char *noun, const struct gpud_request *first,
+                     struct gpud_error *e);
+/* The lock is held.  Find the sets of devices: returns 0, or a code of gpi_places_find.  Fits:
+ * returns GPUD_EDEVICE with the numbers if no device could ever hold one of the requests.  [R9] */
+int gpi_request_find_places(gpud_dispatcher *d, struct gpi_needs *needs, struct gpud_error *e);
+int gpi_request_fits(const gpud_dispatcher *d, const char *class, const char *noun,
+                     const struct gpi_request *r, uint32_t n, struct gpud_error *e);
+
 /* places.c */
-/* Returns the number of the set of devices: GPUD_EDEVICE if a name is that of no device. */
-int gpi_places_find(gpud_dispatcher *d, const struct gpi_where *where, uint32_t *ret,
-                    struct gpud_error *e);
+/* Returns the number of the set of devices.  GPUD_EDEVICE: a name is that of no device; GPUD_EFULL:
+ * there are too many sets. */
+int gpi_places_find(gpud_dispatcher *d, const char *noun, const struct gpi_where *where,
+                    uint32_t *ret, struct gpud_error *e);
 void gpi_places_join(gpud_dispatcher *d, uint32_t device); /* it is new */
 void gpi_places_fini(gpud_dispatcher *d);
 

@@ -64,51 +64,13 @@ int gpi_class_unknown(const char *name, struct gpud_error *e)
     return gpi_fail(e, GPUD_ENODEFINITION, 0, "name", "no class has the name \"%.80s\"", name);
 }
 
-static unsigned long long mib(uint64_t bytes)
-{
-    return bytes >> 20;
-}
-
-/* Returns the bytes that workers may have of the largest device that is here. */
-static uint64_t largest(const gpud_dispatcher *d, uint32_t *ret_devices)
-{
-    uint64_t most = 0;
-
-    *ret_devices = 0;
-    for (uint32_t i = 0; i < d->dev.n; i++) {
-        const struct gpi_device *id = &d->dev.row[i].id;
-        *ret_devices += d->dev.row[i].here;
-        if (d->dev.row[i].here && id->memory_total != GPI_UNKNOWN64 && id->memory_total > most)
-            most = id->memory_total;
-    }
-    return most - gpi_headroom_of(&d->set, most);
-}
-
 /* [R9] */
-int gpi_class_could(const gpud_dispatcher *d, const char *name, const struct gpi_plan_class *plan,
-                    struct gpud_error *e)
-{
-    const struct gpi_request *r = &plan->need[0];
-    const uint64_t memory = r->memory == GPI_MEMORY_ALL ? 0 : r->memory;
-    uint32_t devices;
-    const uint64_t most = largest(d, &devices);
-
-    if (gpi_sched_holds(d->core, plan))
-        return 0;
-    return gpi_fail(e, GPUD_EDEVICE, 0, "needs",
-                    "class %.63s fits nowhere: it needs %u CPUs, %llu MiB of the machine, and "
-                    "devices: %u (%llu MiB, compute %u%s); there are %u CPUs, %llu MiB, and "
-                    "devices: %u (up to %llu MiB beside headroom)",
-                    name, r->cpus, mib(r->host_memory), r->devices, mib(memory), r->compute,
-                    r->places ? ", on and not_on" : "", d->set.cpus, mib(d->set.host_memory),
-                    devices, mib(most));
-}
-
 static int check_fit(const gpud_dispatcher *d, const struct gpi_class_birth *b,
                      struct gpud_error *e)
 {
-    const uint32_t holds = gpi_sched_holds(d->core, &b->plan);
-    const int r = gpi_class_could(d, b->class_name, &b->plan, e);
+    const struct gpi_plan_class *p = &b->plan;
+    const uint32_t holds = gpi_sched_holds(d->core, p->need, p->n_needs);
+    const int r = gpi_request_fits(d, b->class_name, "needs", p->need, p->n_needs, e);
 
     if (r || b->plan.min_workers <= holds)
         return r;
@@ -132,10 +94,10 @@ static int check_visible(const gpud_dispatcher *d, const struct gpi_class_birth 
 
 static int find_places(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_error *e)
 {
-    int r = 0;
+    const int r = gpi_request_find_places(d, &b->needs, e);
 
-    for (uint32_t i = 0; i < b->plan.n_needs && r == 0; i++)
-        r = gpi_places_find(d, &b->where[i], &b->plan.need[i].places, e);
+    b->plan.n_needs = b->needs.n;
+    memcpy(b->plan.need, b->needs.request, sizeof b->plan.need);
     return r;
 }
 

@@ -30,6 +30,8 @@ static int check_ranges(const struct gpud_task_desc *t, struct gpud_error *e)
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (ranges[i].value > ranges[i].most)
             return gpi_fail_most(e, "task.", ranges[i].field, ranges[i].value, ranges[i].most);
+    if (t->order > INT64_MAX)
+        return gpi_fail_most(e, "task.", "order", t->order, INT64_MAX);
     return 0;
 }
 

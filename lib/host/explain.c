@@ -177,12 +177,13 @@ static void settle(gpud_dispatcher *d)
 static int explain_desc(gpud_dispatcher *d, const struct gpud_task_desc *desc,
                         struct gpi_reason_rows *ret, struct gpud_error *e)
 {
-    const int class = gpi_submit_check(d, desc, false, e);
+    struct gpi_needs own;
+    const int class = gpi_submit_check(d, desc, false, &own, e);
     struct gpi_sched_task what;
 
     if (class < 0)
         return class;
-    what = gpi_submit_what(d, desc, (uint32_t)class);
+    what = gpi_submit_what(d, desc, (uint32_t)class, &own);
     settle(d);
     return answer(d, &(struct question){ GPI_NOWHERE, (uint32_t)class, &what }, ret, e);
 }
@@ -225,13 +226,16 @@ int gpi_explain(gpud_dispatcher *d, uint64_t id, const struct gpud_task_desc *de
 
 int gpi_task_check(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e)
 {
+    const struct gpi_class *c;
+    struct gpi_needs own;
     int class, r;
 
     pthread_mutex_lock(&d->lock);
-    class = gpi_submit_check(d, desc, true, e);
+    class = gpi_submit_check(d, desc, true, &own, e);
     r = class < 0 ? class : 0;
-    if (r == 0 && d->set.pooled)
-        r = gpi_class_could(d, d->class[class].name, &d->class[class].plan, e);
+    c = &d->class[r ? 0 : class];
+    if (r == 0 && d->set.pooled && own.n == 0)
+        r = gpi_request_fits(d, c->name, "needs", c->plan.need, c->plan.n_needs, e);
     pthread_mutex_unlock(&d->lock);
     return r;
 }

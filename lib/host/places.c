@@ -52,7 +52,7 @@ static bool is_here(const gpud_dispatcher *d, const char *name)
 }
 
 /* Each name is that of a device which is here: a wrong one is an error, not an empty set. */
-static int check(const gpud_dispatcher *d, const char *field, const char *list,
+static int check(const gpud_dispatcher *d, const char *noun, const char *field, const char *list,
                  struct gpud_error *e)
 {
     char room[NAME_MOST];
@@ -61,7 +61,7 @@ static int check(const gpud_dispatcher *d, const char *field, const char *list,
     while ((name = next_name(&left, room)) != NULL)
         if (!is_here(d, name))
             return gpi_fail(e, GPUD_EDEVICE, 0, field,
-                            "needs.%s is \"%.96s\": the dispatcher has no device \"%s\"", field,
+                            "%s.%s is \"%.96s\": the dispatcher has no device \"%s\"", noun, field,
                             list, name);
     return 0;
 }
@@ -117,15 +117,15 @@ static bool make(gpud_dispatcher *d, const char *on, const char *not_on)
     return true;
 }
 
-int gpi_places_find(gpud_dispatcher *d, const struct gpi_where *where, uint32_t *ret,
-                    struct gpud_error *e)
+int gpi_places_find(gpud_dispatcher *d, const char *noun, const struct gpi_where *where,
+                    uint32_t *ret, struct gpud_error *e)
 {
     const char *on = where->on, *not_on = where->not_on;
-    int r = check(d, "on", on, e);
+    int r = check(d, noun, "on", on, e);
 
     *ret = GPI_PLACES_ANY;
     if (r == 0)
-        r = check(d, "not_on", not_on, e);
+        r = check(d, noun, "not_on", not_on, e);
     if (r || (!on && !not_on))
         return r;
     while (*ret < d->n_named &&
@@ -133,7 +133,7 @@ int gpi_places_find(gpud_dispatcher *d, const struct gpi_where *where, uint32_t 
         ++*ret;
     if (*ret == GPI_PLACES_MOST)
         return gpi_fail(e, GPUD_EFULL, 0, "on",
-                        "the needs of all classes name %u different sets of devices, the maximum",
+                        "all classes and tasks name %u different sets of devices, the maximum",
                         GPI_PLACES_MOST);
     if (*ret == d->n_named && !make(d, on, not_on))
         return gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for a class");

@@ -209,8 +209,9 @@ static inline void enqueue(gpud_dispatcher *d, uint32_t i, const struct gpi_sche
 
 static inline bool is_plain(const struct gpud_task_desc *t)
 {
-    return !((uintptr_t)t->label | (uintptr_t)t->class_name | t->limit | t->stall_limit |
-             t->expires | t->max_attempts | t->retry_causes | t->awaited | t->keep_alive) &&
+    return !((uintptr_t)t->label | (uintptr_t)t->class_name | (uintptr_t)t->request | t->limit |
+             t->stall_limit | t->expires | t->max_attempts | t->retry_causes | t->awaited |
+             t->keep_alive | t->order) &&
            t->size <= GPI_OWN_SIZE && (t->data || !t->size);
 }
 
@@ -301,6 +302,9 @@ static int find_class(gpud_dispatcher *d, const struct gpud_task_desc *desc, str
         return gpi_fail(e, GPUD_EINVAL, 0, "keep_alive",
                         "task.keep_alive is %llu, expected 0: pooled is 0",
                         (unsigned long long)desc->keep_alive);
+    if (desc->request && !d->set.pooled)
+        return gpi_fail(e, GPUD_EINVAL, 0, "request",
+                        "task.request is set, expected NULL: pooled is 0");
     if (!desc->class_name && !d->set.pooled)
         return 0;
     if (!desc->class_name)
@@ -320,16 +324,45 @@ static int find_class(gpud_dispatcher *d, const struct gpud_task_desc *desc, str
     return i;
 }
 
-/* Returns the class of a task that no source feeds, or a code. */
-static int check_intake(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e)
+/* Reads the task's own request.  Returns 0, or a code. */
+static int find_request(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint32_t class,
+                        struct gpi_needs *ret, struct gpud_error *e)
+{
+    const struct gpi_class *c = &d->class[class];
+    int r;
+
+    if (c->plan.residence == GPI_RESIDENT)
+        return gpi_fail(e, GPUD_EINVAL, 0, "request",
+                        "task.request is set, but class %.63s is RESIDENT: its workers have the "
+                        "devices of its needs",
+                        c->name);
+    r = gpi_request_read(ret, "request", desc->request, e);
+    if (r == 0)
+        r = gpi_request_find_places(d, ret, e);
+    if (r == GPUD_EFULL) /* to wait would not help */
+        return gpi_fail(e, GPUD_EINVAL, 0, "on",
+                        "all classes and tasks name %u different sets of devices, the maximum",
+                        GPI_PLACES_MOST);
+    return r ? r : gpi_request_fits(d, c->name, "request", ret->request, ret->n, e);
+}
+
+/* Returns the class of the task, or a code. */
+static int check_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, bool fed,
+                      struct gpi_needs *ret, struct gpud_error *e)
 {
     const int class = find_class(d, desc, e);
+    int r = 0;
 
-    return class >= 0 && intake_over(d) ? closed(d, e) : class;
+    ret->n = 0;
+    if (class >= 0 && !fed && intake_over(d))
+        return closed(d, e);
+    if (class >= 0 && desc->request)
+        r = find_request(d, desc, (uint32_t)class, ret, e);
+    return r ? r : class;
 }
 
 struct gpi_sched_task gpi_submit_what(const gpud_dispatcher *d, const struct gpud_task_desc *desc,
-                                      uint32_t class)
+                                      uint32_t class, const struct gpi_needs *own)
 {
     const struct gpi_class_set *set = &d->class[class].set;
     const uint64_t limit = desc->limit ? desc->limit : set->task_limit;
@@ -342,7 +375,10 @@ struct gpi_sched_task gpi_submit_what(const gpud_dispatcher *d, const struct gpu
         .limit = gpi_time_min(limit, stall),
         .expires = GPI_NEVER,
         .keep_alive = desc->keep_alive,
+        .order = desc->order,
         .class = class,
+        .n_requests = own->n,
+        .request = own->request,
     };
 }
 
@@ -352,14 +388,16 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
                        struct intake *in, uint64_t *ret_id, struct gpud_error *e)
 {
     const uint64_t away = d->intake.went_away;
-    const int class = in->fed ? find_class(d, desc, e) : check_intake(d, desc, e);
     const struct gpi_class_set *set;
     struct gpi_sched_task what;
+    struct gpi_needs own;
     struct gpi_task *t;
-    int r;
+    int r, class;
 
+    class = check_task(d, desc, in->fed, &own, e);
     if (class < 0)
         return class;
+    what = gpi_submit_what(d, desc, (uint32_t)class, &own);
     if (in->fed && nothing_starts(d))
         return accept_in_vain(d, desc, label, (uint16_t)class, in, ret_id, e);
     if (d->intake.live >= d->set.queue_size)
@@ -371,6 +409,9 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     r = gpi_payload_place(d, desc, label, t, e);
     if (r == 0 && !in->fed && intake_over(d)) /* closed meanwhile */
         r = closed(d, e);
+    d->intake.short_of_requests = r == 0 && !gpi_sched_has_room(d->core, &what);
+    if (d->intake.short_of_requests)
+        r = GPUD_EFULL;
     if (r && t->has_block && d->arena.input + t->data_off == desc->data)
         gpi_payload_give_back(d, t);
     if (r) {
@@ -388,7 +429,6 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     gpi_task_class(d, t)->accepted++;
     admit(d, t, desc, label, in, desc->expires ? desc->expires : set->expires);
     *ret_id = t->id;
-    what = gpi_submit_what(d, desc, t->class);
     what.expires = gpi_task_expires(d, t);
     enqueue(d, gpi_task_index(d, t), &what);
     if (desc->awaited && d->intake.went_away != away && d->intake.live == d->intake.awaited)
@@ -422,6 +462,9 @@ static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc, str
         return gpi_fail(e, GPUD_EFULL, 0, "queue_size",
                         "queue_size is %u, and %u accepted tasks are not delivered yet",
                         d->set.queue_size, d->intake.live);
+    if (d->intake.short_of_requests)
+        return gpi_fail(e, GPUD_EFULL, 0, "request",
+                        "the accepted tasks have the most different requests that are possible");
     if (d->intake.short_of_memory)
         return gpi_fail(
             e, GPUD_EFULL, 0, "size",
@@ -434,14 +477,17 @@ static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc, str
 }
 
 int gpi_submit_check(gpud_dispatcher *d, const struct gpud_task_desc *desc, bool room,
-                     struct gpud_error *e)
+                     struct gpi_needs *ret, struct gpud_error *e)
 {
-    const int class = check_intake(d, desc, e);
+    const int class = check_task(d, desc, false, ret, e);
+    struct gpi_sched_task what;
     int r;
 
     if (class < 0)
         return class;
-    if (room && d->intake.live >= d->set.queue_size)
+    what = gpi_submit_what(d, desc, (uint32_t)class, ret);
+    d->intake.short_of_requests = !gpi_sched_has_room(d->core, &what);
+    if (room && (d->intake.live >= d->set.queue_size || d->intake.short_of_requests))
         return full(d, desc, e);
     r = gpi_payload_check(d, desc, desc->label ? strlen(desc->label) : 0, e);
     return r ? r : class;

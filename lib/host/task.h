@@ -110,13 +110,14 @@ struct gpi_offer {
  * writes *ret_taken. */
 int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wait,
                      uint64_t *ret_ids, size_t *ret_taken, struct gpud_error *e);
-/* Makes the checks of a submit, and takes nothing.  Returns the class of the task, or a code.
+/* Makes the checks of a submit, and takes nothing.  Returns the class of the task and its own
+ * requests, or a code.
  * `room`: GPUD_EFULL if the queue is full.  The lock is held. */
 int gpi_submit_check(gpud_dispatcher *d, const struct gpud_task_desc *desc, bool room,
-                     struct gpud_error *e);
-/* Returns the task as the core knows it, without expiry. */
+                     struct gpi_needs *ret, struct gpud_error *e);
+/* Returns the task as the core knows it, without expiry.  It borrows its own requests. */
 struct gpi_sched_task gpi_submit_what(const gpud_dispatcher *d, const struct gpud_task_desc *desc,
-                                      uint32_t class);
+                                      uint32_t class, const struct gpi_needs *own);
 
 /* tasks.c */
 int gpi_tasks_init(gpud_dispatcher *d);

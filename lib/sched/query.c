@@ -84,14 +84,14 @@ bool gpi_sched_is_unused(const struct gpi_sched *c, uint32_t class)
     return gpi_pool_is_unused(c, &c->class[class]);
 }
 
-uint32_t gpi_sched_holds(const struct gpi_sched *c, const struct gpi_plan_class *plan)
+uint32_t gpi_sched_holds(const struct gpi_sched *c, const struct gpi_request *request, uint32_t n)
 {
-    uint64_t n = 0;
+    uint64_t workers = 0;
 
-    for (uint32_t i = 0; i < plan->n_needs; i++)
-        if (gpi_plan_could(c->plan, &plan->need[i]))
-            n += gpi_plan_holds(c->plan, &plan->need[i]);
-    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+    for (uint32_t i = 0; i < n; i++)
+        if (gpi_plan_could(c->plan, &request[i]))
+            workers += gpi_plan_holds(c->plan, &request[i]);
+    return workers < UINT32_MAX ? (uint32_t)workers : UINT32_MAX;
 }
 
 void gpi_sched_times(const struct gpi_sched *c, uint32_t class, struct gpi_plan_times *ret)

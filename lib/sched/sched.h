@@ -170,8 +170,9 @@ bool gpi_sched_is_paused(const struct gpi_sched *s, uint32_t class);
 bool gpi_sched_is_place(const struct gpi_sched *s, uint32_t set, uint32_t device);
 /* Pooled: the class has no task, and no seat has a worker of it, or one that is stuck. */
 bool gpi_sched_is_unused(const struct gpi_sched *s, uint32_t class);
-/* Pooled: returns how many workers of the class the devices that are present could hold. [R9] */
-uint32_t gpi_sched_holds(const struct gpi_sched *s, const struct gpi_plan_class *plan);
+/* Pooled: returns how many workers with one of these needs the devices that are present could hold.
+ *                                                                                        [R9] */
+uint32_t gpi_sched_holds(const struct gpi_sched *s, const struct gpi_request *request, uint32_t n);
 /* Pooled: what the plan has learned of the class. */
 struct gpi_plan_times;
 void gpi_sched_times(const struct gpi_sched *s, uint32_t class, struct gpi_plan_times *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* classes.c - pooled dispatchers: several classes that share devices.          [R5] [R6] [S8] */
-#include "scripted.h"
+#include "pooled.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -61,18 +61,6 @@ static void init(void)
     };
 
     T_OK(gpud_init(defs, 2, NULL));
-}
-
-#define T_CLASS(...) (&(struct gpud_class){ .struct_size = sizeof(struct gpud_class), __VA_ARGS__ })
-#define T_REQUEST(...) \
-    (&(struct gpud_request){ .struct_size = sizeof(struct gpud_request), __VA_ARGS__ })
-
-static void add(gpud_dispatcher *d, const struct gpud_class *class)
-{
-    struct gpud_error e = GPUD_ERROR_INIT;
-
-    if (gpud_dispatcher_class_add(d, class, &e))
-        T_FAIL("class_add: %s: %s: %s", gpud_error_name(e.code), e.field, e.text);
 }
 
 static struct gpud_class_stats row_of(gpud_dispatcher *d, const char *name)
@@ -237,7 +225,6 @@ T_CASE(by_memory)
     t_end(&d, &log);
 }
 
-/* Workers without a device: CPU slots of the pool. */
 /* Needs name devices, and one that is removed and added again is the same one.  The class has as
  * many tasks at a time as its devices let run, so it uses each of them. */
 T_CASE(on_and_not_on)
@@ -275,6 +262,7 @@ T_CASE(on_and_not_on)
     t_end(&d, &log);
 }
 
+/* Workers without a device: CPU slots of the pool. */
 T_CASE(without_devices)
 {
     gpud_dispatcher *d;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* explain.c - pooled dispatchers: why a task does not start.                         [R9] [S9] */
-#include "scripted.h"
+#include "pooled.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,24 +40,14 @@ static void cleanup(gpud_worker *w, void *state)
         t_word_wait(CLEANUP_GATE, 2);
 }
 
-#define T_REQUEST(...) \
-    (&(struct gpud_request){ .struct_size = sizeof(struct gpud_request), __VA_ARGS__ })
 /* Adds a class of this program's workers. */
-#define ADD(d, class, ...)                                                                 \
-    add((d), &(struct gpud_class){ .struct_size = sizeof(struct gpud_class), .name = class, \
-                                   .options = T_OPTIONS(.definition = "test", .sent_ahead = 1), \
-                                   __VA_ARGS__ })
+#define ADD(d, class, ...)                                                         \
+    add((d), T_CLASS(.name = class,                                                \
+                     .options = T_OPTIONS(.definition = "test", .sent_ahead = 1), \
+                     __VA_ARGS__))
 #define TRANSIENT .residence = GPUD_TRANSIENT
 /* GiB of a fake, and a part of it. */
 #define PART(gib, part) T_REQUEST(.devices = 1, .memory = (uint64_t)(gib) << 30, .share = (part))
-
-static void add(gpud_dispatcher *d, const struct gpud_class *class)
-{
-    struct gpud_error e = GPUD_ERROR_INIT;
-
-    if (gpud_dispatcher_class_add(d, class, &e))
-        T_FAIL("class_add: %s: %s: %s", gpud_error_name(e.code), e.field, e.text);
-}
 
 static gpud_dispatcher *pool(const char *devices)
 {

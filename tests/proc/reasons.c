@@ -77,12 +77,12 @@ T_CASE(submit_descriptions)
 
     refused(NULL, T_TASK(0), 0, GPUD_EINVAL, "d", "d is NULL");
     refused(d, NULL, 0, GPUD_EINVAL, "task", "task is NULL");
-    refused(d, SIZED(0), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 0, expected 96");
+    refused(d, SIZED(0), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 0, expected 112");
     refused(d, SIZED(28), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 28, ");
     refused(d, SIZED(8), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 8, ");
     refused(d, SIZED(1u << 30), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 1073741824, ");
     refused(d, &longer.known, 0, GPUD_EVERSION, "struct_size",
-            "task.struct_size is 112, expected 96: ");
+            "task.struct_size is 128, expected 112: ");
     refused(d, T_TASK(.size = 10), 0, GPUD_EINVAL, "data",
             "task.data is NULL, but task.size is 10");
     refused(d, T_TASK(.label = NAME_64 "more"), 0, GPUD_ELABEL, "label",

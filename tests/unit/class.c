@@ -103,9 +103,9 @@ T_CASE(defaults)
     T_EQ(b->setup_fd, -1);
     T_EQ(b->plan.residence, GPI_RESIDENT);
     T_EQ(b->plan.grace, 2 * GPI_S);
-    T_EQ(b->plan.n_needs, 1);
+    T_EQ(b->needs.n, 1);
     check_request(
-        &b->plan.need[0],
+        &b->needs.request[0],
         &(struct gpi_request){ .devices = 1, .share = GPI_SHARE_ALL, .memory = GPI_MEMORY_ALL });
     T_EQ(b->plan.min_workers, 0);
     T_EQ(b->plan.max_workers, UINT32_MAX);
@@ -149,23 +149,24 @@ T_CASE(fields)
 T_CASE(variants)
 {
     struct gpud_request one = *REQUEST(.devices = 16, .share = 10000), two, three, four;
-    const struct gpi_plan_class *p;
+    const struct gpi_needs *p;
 
     two = *REQUEST(.devices = 1, .share = 2500, .memory = 7, .next = &one);
     three = *REQUEST(.devices = 2, .cpus = 3, .compute = 806, .host_memory = 5, .next = &two);
     four = *REQUEST(.cpus = 4, .host_memory = 6, .next = &three);
-    p = &read_class(CLASS(.needs = &four))->birth.plan;
-    T_EQ(p->n_needs, 4);
-    check_request(&p->need[0], &(struct gpi_request){ .cpus = 4, .host_memory = 6 });
-    check_request(&p->need[1], &(struct gpi_request){ .devices = 2,
+    p = &read_class(CLASS(.needs = &four))->birth.needs;
+    T_EQ(p->n, 4);
+    check_request(&p->request[0], &(struct gpi_request){ .cpus = 4, .host_memory = 6 });
+    check_request(&p->request[1], &(struct gpi_request){ .devices = 2,
                                                       .share = GPI_SHARE_ALL,
                                                       .cpus = 3,
                                                       .compute = 806,
                                                       .memory = GPI_MEMORY_ALL,
                                                       .host_memory = 5 });
-    check_request(&p->need[2], &(struct gpi_request){ .devices = 1, .share = 2500, .memory = 7 });
+    check_request(&p->request[2],
+                  &(struct gpi_request){ .devices = 1, .share = 2500, .memory = 7 });
     check_request(
-        &p->need[3],
+        &p->request[3],
         &(struct gpi_request){ .devices = 16, .share = GPI_SHARE_ALL, .memory = GPI_MEMORY_ALL });
     refuse(CLASS(.needs = REQUEST(.devices = 1, .next = &four)), "next");
     one.next = &four;

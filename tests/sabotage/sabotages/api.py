@@ -80,14 +80,14 @@ SABOTAGES = [
         "options[i].kind == kind && options[i].set && kind == GPI_OPTION_CLASS)",
         "unit/class.kinds"),
     Sabotage(
-        "a worker without a number of bytes needs none", "lib/api/class.c",
+        "a worker without a number of bytes needs none", "lib/host/request.c",
         "ret->memory = q->memory ? q->memory : GPI_MEMORY_ALL;",
         "ret->memory = q->memory;",
         "unit/class.defaults"),
     Sabotage(
-        "a fifth variant is left out", "lib/api/class.c",
-        "    for (; at; at = q.next) {\n",
-        "    for (; at && plan->n_needs < GPI_VARIANTS; at = q.next) {\n",
+        "a fifth variant is left out", "lib/host/request.c",
+        "at = first; at; at = q.next) {\n",
+        "at = first; at && ret->n < GPI_VARIANTS; at = q.next) {\n",
         "unit/class.variants"),
     Sabotage(
         "a spawner that is a program forks workers", "lib/api/class.c",
@@ -96,7 +96,7 @@ SABOTAGES = [
         "unit/class.spawners"),
     Sabotage(
         "a worker on a GPU may have the devices of env", "lib/api/class.c",
-        "        if (plan->need[i].devices)\n",
-        "        if (plan->need[i].devices && i == 0)\n",
+        "        if (needs->request[i].devices)\n",
+        "        if (needs->request[i].devices && i == 0)\n",
         "unit/class.environment"),
 ]

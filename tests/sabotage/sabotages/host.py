@@ -68,9 +68,9 @@ SABOTAGES = [
         "    if (d->dev.row[device].foreign && !d->core)\n",
         "proc/classes.foreign_memory"),
     Sabotage(
-        "pooled: a class that fits nowhere is accepted", "lib/host/classes.c",
-        "    if (gpi_sched_holds(d->core, plan))\n",
-        "    if (gpi_sched_holds(d->core, plan) || most)\n",
+        "pooled: a class that fits nowhere is accepted", "lib/host/request.c",
+        "    if (gpi_sched_holds(d->core, r, n))\n",
+        "    if (gpi_sched_holds(d->core, r, n) || most)\n",
         "proc/classes.refused"),
     Sabotage(
         "explain: a task behind another one of its class has the reasons of that one alone",
@@ -95,9 +95,29 @@ SABOTAGES = [
         "proc/explain.seats"),
     Sabotage(
         "check: a class that fits nowhere is accepted", "lib/host/explain.c",
-        "    if (r == 0 && d->set.pooled)\n",
-        "    if (r == 0 && d->set.pooled && class > 255)\n",
+        "    if (r == 0 && d->set.pooled && own.n == 0)\n",
+        "    if (r == 0 && d->set.pooled && own.n > 255)\n",
         "proc/explain.check"),
+    Sabotage(
+        "pooled: a resident class takes requests of tasks", "lib/host/submit.c",
+        "    if (c->plan.residence == GPI_RESIDENT)\n",
+        "    if (c->plan.residence == GPI_RESIDENT && d->n_classes > 2)\n",
+        "proc/requests.requests_refused"),
+    Sabotage(
+        "pooled: a task has no request but the needs of its class", "lib/host/submit.c",
+        "        .n_requests = own->n,\n",
+        "        .n_requests = 0 * own->n,\n",
+        "proc/requests.wide_among_narrow"),
+    Sabotage(
+        "the order of a task is forgotten", "lib/host/submit.c",
+        "        .order = desc->order,\n",
+        "        .order = 0 * desc->order,\n",
+        "proc/requests.order_over_refills"),
+    Sabotage(
+        "pooled: one request too many is accepted", "lib/host/submit.c",
+        "    if (d->intake.short_of_requests)\n        r = GPUD_EFULL;\n",
+        "    if (d->intake.short_of_requests)\n        r = GPUD_EINVAL;\n",
+        "proc/requests.too_many_requests"),
     Sabotage(
         "pooled: a class with a survivor is never removed", "lib/host/removals.c",
         " && life != GPI_LIFE_STOPPED &&\n              life != GPI_LIFE_STUCK;\n",
