@@ -1228,8 +1228,8 @@ struct gpud_task_desc {
 };
 
 /* The initial value of a struct gpud_task_desc: no data, and every default. */
-#define GPUD_TASK_DESC_INIT                                                                \
-    { (uint32_t)sizeof(struct gpud_task_desc), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,   \
+#define GPUD_TASK_DESC_INIT                                                              \
+    { (uint32_t)sizeof(struct gpud_task_desc), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
       0, 0 }
 
 /*
