@@ -7,8 +7,8 @@
  * Each round gives T tasks (nearly all empty, some of 1-5 ms so that kills hit running ones) and,
  * meanwhile, kills K workers at random moments of the round, BUSY ones where there are any.  Half
  * the rounds make a dispatcher of their own, the others share one.  With C classes the dispatchers
- * are pooled: they have W fake devices, tasks of all classes, and meanwhile classes are unloaded or
- * paused, and devices drained.  Every accepted task must be
+ * are pooled: they have W fake devices, and tasks of all classes, some with requests of their own.
+ * Meanwhile classes are unloaded or paused, and devices drained.  Every accepted task must be
  * delivered exactly once [C1], only running ones are charged [C2], and in the end no file, thread,
  * child or mapping is left [C19].  Exit 1 when anything is lost, doubled, leaked or hangs.
  */
@@ -156,6 +156,22 @@ static void *killer(void *arg)
 
 /* ---- host ---- */
 
+/* One task in 16 of a transient class has a request of its own: a quarter of a device, two devices,
+ * or one whole device. */
+static void choose_class(struct gpud_task_desc *task, uint64_t random)
+{
+    static const struct gpud_request quarter = { .struct_size = sizeof(quarter), .devices = 1,
+                                                 .share = 2500, .memory = 3ull << 30 },
+                                     whole = { .struct_size = sizeof(whole), .devices = 1 },
+                                     wide = { .struct_size = sizeof(wide), .devices = 2,
+                                              .memory = 3ull << 30, .next = &whole };
+    const uint64_t class = random % want.classes;
+
+    task->class_name = names[class];
+    if (class % 2 && random / 4096 % 16 == 0)
+        task->request = random / 65536 % 2 ? &quarter : want.workers > 1 ? &wide : &whole;
+}
+
 static int source(struct gpud_task_desc *task, size_t n, void *user)
 {
     static _Thread_local uint64_t work;
@@ -166,7 +182,7 @@ static int source(struct gpud_task_desc *task, size_t n, void *user)
         return 0;
     task->tag = r->next++;
     if (want.classes)
-        task->class_name = names[lot(&r->source_random) % want.classes];
+        choose_class(task, lot(&r->source_random));
     work = task->tag * 2654435761u + r->number;
     if (work % 251 == 0) {
         work = 1000000 + work / 251 % 4000000;
