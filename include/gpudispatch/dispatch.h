@@ -30,7 +30,8 @@
  * - Every accepted task gets exactly one outcome, delivered exactly once [C1].
  * - A worker's death is charged only to a task that the worker had claimed and that had
  *   not ended [C2].
- * - Within a priority the host sends tasks in order of submission.  Every idle worker
+ * - Within a priority the host sends tasks in order of submission, or of their own order
+ *   (gpud_task_desc.order).  Every idle worker
  *   gets one task before any worker gets a second.  A task that was sent ahead to a
  *   worker in a long task returns to its place in the queue.  It may then start after
  *   later tasks.  sent_ahead = 1 keeps a strict order of starts; tasks sent at the same
@@ -1207,9 +1208,9 @@ struct gpud_task_desc {
     /*
      * The needs of this task, in place of those of its class, with variants (sched.h).
      * The class must be transient: the workers of a resident class have their devices
-     * already.  The task runs alone in a worker that has just these needs.  submit
-     * copies the records.  Tasks that have not ended may have up to 1,024 different
-     * requests.
+     * already.  The task runs in a worker that has just these needs, and that gets no
+     * other task before its end.  submit copies the records.  Tasks that have not ended
+     * may have up to 1,024 requests that differ in class, priority or needs.
      * Default: the needs of the class.
      * See: struct gpud_request, gpud_dispatcher_class_add.
      */
@@ -1251,7 +1252,8 @@ struct gpud_task_desc {
  * Errors:
  *   GPUD_EFULL     wait expired: queue_size or payload_budget is used up, or the
  *                  machine or memory cgroup has too little memory left.  Or task.request
- *                  is the 1,025th different one of tasks that have not ended
+ *                  is the 1,025th different one, with its class and priority, of tasks
+ *                  that have not ended
  *   GPUD_ECLOSED   intake has ended: by stop, close, destroy or a callback of run,
  *                  before or during the wait.  Or the class of task is being removed
  *   GPUD_EINVAL    d or task is NULL, or a field of task is out of its range.  Or
@@ -1270,7 +1272,8 @@ struct gpud_task_desc {
  *   GPUD_ETOOBIG   task.size is more than payload_budget can ever hold for task data
  *   GPUD_EREENTER  wait is not 0 in a callback of run, or the caller is a worker
  *   GPUD_EFORKED   d belongs to the parent of this forked process
- * Owns: copies data and label.  It takes a buffer of buffer_alloc, on success only.
+ * Owns: copies data, label, class_name and request.  It takes a buffer of buffer_alloc,
+ * on success only.
  * Waits: up to wait, for room.
  * Thread: any.  From callbacks: with wait 0.  Process: host.  Since: 1.
  * See: gpud_task_desc, gpud_dispatcher_submit_many, gpud_dispatcher_poll,
@@ -1314,6 +1317,8 @@ GPUD_API int gpud_dispatcher_submit(gpud_dispatcher *d, const struct gpud_task_d
  *                  class of the refused one is being removed
  *   GPUD_EINVAL    d is NULL, tasks is NULL and n is not 0, or a record of tasks has a
  *                  value that gpud_dispatcher_submit refuses
+ *   GPUD_ENODEFINITION  d has no class with the name in class_name of a task
+ *   GPUD_EDEVICE   the request of a task fits nowhere, as in gpud_dispatcher_submit
  *   GPUD_ELABEL    a label in tasks has more than 63 bytes
  *   GPUD_ESTRUCT   the struct_size of tasks[0] is not a valid size, or that of
  *                  another record differs from it

@@ -45,7 +45,8 @@ enum gpud_residence {
     GPUD_RESIDENT = 0, /* for min_residence, and then until another class needs their
                           place (the default) */
     GPUD_TRANSIENT = 1 /* an idle worker leaves at once for another class, whatever its
-                          min_residence; a task may have a request of its own */
+                          min_residence; a task may have a request of its own, and an idle
+                          worker leaves also for a task that needs another one */
 };
 
 /*
@@ -115,7 +116,8 @@ struct gpud_request {
     /*
      * The devices that a worker may have: names or UUIDs of devices of the dispatcher,
      * separated by commas, such as "gpu:0,gpu:1".  A device that is added again later is
-     * meant, too.
+     * meant, too.  A dispatcher keeps up to 256 different lists as long as it lives, also
+     * those of refused calls.
      * Default: [every device].  Range: devices that the dispatcher has.
      */
     const char *on;
@@ -182,7 +184,7 @@ struct gpud_class {
 
     /*
      * With 1 its workers never leave for another class.  UNLOAD and DRAIN still end them.
-     * Default: [0].  Range: 0 or 1.
+     * Default: [0].  Range: 0 or 1; 0 with GPUD_TRANSIENT.
      */
     uint32_t pinned;
 
@@ -310,14 +312,16 @@ GPUD_API int gpud_dispatcher_class_add(gpud_dispatcher *d, const struct gpud_cla
 /* Selects the effect of gpud_dispatcher_class_set. */
 enum gpud_class_what {
     GPUD_CLASS_PAUSE = 0,  /* starts none of its tasks and workers; running tasks go on,
-                              and idle workers may leave for another class */
+                              and idle workers may leave for another class.  A close with
+                              FINISH_ALL waits until RESUME, or for its limit */
     GPUD_CLASS_RESUME = 1, /* ends PAUSE and DRAIN, and forgets its failures */
     GPUD_CLASS_DRAIN = 2,  /* as PAUSE, and its workers leave as with UNLOAD */
     GPUD_CLASS_LOAD = 3,   /* starts a worker if it has none, and forgets its failures; of
                               a resident class */
     GPUD_CLASS_UNLOAD = 4, /* its workers leave, busy ones after their task; a task that
                               waits, and min_workers, start a worker again */
-    GPUD_CLASS_PIN = 5,    /* its workers never leave for another class */
+    GPUD_CLASS_PIN = 5,    /* its workers never leave for another class; of a resident
+                              class */
     GPUD_CLASS_UNPIN = 6   /* they may leave again */
 };
 
@@ -337,8 +341,8 @@ enum gpud_class_what {
  *   GPUD_ENODEFINITION  no class of d has this name
  *   GPUD_ECLOSED        the class is being removed
  *   GPUD_EINVAL         d or name is NULL, the request is none of enum gpud_class_what,
- *                       or d is not pooled (field pooled).  Or the request is LOAD, and
- *                       the class is transient
+ *                       or d is not pooled (field pooled).  Or the request is LOAD or
+ *                       PIN, and the class is transient
  *   GPUD_EREENTER       d is used in a worker, not in the host
  *   GPUD_EFORKED        d belongs to the parent of this forked process
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
@@ -402,6 +406,36 @@ enum gpud_class_change { GPUD_CHANGE_MAP(GPUD_X_CHANGE) GPUD_CHANGE_COUNT = 7 };
  * See: gpud_event_format.
  */
 GPUD_API const char *gpud_class_change_name(uint32_t change);
+
+/*
+ * The reasons of an event PROMISE.
+ *
+ * A task that comes first for a device, and whose class has a worker there, has a
+ * promise: the time at which the tasks there have ended by their limits, with grace and
+ * kill.  Where one of them has no limit there is none, nor beside workers of a transient
+ * class, since their memory is free only when they have left.  A promise only falls,
+ * unless one of these reasons renews it.  Such events are dropped while too many events
+ * wait, and counted in events_dropped.
+ */
+#define GPUD_PROMISE_MAP(X)                                                              \
+    X(NONE, 0, "the event is not about a promise")                                       \
+    X(FIRST, 1, "the task has its first promise, or a sooner one")                       \
+    X(ORDER, 2, "renewed: a task of a higher priority, or an older one, has come")       \
+    X(DEVICE, 3, "renewed: a device was lost, paused or drained")                        \
+    X(CLASS, 4, "renewed: a class was paused or resumed")                                \
+    X(WORKERS, 5, "renewed: workers came or went")
+#define GPUD_X_PROMISE(name, value, text) GPUD_PROMISE_##name = value,
+enum gpud_promise { GPUD_PROMISE_MAP(GPUD_X_PROMISE) GPUD_PROMISE_COUNT = 6 };
+#undef GPUD_X_PROMISE
+
+/*
+ * Returns the name of the reason of a promise, such as "FIRST".
+ *
+ * Returns: a constant string; "?" if promise is no value of enum gpud_promise.
+ * Thread: any.  From callbacks: yes.  Process: either.  Since: 1.
+ * See: gpud_event_format.
+ */
+GPUD_API const char *gpud_promise_name(uint32_t promise);
 
 /*
  * One class as it is now.
@@ -479,7 +513,7 @@ GPUD_API int gpud_dispatcher_classes(gpud_dispatcher *d, struct gpud_class_stats
     X(MEMORY, 2, "workers hold the memory")                                              \
     X(SHARE, 3, "running tasks have the share of the device")                            \
     X(CPUS, 4, "running tasks have the CPU slots")                                       \
-    X(HEAD_HOLDS, 5, "the place is held for the task, which is older")                   \
+    X(HEAD_HOLDS, 5, "the place is held for the task, which comes first")                \
     X(DRAINED, 6, "the device is drained")                                               \
     X(PAUSED, 7, "the device, or without one the class, is paused")                      \
     X(FAULT, 8, "the device is out of use, or without one the class has failed")         \
@@ -551,8 +585,9 @@ struct gpud_reason {
  * submit now.  The call changes nothing, and submits nothing.
  *
  * Each way to start has a reason, and each variant on a device, or worker of the class,
- * is a way.  The first row has the reason that may end first.  With two tasks of a class,
- * the younger one has PASSED_OVER_BY the older one, and then the reasons of that one.
+ * is a way.  The first row has the reason that may end first.  Of tasks alike in class,
+ * priority and request, each has PASSED_OVER_BY the first of them, and then the reasons
+ * of that one.
  *
  * No row means that nothing is in the way.  The task runs, or starts at once; a task that
  * is not submitted would start at once.  A task that was sent ahead to a worker has a row
@@ -580,6 +615,8 @@ struct gpud_reason {
  *   GPUD_ENOTFOUND      no task with task_id is queued, sent or running
  *   GPUD_ENODEFINITION  d has no class with the name in task.class_name
  *   GPUD_ECLOSED        intake of d has ended, or the class of task is being removed
+ *   GPUD_EDEVICE        no device of d, or not the machine, could ever hold task.request,
+ *                       or it names a device that d does not have
  *   GPUD_ELABEL         task.label has more than 63 bytes
  *   GPUD_ESTRUCT        task.struct_size is not a valid size.  Or rows[0].struct_size
  *                       does not reach beyond class_name, exceeds 4,096, or is not a
@@ -628,9 +665,9 @@ GPUD_API int gpud_reason_format(const struct gpud_reason *reason, char *buffer,
  * Checks whether a submit would accept a task, and takes nothing.
  *
  * It makes the checks of gpud_dispatcher_submit with wait 0, and one more: whether any
- * device could ever hold a worker of the class.  A submit accepts such a task, which ends
- * NO_WORKER.  It does not look for room in payload_budget or in the memory of the
- * machine: a submit may still fail with GPUD_EFULL for that.
+ * device could ever hold a worker of the class, for a task without a request.  A submit
+ * accepts such a task, which ends NO_WORKER.  It does not look for room in payload_budget
+ * or in the memory of the machine: a submit may still fail with GPUD_EFULL for that.
  *
  * Parameters:
  *   d       the dispatcher, pooled or not
@@ -638,13 +675,16 @@ GPUD_API int gpud_reason_format(const struct gpud_reason *reason, char *buffer,
  *   reterr  receives field, value and bound of a failure, may be NULL
  * Returns: 0 if a submit would accept task now.
  * Errors:
- *   GPUD_EFULL          queue_size tasks are accepted and not delivered
+ *   GPUD_EFULL          queue_size tasks are accepted and not delivered.  Or task.request
+ *                       is the 1,025th different one, with its class and priority, of
+ *                       tasks that have not ended
  *   GPUD_ECLOSED        intake of d has ended, or the class of task is being removed
  *   GPUD_EINVAL         d or task is NULL, or a field of task is one that
  *                       gpud_dispatcher_submit refuses
  *   GPUD_EDEVICE        no device that is present, drained and broken ones included,
- *                       could ever hold a worker of the class of task: the text has the
- *                       numbers
+ *                       could ever hold task.request, or a worker of the class of task:
+ *                       the text has the numbers.  Or the request names a device that d
+ *                       does not have
  *   GPUD_ELABEL         task.label has more than 63 bytes
  *   GPUD_ENODEFINITION  d is pooled and has no class with the name in task.class_name
  *   GPUD_ESTRUCT        task.struct_size is not a valid size

@@ -91,7 +91,9 @@ typedef struct gpud_task gpud_task;
     X(DEVICE, 7,                                                                         \
       "a device changed health, lacks memory, or was added, drained, returned, removed") \
     X(STARTED, 8, "an attempt of a task started (option start_events)")                  \
-    X(CLASS, 9, "pooled: a class was loaded, unloaded, paused or resumed, or has failed")
+    X(CLASS, 9,                                                                          \
+      "pooled: a class was loaded, unloaded, paused or resumed, or has failed")          \
+    X(PROMISE, 10, "pooled: the time by which a waiting task starts is known, or changed")
 
 /* The states of a slot. */
 #define GPUD_SLOT_MAP(X)                                                                 \
@@ -134,7 +136,7 @@ typedef struct gpud_task gpud_task;
 #define GPUD_X_HEALTH(name, value, text) GPUD_HEALTH_##name = value,
 enum gpud_outcome { GPUD_OUTCOME_MAP(GPUD_X_OUTCOME) GPUD_OUTCOME_COUNT = 7 };
 enum gpud_phase { GPUD_PHASE_MAP(GPUD_X_PHASE) GPUD_PHASE_COUNT = 8 };
-enum gpud_event_kind { GPUD_EVENT_MAP(GPUD_X_EVENT) GPUD_EVENT_COUNT = 10 };
+enum gpud_event_kind { GPUD_EVENT_MAP(GPUD_X_EVENT) GPUD_EVENT_COUNT = 11 };
 enum gpud_slot_state { GPUD_SLOT_MAP(GPUD_X_SLOT) GPUD_SLOT_COUNT = 10 };
 enum gpud_level { GPUD_LEVEL_MAP(GPUD_X_LEVEL) GPUD_LEVEL_COUNT = 5 };
 enum gpud_health { GPUD_HEALTH_MAP(GPUD_X_HEALTH) GPUD_HEALTH_COUNT = 6 };
@@ -311,11 +313,18 @@ struct gpud_event {
     const char *class_name;
     uint32_t class_change; /* CLASS: enum gpud_class_change */
     uint32_t reserved2;    /* 0 */
+    /*
+     * PROMISE: the task starts by this time, whatever comes behind it [S2].  On
+     * CLOCK_MONOTONIC in ns; 0: no such time is known any more.
+     */
+    uint64_t starts_by;
+    uint32_t promise;      /* PROMISE: enum gpud_promise */
+    uint32_t reserved3;    /* 0 */
 };
 
 #define GPUD_EVENT_INIT                                                                  \
     { (uint32_t)sizeof(struct gpud_event), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Formats an event of any kind as one line of text.

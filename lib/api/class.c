@@ -90,6 +90,9 @@ static int check_class(const struct gpud_class *c, struct gpud_error *e)
         return gpi_fail_most(e, "class.", "residence", c->residence, GPUD_TRANSIENT);
     if (c->pinned > 1)
         return gpi_fail_most(e, "class.", "pinned", c->pinned, 1);
+    if (c->pinned && c->residence == GPUD_TRANSIENT)
+        return gpi_fail(e, GPUD_EINVAL, 0, "pinned",
+                        "class.pinned is 1, but residence is TRANSIENT: its workers do not stay");
     if (c->max_workers && c->min_workers > c->max_workers)
         return gpi_fail(e, GPUD_EINVAL, 0, "min_workers",
                         "class.min_workers is %u, the maximum is %u (max_workers)", c->min_workers,

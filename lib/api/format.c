@@ -217,6 +217,22 @@ static void add_device(struct line *l, const struct gpud_event *e)
         say(l, ", XID %u", e->xid);
 }
 
+/* "task 17 of class whisper starts within 12.4 s, FIRST" */
+static void add_promise(struct line *l, const struct gpud_event *e)
+{
+    const uint64_t now = gpi_now();
+    char time[GPI_DURATION_SIZE];
+
+    add_task(l, e);
+    say(l, "of class %s ", e->class_name ? e->class_name : "");
+    if (e->starts_by == 0)
+        add(l, "has no promise any more");
+    else
+        say(l, "starts within %s",
+            gpi_duration_round(time, e->starts_by > now ? e->starts_by - now : 0));
+    say(l, ", %s", gpud_promise_name(e->promise));
+}
+
 static void add_event(struct line *l, const struct gpud_event *e)
 {
     switch (e->kind) {
@@ -246,6 +262,9 @@ static void add_event(struct line *l, const struct gpud_event *e)
     case GPUD_EVENT_CLASS:
         say(l, "class %s %s", e->class_name ? e->class_name : "",
             gpud_class_change_name(e->class_change));
+        break;
+    case GPUD_EVENT_PROMISE:
+        add_promise(l, e);
         break;
     default: /* of a later version */
         say(l, "event %u", e->kind);

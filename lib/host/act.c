@@ -4,6 +4,7 @@
 
 #include "host/core.h"
 #include "host/device.h"
+#include "host/event.h"
 #include "host/slot.h"
 #include "host/task.h"
 
@@ -93,6 +94,7 @@ static void on_slot(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_sch
     case GPI_ACT_SEAT_ON:
         gpi_slot_seat_on(d, s, a->device);
         break;
+    case GPI_ACT_PROMISE:
     case GPI_ACT_DROP_SPAWNER:
     case GPI_ACTIONS:
         break;
@@ -103,6 +105,8 @@ static void perform(gpud_dispatcher *d, const struct gpi_sched_action *a)
 {
     if (a->kind == GPI_ACT_DROP_SPAWNER)
         gpi_spawner_lost(d); /* the spawner may live, but sends no reply */
+    else if (a->kind == GPI_ACT_PROMISE)
+        gpi_promise_tell(d, task_of(d, a), a->how, a->at);
     else if (a->slot == GPI_NOWHERE)
         gpi_device_note(d, a->device, (enum gpi_sched_note)a->how);
     else
@@ -132,6 +136,7 @@ void gpi_act(gpud_dispatcher *d)
         take_ends(d);
     }
     d->acting = false;
+    gpi_submit_go_on(d);
 }
 
 /* ---- a turn ---- */

@@ -272,7 +272,8 @@ int gpi_class_set(gpud_dispatcher *d, const char *name, enum gpi_plan_class_what
     i = gpi_class_find(d, name);
     removing = i >= 0 && d->class[i].removing;
     may = i >= 0 && !removing &&
-          (what != GPI_CLASS_LOAD || d->class[i].plan.residence == GPI_RESIDENT);
+          ((what != GPI_CLASS_LOAD && what != GPI_CLASS_PIN) ||
+           d->class[i].plan.residence == GPI_RESIDENT);
     if (may)
         set(d, (uint32_t)i, what);
     pthread_mutex_unlock(&d->lock);
@@ -282,7 +283,8 @@ int gpi_class_set(gpud_dispatcher *d, const char *name, enum gpi_plan_class_what
         return gpi_fail(e, GPUD_ECLOSED, 0, "name", "class %.63s is being removed", name);
     return may ? 0
                : gpi_fail(e, GPUD_EINVAL, 0, "what",
-                          "class %.63s is TRANSIENT: its workers start for a task, not by LOAD",
+                          "class %.63s is TRANSIENT: its workers start for a task, and do not "
+                          "stay: no LOAD, no PIN",
                           name);
 }
 

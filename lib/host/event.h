@@ -31,6 +31,8 @@ struct gpi_note {
     uint32_t device, health, xid; /* DEVICE: the device's place in the table */
     uint32_t set;                 /* pooled: of the slot's devices */
     uint32_t class, change;       /* pooled: the class, or GPI_NONE; of CLASS, with the change */
+    uint32_t promise;             /* PROMISE: enum gpud_promise */
+    uint64_t starts_by;           /* PROMISE: 0: never */
     uint64_t task_id, tag;
     uint64_t started_at; /* STARTED, and `attempt` */
     uint32_t attempt;
@@ -57,6 +59,8 @@ void gpi_note_free(gpud_dispatcher *d, struct gpi_note *n);
 void gpi_notes_name(const gpud_dispatcher *d, bool *ret_class);
 /* Pooled: the class has changed.  `change` is an enum gpud_class_change. */
 void gpi_class_tell(gpud_dispatcher *d, uint32_t class, uint32_t change, const char *text);
+/* Pooled: the waiting task starts by `at`; or GPI_NEVER.  `how`: enum gpi_promise. */
+void gpi_promise_tell(gpud_dispatcher *d, const struct gpi_task *t, uint32_t how, uint64_t at);
 void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Logs a line that a worker has printed, with level INFO. */

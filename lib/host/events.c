@@ -147,6 +147,8 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
     e->stream = n->stream;
     e->class_name = n->class < d->n_classes ? d->class[n->class].name : "";
     e->class_change = n->change;
+    e->promise = n->promise;
+    e->starts_by = n->starts_by;
     if (words) {
         memcpy(words->text, n->text, sizeof n->text);
         memcpy(words->output, n->label, GPI_LABEL_SIZE);

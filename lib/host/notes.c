@@ -113,6 +113,14 @@ struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable)
     return n;
 }
 
+static void name_task(gpud_dispatcher *d, const struct gpi_task *t, struct gpi_note *n)
+{
+    n->task_id = t->id;
+    n->tag = t->tag;
+    if (t->has_label)
+        memcpy(n->label, d->arena.input + t->data_off - GPI_LABEL_SIZE, GPI_LABEL_SIZE);
+}
+
 struct gpi_note *gpi_note_of_task(gpud_dispatcher *d, const struct gpi_slot *s,
                                   const struct gpi_task *t, uint32_t kind)
 {
@@ -122,10 +130,7 @@ struct gpi_note *gpi_note_of_task(gpud_dispatcher *d, const struct gpi_slot *s,
         return NULL;
     n->slot = s->index;
     n->incarnation = s->incarnation;
-    n->task_id = t->id;
-    n->tag = t->tag;
-    if (t->has_label)
-        memcpy(n->label, d->arena.input + t->data_off - GPI_LABEL_SIZE, GPI_LABEL_SIZE);
+    name_task(d, t, n);
     return n;
 }
 
@@ -147,6 +152,20 @@ void gpi_class_tell(gpud_dispatcher *d, uint32_t class, uint32_t change, const c
     n->class = class;
     n->change = change;
     (void)snprintf(n->text, sizeof n->text, "%s", text);
+    gpi_note_push(d, n);
+}
+
+void gpi_promise_tell(gpud_dispatcher *d, const struct gpi_task *t, uint32_t how, uint64_t at)
+{
+    struct gpi_note *n =
+        t->state == GPI_TASK_QUEUED ? gpi_note_new(d, GPUD_EVENT_PROMISE, true) : NULL;
+
+    if (!n)
+        return;
+    name_task(d, t, n);
+    n->class = t->class;
+    n->promise = how + 1; /* GPUD_PROMISE_NONE is 0 */
+    n->starts_by = at == GPI_NEVER ? 0 : at;
     gpi_note_push(d, n);
 }
 

@@ -293,6 +293,12 @@ static int closed(gpud_dispatcher *d, struct gpud_error *e)
                     d->close.closing ? d->close.by : "gpud_dispatcher_stop");
 }
 
+static int removed(const struct gpud_task_desc *desc, struct gpud_error *e)
+{
+    return gpi_fail(e, GPUD_ECLOSED, 0, "class_name", "class %.63s is being removed",
+                    desc->class_name);
+}
+
 /* Returns the class of the task, or a code. */
 static int find_class(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e)
 {
@@ -318,10 +324,7 @@ static int find_class(gpud_dispatcher *d, const struct gpud_task_desc *desc, str
     if (i < 0)
         return gpi_fail(e, GPUD_ENODEFINITION, 0, "class_name", "no class has the name \"%.80s\"",
                         desc->class_name);
-    if (d->class[i].removing)
-        return gpi_fail(e, GPUD_ECLOSED, 0, "class_name", "class %.63s is being removed",
-                        desc->class_name);
-    return i;
+    return d->class[i].removing ? removed(desc, e) : i;
 }
 
 /* Reads the task's own request.  Returns 0, or a code. */
@@ -392,11 +395,13 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     struct gpi_sched_task what;
     struct gpi_needs own;
     struct gpi_task *t;
+    const char *name;
     int r, class;
 
     class = check_task(d, desc, in->fed, &own, e);
     if (class < 0)
         return class;
+    name = d->class[class].name;
     what = gpi_submit_what(d, desc, (uint32_t)class, &own);
     if (in->fed && nothing_starts(d))
         return accept_in_vain(d, desc, label, (uint16_t)class, in, ret_id, e);
@@ -409,6 +414,8 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     r = gpi_payload_place(d, desc, label, t, e);
     if (r == 0 && !in->fed && intake_over(d)) /* closed meanwhile */
         r = closed(d, e);
+    if (r == 0 && (d->class[class].removing || d->class[class].name != name))
+        r = removed(desc, e);
     d->intake.short_of_requests = r == 0 && !gpi_sched_has_room(d->core, &what);
     if (d->intake.short_of_requests)
         r = GPUD_EFULL;
@@ -434,6 +441,14 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     if (desc->awaited && d->intake.went_away != away && d->intake.live == d->intake.awaited)
         tell_the_end(d); /* meanwhile it counted as a task that run waits for */
     return 0;
+}
+
+void gpi_submit_go_on(gpud_dispatcher *d)
+{
+    if (!d->intake.short_of_requests || !gpi_sched_has_room(d->core, NULL))
+        return;
+    d->intake.short_of_requests = false;
+    gpi_room_made(d);
 }
 
 /* Returns false once `until` has passed. */
@@ -464,7 +479,8 @@ static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc, str
                         d->set.queue_size, d->intake.live);
     if (d->intake.short_of_requests)
         return gpi_fail(e, GPUD_EFULL, 0, "request",
-                        "the accepted tasks have the most different requests that are possible");
+                        "the accepted tasks have the most different requests that are possible: "
+                        "1,024, each with its class and priority");
     if (d->intake.short_of_memory)
         return gpi_fail(
             e, GPUD_EFULL, 0, "size",

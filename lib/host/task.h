@@ -110,6 +110,8 @@ struct gpi_offer {
  * writes *ret_taken. */
 int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wait,
                      uint64_t *ret_ids, size_t *ret_taken, struct gpud_error *e);
+/* Tasks have ended: a submit may wait for a request that they had. */
+void gpi_submit_go_on(gpud_dispatcher *d);
 /* Makes the checks of a submit, and takes nothing.  Returns the class of the task and its own
  * requests, or a code.
  * `room`: GPUD_EFULL if the queue is full.  The lock is held. */

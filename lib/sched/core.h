@@ -319,6 +319,8 @@ struct gpi_sched {
     /* ring.c */
     struct gpi_sched_action *ring;
     uint32_t ring_size, head, count;
+    uint32_t n_promises;       /* of these actions */
+    uint64_t promises_dropped;
     struct gpi_heap times; /* slots, then seats, then the close */
     uint32_t touched, last_touched; /* 1 + the first slot, the last slot; touched 0 = none */
     /* life.c */
@@ -397,6 +399,7 @@ void gpi_ring_add_for(struct gpi_sched *c, const struct gpi_sched_slot *s,
                       struct gpi_sched_action a);
 void gpi_ring_order(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t kind);
 void gpi_ring_note(struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_sched_note how);
+void gpi_ring_promise(struct gpi_sched *c, uint32_t task, enum gpi_promise how, uint64_t at);
 /* Marks the slot: after the event, sched.c draws the consequences of its state. */
 void gpi_ring_touch(struct gpi_sched *c, struct gpi_sched_slot *s);
 struct gpi_sched_slot *gpi_ring_touched(struct gpi_sched *c); /* takes the first out; or NULL */
@@ -487,6 +490,7 @@ void gpi_own_unbind(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_own_sent(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_own_ended(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_own_hopeless(struct gpi_sched *c, uint32_t task); /* as the plan finds */
+bool gpi_own_waits(const struct gpi_sched *c, uint32_t task); /* in the plan */
 bool gpi_own_is_hopeless(const struct gpi_sched *c, uint32_t task);
 uint32_t gpi_own_unlist(struct gpi_sched *c); /* takes a listed task out, or returns NOWHERE */
 /* Feed the plan, and return true, if it is to know that the task waits, or waits no more. */

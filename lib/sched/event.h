@@ -223,6 +223,9 @@ enum gpi_close { GPI_CLOSE_ALL, GPI_CLOSE_RUNNING, GPI_CLOSE_NOW };
  *   SEAT         pooled: the slot, which has no worker, is for a worker of this class, and on no
  *                device but those of the SEAT_ON that follow, in their order
  *   SEAT_ON      see SEAT
+ *   PROMISE      pooled: the waiting task starts by a time, or, with "never", has no such time any
+ *                more.  how: the first promise, or why it is renewed.  Dropped if there are too
+ *                many
  *   LIFE         the slot has entered a state
  *   NOTE         a fact for the user: the host writes the text.  If a kill ended the worker,
  *                the note has its reason
@@ -244,6 +247,7 @@ enum gpi_close { GPI_CLOSE_ALL, GPI_CLOSE_RUNNING, GPI_CLOSE_NOW };
     X(DROP_SPAWNER, 0, "", 0, "") \
     X(SEAT, GPI_F_SLOT | GPI_F_CLASS, "", 0, "") \
     X(SEAT_ON, GPI_F_SLOT | GPI_F_DEVICE, "", 0, "") \
+    X(PROMISE, GPI_F_TASK | GPI_F_HOW | GPI_F_AT, "first order device class workers", 0, "") \
     X(LIFE, GPI_F_SLOT | GPI_F_HOW, GPI_LIFE_WORDS, 0, "") \
     X(NOTE, GPI_F_SLOT | GPI_F_DEVICE | GPI_F_HOW | GPI_F_WHAT, GPI_NOTE_WORDS, 0, \
       GPI_WHY_WORDS)

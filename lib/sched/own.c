@@ -223,6 +223,11 @@ void gpi_own_ended(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 /* ---- the plan ---- */
 
+bool gpi_own_waits(const struct gpi_sched *c, uint32_t task)
+{
+    return c->own.task[task].known == GPI_OWN_WAITS && !c->own.task[task].is_gone;
+}
+
 void gpi_own_hopeless(struct gpi_sched *c, uint32_t task)
 {
     c->own.task[task].is_hopeless = true;

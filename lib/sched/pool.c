@@ -81,6 +81,12 @@ void gpi_pool_add_place(struct gpi_sched *c, uint32_t set, uint32_t device)
 
 /* ---- actions of the plan ---- */
 
+/* Returns how many tasks wait in the queue for a worker that has no grant yet. */
+static uint32_t backlog(const struct gpi_sched_class *k)
+{
+    return k->queue.count > k->unused ? k->queue.count - k->unused : 0;
+}
+
 static struct gpi_sched_slot *seat_of(struct gpi_sched *c, uint32_t worker)
 {
     return &c->slot[c->seat_of[worker]];
@@ -207,6 +213,30 @@ static void evict(struct gpi_sched *c, struct gpi_sched_slot *s)
     gpi_ring_touch(c, s);
 }
 
+/* Returns the first task of the queue that no unused grant is about to take, or GPI_NOWHERE. */
+static uint32_t first_in(const struct gpi_sched_class *k)
+{
+    return backlog(k) ? gpi_queue_at(&k->queue, k->unused) : GPI_NOWHERE;
+}
+
+/* Returns the task that the stream stands for, if it waits. */
+static uint32_t first_of(const struct gpi_sched *c, uint32_t stream)
+{
+    const struct gpi_sched_class *k = &c->class[c->stream[stream].class];
+
+    return k->waiting == stream ? first_in(k) : GPI_NOWHERE;
+}
+
+/* A worker that is loaded has no task. */
+static void promise(struct gpi_sched *c, const struct gpi_plan_action *a)
+{
+    const uint32_t task = a->task < c->n_streams ? first_of(c, a->task) : a->task - c->n_streams;
+    const bool is_own = a->task >= c->n_streams;
+
+    if (task < c->set.tasks && (!is_own || gpi_own_waits(c, task)))
+        gpi_ring_promise(c, task, (enum gpi_promise)a->how, a->at);
+}
+
 static void perform(struct gpi_sched *c, const struct gpi_plan_action *a)
 {
     switch ((enum gpi_plan_action_kind)a->kind) {
@@ -230,6 +260,7 @@ static void perform(struct gpi_sched *c, const struct gpi_plan_action *a)
             gpi_tasks_end_queued(c, &c->class[c->stream[a->task].class], GPUD_OUTCOME_NO_WORKER);
         break;
     case GPI_PLAN_PROMISE:
+        promise(c, a);
         break;
     }
 }
@@ -524,12 +555,6 @@ void gpi_pool_class_set(struct gpi_sched *c, struct gpi_sched_class *k,
 
 /* ---- decisions ---- */
 
-/* Returns how many tasks wait in the queue for a worker that has no grant yet. */
-static uint32_t backlog(const struct gpi_sched_class *k)
-{
-    return k->queue.count > k->unused ? k->queue.count - k->unused : 0;
-}
-
 static void withdraw(struct gpi_sched *c, struct gpi_sched_class *k)
 {
     const uint32_t stream = k->waiting;
@@ -566,7 +591,7 @@ static void submit(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t task
 /* The stream in the plan stands for the first task that no unused grant is about to take. */
 static void refresh(struct gpi_sched *c, struct gpi_sched_class *k)
 {
-    const uint32_t n = backlog(k), first = n ? gpi_queue_at(&k->queue, k->unused) : GPI_NOWHERE;
+    const uint32_t n = backlog(k), first = first_in(k);
 
     if (k->waiting != GPI_NOWHERE && (n == 0 || c->task[first].number != k->waits_for))
         withdraw(c, k);

@@ -76,7 +76,8 @@ bool gpi_sched_is_place(const struct gpi_sched *c, uint32_t set, uint32_t device
 
 bool gpi_sched_has_room(const struct gpi_sched *c, const struct gpi_sched_task *what)
 {
-    return what->n_requests == 0 || gpi_own_has_room(c, what);
+    return what ? what->n_requests == 0 || gpi_own_has_room(c, what)
+                : c->own.free_shape != GPI_NOWHERE;
 }
 
 bool gpi_sched_is_unused(const struct gpi_sched *c, uint32_t class)

@@ -44,12 +44,11 @@ static uint32_t task_of_stream(const struct gpi_sched *c, uint32_t stream)
  * its worker is not free yet. */
 static uint32_t task_of_record(const struct gpi_sched *c, uint32_t i)
 {
-    const struct gpi_own_task *t = &c->own.task[i];
     const struct gpi_sched_slot *s = &c->slot[c->task[i].slot];
     const bool runs = c->task[i].state == GPI_RECORD_SENT && s->chosen &&
                       s->stream == gpi_own_number(c, i);
 
-    return t->is_bound || runs || (t->known == GPI_OWN_WAITS && !t->is_gone) ? i : GPI_NOWHERE;
+    return c->own.task[i].is_bound || runs || gpi_own_waits(c, i) ? i : GPI_NOWHERE;
 }
 
 /* Returns the core's number of a task of the plan.  Behind the streams it has the records, and then

@@ -7,10 +7,11 @@
 /* The caller empties the ring after each event, and no event orders more for one slot.  In addition
  * there is at most one note for each device. */
 #define ACTIONS_PER_SLOT (16u + GPI_SLOT_CELLS) /* an ALARM for each task */
+#define PROMISES 64u /* in the ring at a time: further ones are dropped */
 
 int gpi_ring_make(struct gpi_sched *c)
 {
-    c->ring_size = (c->set.slots + 1) * ACTIONS_PER_SLOT + c->set.devices;
+    c->ring_size = (c->set.slots + 1) * ACTIONS_PER_SLOT + c->set.devices + PROMISES;
     c->ring = malloc(sizeof *c->ring * c->ring_size);
     return c->ring && gpi_heap_init(&c->times, 2 * c->set.slots + 1) == 0 ? 0 : -1;
 }
@@ -27,11 +28,27 @@ void gpi_ring_add(struct gpi_sched *c, struct gpi_sched_action a)
     c->ring[(c->head + c->count++) % c->ring_size] = a;
 }
 
+void gpi_ring_promise(struct gpi_sched *c, uint32_t task, enum gpi_promise how, uint64_t at)
+{
+    if (c->n_promises == PROMISES) {
+        c->promises_dropped++;
+        return;
+    }
+    c->n_promises++;
+    gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_PROMISE,
+                                               .slot = GPI_NOWHERE,
+                                               .device = GPI_NOWHERE,
+                                               .task = task,
+                                               .how = how,
+                                               .at = at });
+}
+
 bool gpi_sched_next(struct gpi_sched *c, struct gpi_sched_action *ret)
 {
     if (c->count == 0)
         return false;
     *ret = c->ring[c->head];
+    c->n_promises -= ret->kind == GPI_ACT_PROMISE;
     c->head = (c->head + 1) % c->ring_size;
     c->count--;
     return true;

@@ -508,7 +508,7 @@ void gpi_sched_decide(struct gpi_sched *c, uint64_t now)
     }
     if (c->plan)
         gpi_sched_follow(c);
-    if (c->count) /* a kill may put a device in doubt: no START is ordered beside it */
+    if (c->count > c->n_promises) /* a kill may put a device in doubt: no START beside it */
         c->undecided = true;
     else if (!gpi_close_starts_nothing(c)) {
         gpi_gates_open(c);

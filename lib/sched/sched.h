@@ -134,7 +134,8 @@ void gpi_sched_class_set(struct gpi_sched *s, uint64_t now, uint32_t class,
 
 /* ---- the hot path: direct, no ring, no table ---- */
 
-/* Returns false if tasks have the most different requests that there may be: submit it later. */
+/* Returns false if tasks have the most different requests that there may be: submit it later.
+ * NULL: a task with another request. */
 bool gpi_sched_has_room(const struct gpi_sched *s, const struct gpi_sched_task *what);
 /* Accepts a task.  A closed dispatcher accepts tasks of a source, too: each ends as cancelled.
  * Returns false if the task has ended at once: it is in the list of ends. */

@@ -254,6 +254,19 @@ static void task_order(struct gpi_oracle *o, const struct gpi_sched_action *a)
            "a soft ALARM for a task that is to be stopped");
 }
 
+static bool waits(const struct gpi_oracle *o, const struct gpi_book_task *t)
+{
+    return t->state == GPI_BOOK_QUEUED ||
+           (t->state == GPI_BOOK_LATER && t->until <= o->truth->now);
+}
+
+static void promise(struct gpi_oracle *o, const struct gpi_sched_action *a)
+{
+    object(o, a->task >= o->truth->tasks || !waits(o, &o->task[a->task]),
+           "a promise for a task that does not wait");
+    object(o, a->at < o->truth->now, "a promise that has passed");
+}
+
 void gpi_safety_ordered(struct gpi_oracle *o, const struct gpi_sched_action *a)
 {
     if (a->kind == GPI_ACT_DROP_SPAWNER) {
@@ -262,6 +275,10 @@ void gpi_safety_ordered(struct gpi_oracle *o, const struct gpi_sched_action *a)
     }
     if (a->kind == GPI_ACT_NOTE) {
         note(o, a);
+        return;
+    }
+    if (a->kind == GPI_ACT_PROMISE) {
+        promise(o, a);
         return;
     }
     if (a->slot >= o->truth->slots) {

@@ -2,6 +2,7 @@
 /* requests.c - pooled dispatchers: tasks with requests of their own, and their order.  [R1] [R9] */
 #include "pooled.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,7 @@ static gpud_dispatcher *jobs(const char *devices, uint32_t cpus)
 #define JOB(d, t, ...) T_SUBMIT((d), .tag = (t), .class_name = "jobs", .request = (__VA_ARGS__))
 #define HALF T_REQUEST(.devices = 1, .share = 5000, .memory = 4ull << 30)
 #define WHOLE T_REQUEST(.devices = 1, .memory = 8ull << 30)
+#define HALF_OF_MEMORY T_REQUEST(.devices = 1, .memory = 6ull << 30)
 
 static const char *devices_of(const struct t_log *log, uint64_t tag)
 {
@@ -308,6 +310,9 @@ T_CASE(requests_refused)
             "devices: 3 ");
     REFUSED(d, "jobs", T_REQUEST(.devices = 1, .memory = 99ull << 30), EDEVICE, "request",
             "(101376 MiB, compute 0); there are 1 CPUs");
+    T_CODE(gpud_dispatcher_class_set(d, "jobs", GPUD_CLASS_PIN, NULL), EINVAL);
+    T_CODE(gpud_dispatcher_class_add(d, T_CLASS(.name = "p", .residence = GPUD_TRANSIENT,
+                                                .pinned = 1), NULL), EINVAL);
     refused(d, T_TASK(.class_name = "jobs", .order = 1ull << 63), GPUD_EINVAL, "order",
             "task.order is 9223372036854775808, the maximum is 9223372036854775807");
     t_end(&d, &log);
@@ -346,6 +351,125 @@ T_LONG_CASE(too_many_requests, 60)
                                 &e), 0);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_RUNNING, GPUD_NEVER));
     t_collect_rest(d, &log);
+    t_end(&d, &log);
+}
+
+struct waiting {
+    gpud_dispatcher *d;
+    int r;
+};
+
+static void *submit_in_time(void *user)
+{
+    struct waiting *w = user;
+
+    w->r = gpud_dispatcher_submit(w->d, T_TASK(.class_name = "jobs", .request = HALF), T_S(60),
+                                  NULL, NULL);
+    return NULL;
+}
+
+/* A submit that waits for a request goes on when a task has ended, before its outcome is read. */
+T_LONG_CASE(room_for_a_request, 60)
+{
+    struct waiting w = { jobs("fake:1", 1), -1 };
+    const uint64_t began = t_now();
+    struct t_log log = { 0 };
+    pthread_t thread;
+    uint64_t id = 0;
+
+    T_OK(gpud_dispatcher_class_set(w.d, "jobs", GPUD_CLASS_PAUSE, NULL));
+    for (uint64_t i = 1; i <= 1024; i++)
+        id = t_submit(w.d, T_TASK(.tag = i, .class_name = "jobs",
+                                  .request = T_REQUEST(.devices = 1, .memory = i << 20)));
+    T_EQ(pthread_create(&thread, NULL, submit_in_time, &w), 0);
+    t_pass(T_MS(20)); /* it waits, or soon does */
+    T_OK(gpud_dispatcher_cancel(w.d, id, GPUD_CANCEL_SOFT));
+    T_EQ(pthread_join(thread, NULL), 0);
+    T_EQ(w.r, 0);
+    T_CMP(t_now() - began, <, T_S(30));
+    T_OK(gpud_dispatcher_close(w.d, GPUD_FINISH_RUNNING, GPUD_NEVER));
+    t_collect_rest(w.d, &log);
+    t_end(&w.d, &log);
+}
+
+static void *submit_large(void *user)
+{
+    struct waiting *w = user;
+    const size_t size = 32u << 20; /* its copy releases the lock */
+    void *data = calloc(1, size);
+
+    w->r = gpud_dispatcher_submit(
+        w->d, T_TASK(.tag = 1, .class_name = "guest", .data = data, .size = size), 0, NULL, NULL);
+    free(data);
+    return NULL;
+}
+
+/* A task that is accepted beside the removal of its class ends as every other one. */
+T_LONG_CASE(submit_beside_a_removal, 60)
+{
+    struct waiting w = { jobs("fake:1", 1), -1 };
+    struct t_log log = { 0 };
+    pthread_t thread;
+    size_t accepted = 0;
+
+    for (uint32_t i = 0; i < 20; i++) {
+        while (gpud_dispatcher_class_add(
+                   w.d, T_CLASS(.name = "guest", .options = T_OPTIONS(.definition = "test")), NULL))
+            t_pass(T_MS(1)); /* the last one has not gone yet */
+        T_EQ(pthread_create(&thread, NULL, submit_large, &w), 0);
+        t_pass(T_US(500) * i);
+        T_OK(gpud_dispatcher_class_remove(w.d, "guest", GPUD_FINISH_NOW, NULL));
+        T_EQ(pthread_join(thread, NULL), 0);
+        T_CHECK(w.r == 0 || w.r == GPUD_ECLOSED || w.r == GPUD_ENODEFINITION);
+        accepted += w.r == 0;
+    }
+    for (size_t n = 0; n < accepted; n++)
+        t_collect(w.d, &log, n + 1);
+    t_end(&w.d, &log);
+}
+
+/* ---- promises ---- */
+
+static const struct gpud_event *promised(gpud_dispatcher *d, struct t_log *log, uint32_t n)
+{
+    const struct gpud_event *e;
+    char line[256];
+
+    t_collect_kind(d, log, GPUD_EVENT_PROMISE, n);
+    e = t_log_at(log, GPUD_EVENT_PROMISE, n - 1);
+    T_CMP(gpud_event_format(e, line, sizeof(line)), <, sizeof(line));
+    printf("  %s\n", line);
+    T_TEXT(e->class_name, "b");
+    T_EQ(e->tag, 1);
+    return e;
+}
+
+/* The worker of class b is there, and only lacks the share of the device.  Its task starts when the
+ * one before it has ended by its limit.  While its device is paused there is no such time. */
+T_CASE(promise)
+{
+    gpud_dispatcher *d = jobs("fake:1", 1);
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+
+    add(d, T_CLASS(.name = "a", .needs = HALF_OF_MEMORY, .min_workers = 1,
+                   .options = T_OPTIONS(.definition = "test")));
+    add(d, T_CLASS(.name = "b", .needs = HALF_OF_MEMORY, .min_workers = 1,
+                   .options = T_OPTIONS(.definition = "test")));
+    t_word_wait(UPS, 2);
+    T_SUBMIT(d, .tag = GATED + 1, .class_name = "a", .limit = T_S(30));
+    t_word_wait(STARTS, 1);
+    T_SUBMIT(d, .tag = 1, .class_name = "b");
+    e = promised(d, &log, 1);
+    T_EQ(e->promise, GPUD_PROMISE_FIRST);
+    T_CMP(e->starts_by, >, t_now() + T_S(20));
+    T_CMP(e->starts_by, <, t_now() + T_S(40));
+    T_OK(gpud_dispatcher_device_pause(d, "fake:0"));
+    e = promised(d, &log, 2);
+    T_EQ(e->promise, GPUD_PROMISE_DEVICE);
+    T_EQ(e->starts_by, 0);
+    T_OK(gpud_dispatcher_device_return(d, "fake:0"));
+    collect_all(d, &log, 2);
     t_end(&d, &log);
 }
 

@@ -79,6 +79,12 @@ T_CASE(other_kinds)
     is(EVENT(.kind = GPUD_EVENT_SLOT, .slot = 2, .slot_state = GPUD_SLOT_BACKOFF, .incarnation = 4,
              .device = "cpu:2", .text = ""),
        "slot 2 (cpu:2) enters BACKOFF, incarnation 4");
+    is(EVENT(.kind = GPUD_EVENT_PROMISE, .task_id = 7, .label = "x", .class_name = "jobs",
+             .slot = GPUD_NO_SLOT, .promise = GPUD_PROMISE_DEVICE),
+       "task 7 \"x\" of class jobs has no promise any more, DEVICE");
+    is(EVENT(.kind = GPUD_EVENT_PROMISE, .task_id = 7, .class_name = "jobs", .starts_by = 1,
+             .slot = GPUD_NO_SLOT, .promise = GPUD_PROMISE_FIRST),
+       "task 7 of class jobs starts within 0.000 s, FIRST");
     is(EVENT(.kind = GPUD_EVENT_LOG, .level = GPUD_LEVEL_WARNING, .slot = 1, .device = "cpu:1",
              .text = "the text"),
        "WARNING slot 1: the text");

@@ -99,6 +99,21 @@ SABOTAGES = [
         "    if (r == 0 && d->set.pooled && own.n > 255)\n",
         "proc/explain.check"),
     Sabotage(
+        "pooled: a submit is not told that a request has room", "lib/host/submit.c",
+        "    if (!d->intake.short_of_requests || !gpi_sched_has_room(d->core, NULL))\n",
+        "    if (!d->intake.short_of_requests || !d->close.closing)\n",
+        "proc/requests.room_for_a_request"),
+    Sabotage(
+        "pooled: a task is accepted in a class that was removed meanwhile", "lib/host/submit.c",
+        "    if (r == 0 && (d->class[class].removing || d->class[class].name != name))\n",
+        "    if (r == 0 && d->class[class].removing && !name)\n",
+        "proc/requests.submit_beside_a_removal"),
+    Sabotage(
+        "pooled: a promise is not told", "lib/host/act.c",
+        "        gpi_promise_tell(d, task_of(d, a), a->how, a->at);\n",
+        "        gpi_promise_tell(d, task_of(d, a), a->how, GPI_NEVER);\n",
+        "proc/requests.promise"),
+    Sabotage(
         "pooled: a resident class takes requests of tasks", "lib/host/submit.c",
         "    if (c->plan.residence == GPI_RESIDENT)\n",
         "    if (c->plan.residence == GPI_RESIDENT && d->n_classes > 2)\n",
