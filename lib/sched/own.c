@@ -274,11 +274,13 @@ bool gpi_own_submit(struct gpi_sched *c, uint32_t task)
                                         .limit = r->limit,
                                         .request = s->request,
                                         .n_requests = s->n_requests };
+    bool has_room;
 
     if (r->state != GPI_RECORD_OWN || t->known != GPI_OWN_NOTHING)
         return false;
-    if (!gpi_plan_submit(c->plan, c->now, gpi_own_number(c, task), &what))
-        assert(!"the plan has as many shapes as there are here");
+    has_room = gpi_plan_submit(c->plan, c->now, gpi_own_number(c, task), &what);
+    assert(has_room); /* for as many shapes as there are here */
+    (void)has_room;
     t->known = GPI_OWN_WAITS;
     t->class = (uint8_t)s->class;
     c->class[s->class].n_planned++;
