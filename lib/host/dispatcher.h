@@ -82,7 +82,7 @@ struct gpi_intake {
     uint32_t n_away;    /* threads that have released the lock to copy or to take memory; counted
                            there, since a counter in each submit cost 35 ns */
     uint64_t went_away; /* how often a thread released the lock so */
-    bool short_of_requests; /* the tasks have the most different requests: submit.c */
+    bool awaits_request;  /* a submit waits until fewer different requests are there: submit.c */
     bool short_of_memory; /* the last growth failed: too little memory in machine or cgroup */
 };
 

@@ -52,6 +52,7 @@ static inline uint32_t take_record(gpud_dispatcher *d)
 /* How tasks arrive. */
 struct intake {
     bool fed;    /* tasks from the source of run */
+    bool unlike; /* EFULL: there is no room for one more different request */
     bool many;   /* several: tasks that follow under the same lock arrive at one time: */
     uint64_t at; /* at this time; 0 until the clock was read */
 };
@@ -416,8 +417,8 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
         r = closed(d, e);
     if (r == 0 && (d->class[class].removing || d->class[class].name != name))
         r = removed(desc, e);
-    d->intake.short_of_requests = r == 0 && !gpi_sched_has_room(d->core, &what);
-    if (d->intake.short_of_requests)
+    in->unlike = r == 0 && !gpi_sched_has_room(d->core, &what);
+    if (in->unlike)
         r = GPUD_EFULL;
     if (r && t->has_block && d->arena.input + t->data_off == desc->data)
         gpi_payload_give_back(d, t);
@@ -445,9 +446,9 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
 
 void gpi_submit_go_on(gpud_dispatcher *d)
 {
-    if (!d->intake.short_of_requests || !gpi_sched_has_room(d->core, NULL))
+    if (!d->intake.awaits_request || !gpi_sched_has_room(d->core, NULL))
         return;
-    d->intake.short_of_requests = false;
+    d->intake.awaits_request = false;
     gpi_room_made(d);
 }
 
@@ -471,13 +472,14 @@ static bool wait_for_room(gpud_dispatcher *d, uint64_t until)
 }
 
 /* Names the exhausted resource. */
-static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e)
+static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc,
+                const struct intake *in, struct gpud_error *e)
 {
     if (d->intake.live >= d->set.queue_size)
         return gpi_fail(e, GPUD_EFULL, 0, "queue_size",
                         "queue_size is %u, and %u accepted tasks are not delivered yet",
                         d->set.queue_size, d->intake.live);
-    if (d->intake.short_of_requests)
+    if (in->unlike)
         return gpi_fail(e, GPUD_EFULL, 0, "request",
                         "the accepted tasks have the most different requests that are possible: "
                         "1,024, each with its class and priority");
@@ -496,15 +498,16 @@ int gpi_submit_check(gpud_dispatcher *d, const struct gpud_task_desc *desc, bool
                      struct gpi_needs *ret, struct gpud_error *e)
 {
     const int class = check_task(d, desc, false, ret, e);
+    struct intake in = { .fed = false };
     struct gpi_sched_task what;
     int r;
 
     if (class < 0)
         return class;
     what = gpi_submit_what(d, desc, (uint32_t)class, ret);
-    d->intake.short_of_requests = !gpi_sched_has_room(d->core, &what);
-    if (room && (d->intake.live >= d->set.queue_size || d->intake.short_of_requests))
-        return full(d, desc, e);
+    in.unlike = !gpi_sched_has_room(d->core, &what);
+    if (room && (d->intake.live >= d->set.queue_size || in.unlike))
+        return full(d, desc, &in, e);
     r = gpi_payload_check(d, desc, desc->label ? strlen(desc->label) : 0, e);
     return r ? r : class;
 }
@@ -518,10 +521,11 @@ static int accept_in_time(gpud_dispatcher *d, const struct gpud_task_desc *desc,
     int r;
 
     while ((r = accept_task(d, desc, label, in, ret_id, e)) == GPUD_EFULL && more) {
+        d->intake.awaits_request |= in->unlike;
         more = wait_for_room(d, until);
         in->at = 0;
     }
-    return r == GPUD_EFULL ? full(d, desc, e) : r;
+    return r == GPUD_EFULL ? full(d, desc, in, e) : r;
 }
 
 /* In a callback only 0 is possible. */

@@ -542,7 +542,7 @@ uint32_t gpi_tasks_charge(struct gpi_sched *c, struct gpi_sched_slot *s, bool su
 void gpi_tasks_end_waiting(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t outcome);
 /* The same of those in its queue alone. */
 void gpi_tasks_end_queued(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t outcome);
-void gpi_tasks_end_own(struct gpi_sched *c, uint32_t task, uint32_t outcome);
+void gpi_tasks_end_one(struct gpi_sched *c, uint32_t task, uint32_t outcome); /* that waits */
 void gpi_tasks_new_worker(struct gpi_sched_slot *s);
 
 /* ---- behind.c ---- */
@@ -640,6 +640,8 @@ void gpi_pool_foreign(struct gpi_sched *c, uint32_t device, uint64_t bytes, uint
 void gpi_pool_observed(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t device,
                        uint64_t bytes);
 void gpi_pool_add_place(struct gpi_sched *c, uint32_t set, uint32_t device);
+/* Returns the first task of the queue that no unused grant is about to take, or GPI_NOWHERE. */
+uint32_t gpi_pool_first(const struct gpi_sched_class *k);
 bool gpi_pool_is_unused(const struct gpi_sched *c, const struct gpi_sched_class *k);
 void gpi_pool_class_set(struct gpi_sched *c, struct gpi_sched_class *k,
                         enum gpi_plan_class_what what);

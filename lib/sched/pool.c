@@ -213,8 +213,7 @@ static void evict(struct gpi_sched *c, struct gpi_sched_slot *s)
     gpi_ring_touch(c, s);
 }
 
-/* Returns the first task of the queue that no unused grant is about to take, or GPI_NOWHERE. */
-static uint32_t first_in(const struct gpi_sched_class *k)
+uint32_t gpi_pool_first(const struct gpi_sched_class *k)
 {
     return backlog(k) ? gpi_queue_at(&k->queue, k->unused) : GPI_NOWHERE;
 }
@@ -224,7 +223,7 @@ static uint32_t first_of(const struct gpi_sched *c, uint32_t stream)
 {
     const struct gpi_sched_class *k = &c->class[c->stream[stream].class];
 
-    return k->waiting == stream ? first_in(k) : GPI_NOWHERE;
+    return k->waiting == stream ? gpi_pool_first(k) : GPI_NOWHERE;
 }
 
 /* A worker that is loaded has no task. */
@@ -591,7 +590,7 @@ static void submit(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t task
 /* The stream in the plan stands for the first task that no unused grant is about to take. */
 static void refresh(struct gpi_sched *c, struct gpi_sched_class *k)
 {
-    const uint32_t n = backlog(k), first = first_in(k);
+    const uint32_t n = backlog(k), first = gpi_pool_first(k);
 
     if (k->waiting != GPI_NOWHERE && (n == 0 || c->task[first].number != k->waits_for))
         withdraw(c, k);
@@ -623,7 +622,7 @@ static void refresh_own(struct gpi_sched *c)
 
     for (i = c->own.first; i != GPI_NOWHERE; i = c->own.task[i].next) {
         if (gpi_own_is_hopeless(c, i))
-            gpi_tasks_end_own(c, i, GPUD_OUTCOME_NO_WORKER);
+            gpi_tasks_end_one(c, i, GPUD_OUTCOME_NO_WORKER);
         if (gpi_own_withdraw(c, i))
             fed(c);
     }

@@ -21,19 +21,13 @@ static uint32_t first_at(const struct gpi_sched_slot *s)
     return GPI_NOWHERE;
 }
 
-/* Returns the first task of the queue that no unused grant is about to take, or GPI_NOWHERE. */
-static uint32_t first_of(const struct gpi_sched_class *k)
-{
-    return k->queue.count > k->unused ? gpi_queue_at(&k->queue, k->unused) : GPI_NOWHERE;
-}
-
 /* Returns the task that the stream stands for, or the first one in its grant; or GPI_NOWHERE. */
 static uint32_t task_of_stream(const struct gpi_sched *c, uint32_t stream)
 {
     const struct gpi_sched_class *k = &c->class[c->stream[stream].class];
 
     if (k->waiting == stream)
-        return first_of(k);
+        return gpi_pool_first(k);
     for (uint32_t i = 0; i < c->n_slots; i++)
         if (c->slot[i].granted && c->slot[i].stream == stream)
             return first_at(&c->slot[i]);
@@ -132,7 +126,7 @@ static uint32_t explain_supposed(const struct gpi_sched *c, uint64_t now,
                                  uint32_t n)
 {
     const struct gpi_sched_class *k = &c->class[t->class];
-    const uint32_t first = first_of(k);
+    const uint32_t first = gpi_pool_first(k);
     struct gpi_plan_task what;
 
     if (t->n_requests)
@@ -166,7 +160,7 @@ static uint32_t explain_queued(const struct gpi_sched *c, uint64_t now, uint32_t
         what = describe(c, k, t->priority, t->limit);
         return gpi_plan_explain(c->plan, now, GPI_NOWHERE, &what, ret, n);
     }
-    if (first_of(k) == task)
+    if (gpi_pool_first(k) == task)
         return gpi_plan_explain(c->plan, now, k->waiting, NULL, ret, n);
     return explain_behind(c, now, k, ret, n);
 }

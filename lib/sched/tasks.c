@@ -97,26 +97,22 @@ static bool came_before(void *context, uint32_t a, uint32_t b)
     return c->task[a].number <= c->task[b].number;
 }
 
-static void put_back(struct gpi_sched *c, uint32_t i)
-{
-    struct gpi_sched_record *t = &c->task[i];
-
-    t->state = GPI_RECORD_QUEUED;
-    gpi_queue_put_back(&gpi_record_class(c, t)->queue, i, t->priority, came_before, c);
-    c->undecided = true;
-}
-
 /* The youngest task of all belongs to the end. */
 void gpi_tasks_enter(struct gpi_sched *c, uint32_t i)
 {
-    const struct gpi_sched_record *t = &c->task[i];
+    struct gpi_sched_record *t = &c->task[i];
+    struct gpi_queue *q = &gpi_record_class(c, t)->queue;
 
-    if (t->own)
+    c->undecided = true;
+    if (t->own) {
         gpi_own_wait(c, i);
-    else if (t->number == c->submitted)
-        gpi_queue_push(&gpi_record_class(c, t)->queue, i, t->priority);
+        return;
+    }
+    t->state = GPI_RECORD_QUEUED;
+    if (t->number == c->submitted)
+        gpi_queue_push(q, i, t->priority);
     else
-        put_back(c, i);
+        gpi_queue_put_back(q, i, t->priority, came_before, c);
 }
 
 /* Puts the task back to its old place.  If no task starts any more, the task ends. */
@@ -128,10 +124,8 @@ static void requeue(struct gpi_sched *c, uint32_t i)
         finish(c, i, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     } else if (gpi_none_can_run(gpi_record_class(c, t))) {
         finish(c, i, GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED, GPI_WHY_NO);
-    } else if (t->own) {
-        gpi_own_wait(c, i);
     } else {
-        put_back(c, i);
+        gpi_tasks_enter(c, i);
     }
 }
 
@@ -155,40 +149,37 @@ static void withdraw(struct gpi_sched *c, uint32_t i)
         gpi_queue_remove(&gpi_record_class(c, t)->queue, i, t->priority);
 }
 
-/* Ends the tasks of the class that wait outside of its queue; `own`: with requests of their own, or
- * without.  Rare: it walks over all records. */
-static void end_others(struct gpi_sched *c, const struct gpi_sched_class *k, bool own,
-                       uint32_t outcome)
+void gpi_tasks_end_one(struct gpi_sched *c, uint32_t i, uint32_t outcome)
 {
-    for (uint32_t i = 0; (k->deferred || (own && k->n_own)) && i < c->set.tasks; i++) {
-        const struct gpi_sched_record *t = &c->task[i];
-        if ((t->state != GPI_RECORD_LATER && t->state != GPI_RECORD_OWN) || t->own != own ||
-            gpi_record_class(c, t) != k)
-            continue;
-        withdraw(c, i);
+    withdraw(c, i);
+    finish(c, i, outcome, GPUD_PHASE_QUEUED, GPI_WHY_NO);
+}
+
+/* Ends the tasks of the class that wait; `all`: also those with requests of their own.  Rare: where
+ * some wait outside of its queue it walks over all records. */
+static void end_waiting(struct gpi_sched *c, struct gpi_sched_class *k, bool all, uint32_t outcome)
+{
+    const struct gpi_sched_record *t;
+    uint32_t i;
+
+    while ((i = gpi_queue_pop(&k->queue)) != GPI_QUEUE_NONE)
         finish(c, i, outcome, GPUD_PHASE_QUEUED, GPI_WHY_NO);
+    for (i = 0; (k->deferred || (all && k->n_own)) && i < c->set.tasks; i++) {
+        t = &c->task[i];
+        if ((t->state == GPI_RECORD_LATER || t->state == GPI_RECORD_OWN) && (all || !t->own) &&
+            gpi_record_class(c, t) == k)
+            gpi_tasks_end_one(c, i, outcome);
     }
 }
 
 void gpi_tasks_end_queued(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t outcome)
 {
-    uint32_t i;
-
-    while ((i = gpi_queue_pop(&k->queue)) != GPI_QUEUE_NONE)
-        finish(c, i, outcome, GPUD_PHASE_QUEUED, GPI_WHY_NO);
-    end_others(c, k, false, outcome);
+    end_waiting(c, k, false, outcome);
 }
 
 void gpi_tasks_end_waiting(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t outcome)
 {
-    gpi_tasks_end_queued(c, k, outcome);
-    end_others(c, k, true, outcome);
-}
-
-void gpi_tasks_end_own(struct gpi_sched *c, uint32_t i, uint32_t outcome)
-{
-    withdraw(c, i);
-    finish(c, i, outcome, GPUD_PHASE_QUEUED, GPI_WHY_NO);
+    end_waiting(c, k, true, outcome);
 }
 
 /* ---- acceptance and retries ---- */
@@ -327,8 +318,7 @@ void gpi_tasks_cancel(struct gpi_sched *c, uint32_t i, uint32_t how)
     case GPI_RECORD_QUEUED:
     case GPI_RECORD_LATER:
     case GPI_RECORD_OWN:
-        withdraw(c, i);
-        finish(c, i, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPI_WHY_NO);
+        gpi_tasks_end_one(c, i, GPUD_OUTCOME_CANCELLED);
         break;
     case GPI_RECORD_SENT:
         gpi_tasks_recall(c, i, how == GPI_CANCEL_HARD ? GPI_WISH_HARD : GPI_WISH_SOFT);
@@ -363,8 +353,7 @@ static bool expire(struct gpi_sched *c, uint32_t i)
             gpi_tasks_recall(c, i, GPI_WISH_EXPIRE);
         return true;
     }
-    withdraw(c, i);
-    finish(c, i, GPUD_OUTCOME_TIMEOUT, GPUD_PHASE_QUEUED, GPI_WHY_NO);
+    gpi_tasks_end_one(c, i, GPUD_OUTCOME_TIMEOUT);
     return false;
 }
 

@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { STARTS, UPS, CRASHES };
+enum { STARTS, UPS, CRASHES, THREAD };
 /* What a task of tag GATED + n waits for: word GATE is n at least. */
 enum { GATED = 1000, GATE = T_WORDS - 1, CRASHER = 900 };
 
@@ -363,6 +364,7 @@ static void *submit_in_time(void *user)
 {
     struct waiting *w = user;
 
+    t_word_set(THREAD, (uint32_t)gettid());
     w->r = gpud_dispatcher_submit(w->d, T_TASK(.class_name = "jobs", .request = HALF), T_S(60),
                                   NULL, NULL);
     return NULL;
@@ -382,7 +384,11 @@ T_LONG_CASE(room_for_a_request, 60)
         id = t_submit(w.d, T_TASK(.tag = i, .class_name = "jobs",
                                   .request = T_REQUEST(.devices = 1, .memory = i << 20)));
     T_EQ(pthread_create(&thread, NULL, submit_in_time, &w), 0);
-    t_pass(T_MS(20)); /* it waits, or soon does */
+    t_word_wait(THREAD, 1);
+    t_wait_until("the submit waits", t_thread_sleeps, &t_page->words[THREAD]);
+    T_SUBMIT(w.d, .tag = 2, .class_name = "jobs", /* with the request of another task */
+             .request = T_REQUEST(.devices = 1, .memory = 1ull << 20));
+    T_OK(gpud_dispatcher_check(w.d, T_TASK(.class_name = "jobs"), NULL));
     T_OK(gpud_dispatcher_cancel(w.d, id, GPUD_CANCEL_SOFT));
     T_EQ(pthread_join(thread, NULL), 0);
     T_EQ(w.r, 0);

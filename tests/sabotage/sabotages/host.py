@@ -75,8 +75,8 @@ SABOTAGES = [
     Sabotage(
         "explain: a task behind another one of its class has the reasons of that one alone",
         "lib/sched/reason.c",
-        "    if (first_of(k) == task)\n",
-        "    if (first_of(k) != GPI_NOWHERE)\n",
+        "    if (gpi_pool_first(k) == task)\n",
+        "    if (gpi_pool_first(k) != GPI_NOWHERE)\n",
         "proc/explain.passed_over_by"),
     Sabotage(
         "explain: a task that was sent ahead has no reason", "lib/sched/reason.c",
@@ -100,8 +100,14 @@ SABOTAGES = [
         "proc/explain.check"),
     Sabotage(
         "pooled: a submit is not told that a request has room", "lib/host/submit.c",
-        "    if (!d->intake.short_of_requests || !gpi_sched_has_room(d->core, NULL))\n",
-        "    if (!d->intake.short_of_requests || !d->close.closing)\n",
+        "    if (!d->intake.awaits_request || !gpi_sched_has_room(d->core, NULL))\n",
+        "    if (!d->intake.awaits_request || !d->close.closing)\n",
+        "proc/requests.room_for_a_request"),
+    Sabotage(
+        "pooled: another submit ends the wait for a request", "lib/host/submit.c",
+        "    if (in->unlike)\n        r = GPUD_EFULL;\n",
+        "    d->intake.awaits_request &= in->unlike;\n"
+        "    if (in->unlike)\n        r = GPUD_EFULL;\n",
         "proc/requests.room_for_a_request"),
     Sabotage(
         "pooled: a task is accepted in a class that was removed meanwhile", "lib/host/submit.c",
@@ -130,8 +136,8 @@ SABOTAGES = [
         "proc/requests.order_over_refills"),
     Sabotage(
         "pooled: one request too many is accepted", "lib/host/submit.c",
-        "    if (d->intake.short_of_requests)\n        r = GPUD_EFULL;\n",
-        "    if (d->intake.short_of_requests)\n        r = GPUD_EINVAL;\n",
+        "    if (in->unlike)\n        r = GPUD_EFULL;\n",
+        "    if (in->unlike)\n        r = GPUD_EINVAL;\n",
         "proc/requests.too_many_requests"),
     Sabotage(
         "pooled: a class with a survivor is never removed", "lib/host/removals.c",

@@ -94,13 +94,13 @@ SABOTAGES = [
         "sched/worlds.oracles"),
     Sabotage(
         "close does not end what waits for its retry", "lib/sched/tasks.c",
-        "    end_others(c, k, false, outcome);",
-        "    if (outcome != GPUD_OUTCOME_CANCELLED)\n        end_others(c, k, false, outcome);",
+        "(k->deferred || (all",
+        "((k->deferred && outcome != GPUD_OUTCOME_CANCELLED) || (all",
         "sched/scripts.deferred_close"),
     Sabotage(
         "a task that waits for its retry outlives the last slot", "lib/sched/tasks.c",
-        "    end_others(c, k, false, outcome);",
-        "    if (outcome != GPUD_OUTCOME_NO_WORKER)\n        end_others(c, k, false, outcome);",
+        "(k->deferred || (all",
+        "((k->deferred && outcome != GPUD_OUTCOME_NO_WORKER) || (all",
         "sched/scripts.deferred"),
     Sabotage(
         "a cancel does not find a task that waits for its retry", "lib/sched/tasks.c",
@@ -197,8 +197,8 @@ SABOTAGES = [
         "sched/scripts.pool_own_bound"),
     Sabotage(
         "a task with an order is behind all that are there", "lib/sched/tasks.c",
-        "    else if (t->number == c->submitted)\n",
-        "    else if (t->number <= c->submitted)\n",
+        "    if (t->number == c->submitted)\n",
+        "    if (t->number <= c->submitted)\n",
         "sched/scripts.ages"),
     Sabotage(
         "a revoked grant takes no task back", "lib/sched/pool.c",

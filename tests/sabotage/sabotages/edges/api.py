@@ -51,7 +51,7 @@ SABOTAGES = [
         "proc/times.options_refuse_another_unit"),
     Sabotage(
         "edges A4: submit does not say which bound is reached", "lib/host/submit.c",
-        "return r == GPUD_EFULL ? full(d, desc, e) : r;",
+        "return r == GPUD_EFULL ? full(d, desc, in, e) : r;",
         "return r;",
         "proc/reasons.submit_full"),
     Sabotage(
