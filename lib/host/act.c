@@ -94,6 +94,9 @@ static void on_slot(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_sch
     case GPI_ACT_SEAT_ON:
         gpi_slot_seat_on(d, s, a->device);
         break;
+    case GPI_ACT_GRANT: /* no class of the host is external */
+    case GPI_ACT_GRANT_ON:
+    case GPI_ACT_REVOKE:
     case GPI_ACT_PROMISE:
     case GPI_ACT_DROP_SPAWNER:
     case GPI_ACTIONS:

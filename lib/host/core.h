@@ -66,6 +66,20 @@ static inline void gpi_core_observed(gpud_dispatcher *d, uint64_t now, uint32_t 
                   gpi_sched_observed(d->core, now, slot, device, bytes));
 }
 
+static inline void gpi_core_observed_of(gpud_dispatcher *d, uint64_t now, uint32_t task,
+                                        uint32_t device, uint64_t bytes)
+{
+    GPI_LOGGED_OR(gpi_play_observed_of(d->play, now, task, device, bytes),
+                  gpi_sched_observed_of(d->core, now, task, device, bytes));
+}
+
+static inline void gpi_core_adopt(gpud_dispatcher *d, uint64_t now, uint32_t task,
+                                  const struct gpi_sched_adoption *a)
+{
+    GPI_LOGGED_OR(gpi_play_adopt(d->play, now, task, a),
+                  gpi_sched_adopt(d->core, now, task, a));
+}
+
 static inline void gpi_core_device_add(gpud_dispatcher *d, uint32_t device, bool watched,
                                        uint64_t kill_limit, const struct gpi_plan_has *has)
 {

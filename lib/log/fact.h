@@ -34,7 +34,7 @@
 #define GPI_FACT_MAP(X) \
     X(PLAN) X(DEVICE) X(PLACES) X(CLASS) X(WARM) \
     X(SUBMIT) X(WITHDRAW) X(END) X(ENDS_BY) X(UP) X(LEAVES) X(GONE) X(STATE) X(FOREIGN) \
-    X(OBSERVED) X(CLASS_SET) X(QUEUE) X(DECIDE)
+    X(OBSERVED) X(OBSERVED_OF) X(ADOPT) X(CLASS_SET) X(QUEUE) X(DECIDE)
 #define GPI_X_FACT(name) GPI_FACT_##name,
 enum gpi_fact_kind { GPI_FACT_MAP(GPI_X_FACT) GPI_FACTS };
 #undef GPI_X_FACT
@@ -47,9 +47,11 @@ struct gpi_fact {
     uint32_t load, queued;
     uint64_t bytes, run, keep_alive, again, at;
     bool good;
+    bool given_up;            /* ADOPT */
+    uint32_t grant, attempts; /* ADOPT */
     uint32_t n_requests, n_devices;
     struct gpi_request request[GPI_VARIANTS]; /* of a task, or of the workers of a class */
-    uint16_t list[GPI_FACT_DEVICES];          /* of PLACES, WARM */
+    uint16_t list[GPI_FACT_DEVICES];          /* of PLACES, WARM, ADOPT */
     union {
         struct gpi_plan_settings plan;
         struct gpi_plan_class is; /* without its needs */

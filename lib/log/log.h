@@ -66,7 +66,7 @@ enum gpi_log_kind {
     GPI_LOG_CUT,     /* the writer has left out everything from here on */
     GPI_LOG_SET,
     /* steps; FACT, CLASS, DEVICE and SLOT have no time */
-    GPI_LOG_FACT, /* of kind PLAN, CLASS or DEVICE; FOREIGN, OBSERVED, CLASS_SET: with a time */
+    GPI_LOG_FACT, /* of kind PLAN, CLASS or DEVICE; FOREIGN, OBSERVED, ADOPT, ...: with a time */
     GPI_LOG_CLASS,
     GPI_LOG_DEVICE,
     GPI_LOG_SLOT,

@@ -49,7 +49,7 @@ static const struct gpi_log_shape shapes[] = {
         { "devices", IN(slot.device), .form = GPI_FORM_DEVICES, .optional = true } } },
     { GPI_LOG_SUBMIT,
       0,
-      10,
+      11,
       "",
       "submit",
       { { "t", IN(submit.task), ANY },
@@ -61,6 +61,7 @@ static const struct gpi_log_shape shapes[] = {
         { "expires", IN(submit.what.expires), .form = GPI_FORM_TIME, DEFAULT(GPI_NEVER) },
         { "keep_alive", IN(submit.what.keep_alive), .form = GPI_FORM_TIME, DEFAULT(0) },
         { "order", IN(submit.what.order), .form = GPI_FORM_BIG, DEFAULT(0) },
+        { "stall", IN(submit.what.stall), .form = GPI_FORM_TIME, DEFAULT(0) },
         { "need", IN(submit.request), .form = GPI_FORM_REQUESTS, .optional = true } } },
     { GPI_LOG_SEND, 0, 0, "", "send", { { 0 } } },
     { GPI_LOG_END,
@@ -94,7 +95,7 @@ static const struct gpi_log_shape shapes[] = {
         MARKED("last", sent.last) } },
     { GPI_LOG_ENDED,
       0,
-      6,
+      7,
       "",
       "task",
       { { "task", IN(ended.task), ANY, .placed = true },
@@ -102,7 +103,8 @@ static const struct gpi_log_shape shapes[] = {
         { "phase", PHASE_WORDS, IN(ended.phase), .form = GPI_FORM_WORD, .placed = true },
         { "attempts", IN(ended.attempts), ANY },
         { "why", GPI_WHY_WORDS, IN(ended.why), .form = GPI_FORM_WORD, DEFAULT(GPI_WHY_NO) },
-        MARKED("again", ended.again) } },
+        MARKED("again", ended.again),
+        MARKED("held", ended.held) } },
 };
 
 /* ---- shapes of events and actions ---- */

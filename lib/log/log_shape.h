@@ -9,7 +9,7 @@
 #include "log/line.h"
 #include "log/log.h"
 
-#define GPI_LOG_FIELDS_MAX 10u /* of a shape: those of submit */
+#define GPI_LOG_FIELDS_MAX 11u /* of a shape: those of submit */
 #define GPI_LOG_NAME_SIZE 32u /* of an event, more than the longest */
 
 enum gpi_log_form {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "gpudispatch/types.h"
 #include "log/log.h"
 
@@ -163,6 +164,18 @@ static bool send_one(struct gpi_play *p, uint64_t now, struct gpi_log_line *ret_
     return true;
 }
 
+static void adopt(struct gpi_play *p, const struct gpi_fact *f)
+{
+    const struct gpi_sched_adoption a = { .has = f->request[0],
+                                          .device = f->list,
+                                          .grant = f->grant,
+                                          .attempts = f->attempts,
+                                          .started_at = f->at,
+                                          .given_up = f->given_up };
+
+    gpi_sched_adopt(p->core, f->now, f->task, &a);
+}
+
 static void take_fact(struct gpi_play *p, const struct gpi_fact *f)
 {
     switch (f->kind) {
@@ -181,6 +194,12 @@ static void take_fact(struct gpi_play *p, const struct gpi_fact *f)
         break;
     case GPI_FACT_OBSERVED:
         gpi_sched_observed(p->core, f->now, f->worker, f->device, f->bytes);
+        break;
+    case GPI_FACT_OBSERVED_OF:
+        gpi_sched_observed_of(p->core, f->now, f->task, f->device, f->bytes);
+        break;
+    case GPI_FACT_ADOPT:
+        adopt(p, f);
         break;
     case GPI_FACT_CLASS_SET:
         gpi_sched_class_set(p->core, f->now, f->class, (enum gpi_plan_class_what)f->what);
@@ -335,6 +354,35 @@ void gpi_play_observed(struct gpi_play *p, uint64_t now, uint32_t slot, uint32_t
         .kind = GPI_FACT_OBSERVED, .now = now, .worker = slot, .device = device, .bytes = bytes
     };
 
+    feed_fact(p, &f);
+}
+
+void gpi_play_observed_of(struct gpi_play *p, uint64_t now, uint32_t task, uint32_t device,
+                          uint64_t bytes)
+{
+    const struct gpi_fact f = {
+        .kind = GPI_FACT_OBSERVED_OF, .now = now, .task = task, .device = device, .bytes = bytes
+    };
+
+    feed_fact(p, &f);
+}
+
+void gpi_play_adopt(struct gpi_play *p, uint64_t now, uint32_t task,
+                    const struct gpi_sched_adoption *a)
+{
+    struct gpi_fact f = { .kind = GPI_FACT_ADOPT,
+                          .now = now,
+                          .task = task,
+                          .at = a->started_at,
+                          .grant = a->grant,
+                          .attempts = a->attempts,
+                          .given_up = a->given_up,
+                          .n_requests = 1,
+                          .request = { a->has },
+                          .n_devices = a->has.devices };
+
+    f.job.limit = GPI_NEVER; /* the task has it */
+    memcpy(f.list, a->device, a->has.devices * sizeof *a->device);
     feed_fact(p, &f);
 }
 

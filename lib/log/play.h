@@ -75,6 +75,10 @@ void gpi_play_foreign(struct gpi_play *p, uint64_t now, uint32_t device, uint64_
                       uint32_t load);
 void gpi_play_observed(struct gpi_play *p, uint64_t now, uint32_t slot, uint32_t device,
                        uint64_t bytes);
+void gpi_play_observed_of(struct gpi_play *p, uint64_t now, uint32_t task, uint32_t device,
+                          uint64_t bytes);
+void gpi_play_adopt(struct gpi_play *p, uint64_t now, uint32_t task,
+                    const struct gpi_sched_adoption *a);
 void gpi_play_class_set(struct gpi_play *p, uint64_t now, uint32_t class,
                         enum gpi_plan_class_what what);
 void gpi_play_event(struct gpi_play *p, const struct gpi_sched_event *e);

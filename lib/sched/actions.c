@@ -49,12 +49,13 @@ bool gpi_plan_next(struct gpi_plan *p, struct gpi_plan_action *ret)
     if (p->ring_count == 0)
         return false;
     *ret = (struct gpi_plan_action){ .kind = w->kind, .how = w->how, .at = w->at };
-    ret->task = ret->worker = GPI_NOWHERE;
+    ret->task = ret->worker = ret->run = GPI_NOWHERE;
     if (has_task(w->kind))
         ret->task = w->task;
     if (w->kind != GPI_PLAN_PROMISE && w->kind != GPI_PLAN_HOPELESS) {
         const uint32_t run = has_task(w->kind) ? p->task[w->task].holder : w->task;
         r = &p->run[run];
+        ret->run = run;
         if (r->work != GPI_WORK_TASK)
             ret->worker = run;
         ret->class = r->class;

@@ -23,12 +23,15 @@ static void finish(struct gpi_sched *c, uint32_t how)
         return;
     for (uint32_t i = 0; i < c->n_classes; i++)
         gpi_tasks_end_waiting(c, &c->class[i], GPUD_OUTCOME_CANCELLED);
+    gpi_external_close(c, (enum gpi_close)how);
     hold_all(c);
 }
 
 void gpi_close_asked(struct gpi_sched *c, uint32_t how, uint64_t at)
 {
-    finish(c, how);
+    finish(c, how == GPI_CLOSE_LEAVE ? GPI_CLOSE_RUNNING : how);
+    if (how == GPI_CLOSE_LEAVE)
+        gpi_external_close(c, GPI_CLOSE_LEAVE);
     if (at >= c->close_at)
         return;
     c->close_at = at;

@@ -16,6 +16,7 @@
  *   tasks.c     submit, send, end, retry, expiry, cancel
  *   behind.c    tasks that wait behind a long task
  *   limits.c    tasks that run too long
+ *   external.c  work that the caller runs itself: grants, their limits, and their ends
  *   close.c     the end of intake, and of everything
  *   life.c      a slot enters a state; orders to its worker
  *   slot_end.c  a worker is gone: the outcomes of its tasks, and the next state of the slot
@@ -190,13 +191,16 @@ struct gpi_sched_device { /* device.c */
     uint64_t kill_limit;
 };
 
-/* OWN: it has a request of its own, and waits for the plan, or for its worker. */
+/* OWN: it has a request of its own, and waits for the plan, or for its worker.  GRANTED: it is
+ * external, and `slot` has the number of its lease.  HELD: the same, and its outcome is out. */
 enum gpi_record_state {
     GPI_RECORD_FREE,
     GPI_RECORD_QUEUED,
     GPI_RECORD_SENT,
     GPI_RECORD_LATER,
-    GPI_RECORD_OWN
+    GPI_RECORD_OWN,
+    GPI_RECORD_GRANTED,
+    GPI_RECORD_HELD
 };
 enum gpi_wish {
     GPI_WISH_NO,
@@ -253,6 +257,50 @@ struct gpi_own {
     uint32_t n_bound;
 };
 
+/* GRANTED: it has not started.  HELD: its outcome is out, and its devices are not free.  LEFT: the
+ * same without an outcome. */
+enum gpi_lease_state {
+    GPI_LEASE_NONE,
+    GPI_LEASE_GRANTED,
+    GPI_LEASE_STARTED,
+    GPI_LEASE_HELD,
+    GPI_LEASE_LEFT
+};
+
+/* The devices of an external task, from its grant to its end.  It has the number of its run in the
+ * plan. */
+struct gpi_lease {
+    uint8_t state;      /* enum gpi_lease_state */
+    uint8_t why;        /* enum gpi_revoke_why: of the kill that is due or was ordered */
+    bool is_killed;     /* the kill was ordered */
+    bool is_late;       /* its limit has passed, and the caller knows */
+    bool is_stalled;    /* its stall limit has passed */
+    bool is_cancelled;  /* softly, too */
+    uint32_t task, n_devices;
+    uint64_t since;     /* when it was granted, or has started */
+    uint64_t start_by;  /* by then it must have started */
+    uint64_t expires;   /* of its task; GPI_NEVER */
+    uint64_t limit_at, stall_at;
+    uint64_t cancel_at; /* when it was cancelled hard; GPI_NEVER */
+    uint64_t kill_at;   /* when the kill is due; once ordered, when it is given up */
+    uint16_t device[GPI_SLOT_DEVICES];
+};
+
+/* What stays of an external task over several grants. */
+struct gpi_outside {
+    uint64_t stall;    /* ns; 0: none */
+    uint32_t grants;
+    uint32_t in_vain;  /* grants in a row that were not started in time */
+};
+
+/* External work: external.c. */
+struct gpi_external {
+    struct gpi_lease *lease;
+    struct gpi_outside *task; /* NULL: no class is external.  stream.c writes it, too */
+    struct gpi_heap times;    /* of leases */
+    uint32_t n_leases;
+};
+
 /* A class of work: its queue, and the masks of its workers. */
 struct gpi_sched_class {
     struct gpi_class_settings set; /* class.c */
@@ -307,6 +355,7 @@ struct gpi_sched {
     uint32_t n_streams, free_stream;
     bool unplanned;        /* the plan has got facts, and has not decided */
     struct gpi_own own;
+    struct gpi_external external;
     /* sched.c */
     uint64_t now;
     const struct gpi_sched_event *heard; /* the event, for the rules */
@@ -358,6 +407,14 @@ static inline void gpi_set_time(struct gpi_sched *c, uint64_t now)
 static inline uint32_t gpi_slot_number(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
     return (uint32_t)(s - c->slot);
+}
+
+static inline bool gpi_lease_has(const struct gpi_lease *l, uint32_t device)
+{
+    for (uint32_t i = 0; i < l->n_devices; i++)
+        if (l->device[i] == device)
+            return true;
+    return false;
 }
 
 /* Returns true if no slot of the class can have a worker. */
@@ -493,6 +550,9 @@ void gpi_own_hopeless(struct gpi_sched *c, uint32_t task); /* as the plan finds 
 bool gpi_own_waits(const struct gpi_sched *c, uint32_t task); /* in the plan */
 bool gpi_own_is_hopeless(const struct gpi_sched *c, uint32_t task);
 uint32_t gpi_own_unlist(struct gpi_sched *c); /* takes a listed task out, or returns NOWHERE */
+/* The task runs without a worker: it is external.  Over: its devices are free. */
+void gpi_own_run(struct gpi_sched *c, uint32_t task);
+void gpi_own_over(struct gpi_sched *c, uint32_t task);
 /* Feed the plan, and return true, if it is to know that the task waits, or waits no more. */
 bool gpi_own_withdraw(struct gpi_sched *c, uint32_t task);
 bool gpi_own_submit(struct gpi_sched *c, uint32_t task);
@@ -523,6 +583,15 @@ bool gpi_classes_wait(const struct gpi_sched *c); /* a task of a class waits for
 int gpi_tasks_make(struct gpi_sched *c);
 void gpi_tasks_free(struct gpi_sched *c);
 void gpi_tasks_enter(struct gpi_sched *c, uint32_t task); /* it is accepted, and waits */
+void gpi_tasks_requeue(struct gpi_sched *c, uint32_t task); /* at its old place; or it ends */
+/* The task waits until `at`, and then at its old place. */
+void gpi_tasks_defer(struct gpi_sched *c, uint32_t task, uint64_t at);
+/* Ends a task that is in no queue. */
+void gpi_tasks_finish(struct gpi_sched *c, uint32_t task, uint32_t outcome, uint32_t phase,
+                      enum gpi_why why);
+/* An attempt has ended so, at no worker.  `again`: another one may follow. */
+void gpi_tasks_attempt(struct gpi_sched *c, uint32_t task, uint32_t outcome, uint32_t phase,
+                       enum gpi_why why, bool again);
 /* A task that will never start: it ends, and is in no queue. */
 void gpi_tasks_refuse(struct gpi_sched *c, uint32_t task);
 /* Returns true if another attempt follows an attempt that ended so. */
@@ -567,6 +636,28 @@ void gpi_limits_stopped(struct gpi_sched_slot *s); /* at stop_limit: all running
 void gpi_limits_spared(struct gpi_sched *c, struct gpi_sched_slot *s);
 /* Returns when the tasks that the worker has begun end at the latest, by their limits. */
 uint64_t gpi_limits_end(const struct gpi_sched *c, const struct gpi_sched_slot *s);
+
+/* ---- external.c ---- */
+
+int gpi_external_make(struct gpi_sched *c); /* for the first class that is external */
+void gpi_external_free(struct gpi_sched *c);
+struct gpi_plan_action;
+void gpi_external_grant(struct gpi_sched *c, const struct gpi_plan_action *a);
+bool gpi_external_has(const struct gpi_sched *c, uint32_t task); /* it is granted, or held */
+void gpi_external_event(struct gpi_sched *c, const struct gpi_sched_event *e);
+void gpi_external_cancel(struct gpi_sched *c, uint32_t task, uint32_t how);
+/* The use of the device has changed: grants that have not started come back, and `kills`: the
+ * others are to be killed. */
+void gpi_external_device(struct gpi_sched *c, uint32_t device, bool kills);
+void gpi_external_pause(struct gpi_sched *c, const struct gpi_sched_class *k);
+/* RUNNING: grants that have not started come back.  NOW: the others are cancelled.  LEAVE: they are
+ * no tasks any more. */
+void gpi_external_close(struct gpi_sched *c, enum gpi_close how);
+void gpi_external_kill_all(struct gpi_sched *c);
+void gpi_external_adopt(struct gpi_sched *c, uint32_t task, const struct gpi_sched_adoption *a);
+void gpi_external_observed(struct gpi_sched *c, uint32_t task, uint32_t device, uint64_t bytes);
+void gpi_external_time(struct gpi_sched *c);
+uint64_t gpi_external_due(const struct gpi_sched *c);
 
 /* ---- close.c ---- */
 

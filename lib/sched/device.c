@@ -156,6 +156,18 @@ static bool has_slot(const struct gpi_sched *c, uint32_t device, bool with_worke
     return false;
 }
 
+/* External work that may still end is on the device. */
+static bool has_lease(const struct gpi_sched *c, uint32_t device)
+{
+    for (uint32_t i = 0; i < c->external.n_leases; i++) {
+        const struct gpi_lease *l = &c->external.lease[i];
+        if ((l->state == GPI_LEASE_GRANTED || l->state == GPI_LEASE_STARTED) &&
+            gpi_lease_has(l, device))
+            return true;
+    }
+    return false;
+}
+
 /* If a device of a set goes, the whole set goes.  Each device that is in no other set goes, too. */
 void gpi_devices_left(struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
@@ -177,7 +189,7 @@ void gpi_device_note_end(struct gpi_sched *c, uint32_t device)
 {
     const struct gpi_sched_device *v = &c->device[device];
 
-    if (!v->noted && v->draining && !has_slot(c, device, !v->removing))
+    if (!v->noted && v->draining && !has_slot(c, device, !v->removing) && !has_lease(c, device))
         note(c, device, v->removing ? GPI_NOTE_REMOVED : GPI_NOTE_DRAINED);
 }
 

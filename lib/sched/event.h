@@ -19,7 +19,7 @@
 
 enum gpi_sched_field {
     GPI_F_SLOT = 1,        /* s=  */
-    GPI_F_INCARNATION = 2, /* i=  the number of the slot's worker, from 1 */
+    GPI_F_INCARNATION = 2, /* i=  the number of the slot's worker, or of the task's grant; from 1 */
     GPI_F_TASK = 4,        /* t=  the task's record, a number below settings.tasks */
     GPI_F_DEVICE = 8,      /* d=  */
     GPI_F_CELL = 16,       /* c=  the task's cell at its worker, below 64 */
@@ -116,6 +116,14 @@ enum gpi_life { GPI_LIFE_MAP(GPI_X_LIFE) GPI_LIVES };
  *   HELD          ends the reply to HOLD: no task is left that could still begin
  *   CANCEL        the user cancels the task
  *
+ * External work (each event concerns the present grant of the task):
+ *   STARTED       the task runs, since `at`
+ *   DECLINED      the caller gives the grant back, which has not started.  It wants none for the
+ *                 task before `at`
+ *   PROGRESS      the task works: its stall limit begins anew
+ *   ENDED         the task has ended, at `at`, and its devices are free.  It may have been given up
+ *                 before, or may never have started
+ *
  * Replies to orders:
  *   SURVIVED      to GIVE_UP: the worker is still there.  The drain precedes it
  *   UNSENT        to START, END: the send failed.  KEEPER_LOST or a kill is the consequence
@@ -132,7 +140,8 @@ enum gpi_life { GPI_LIFE_MAP(GPI_X_LIFE) GPI_LIVES };
  *                 to READ_MEMORY
  *
  * Dispatcher:
- *   CLOSE         intake ends.  at = when the close limit expires
+ *   CLOSE         intake ends.  at = when the close limit expires.  LEAVE: as RUNNING, and external
+ *                 work that has started is no task any more
  *   SOURCE        YES: a source feeds tasks.  Until NO follows, no close is complete
  *   TIME          the time of gpi_sched_due has arrived, and the caller has fed every fact that was
  *                 ready to read
@@ -171,7 +180,11 @@ enum gpi_life { GPI_LIFE_MAP(GPI_X_LIFE) GPI_LIVES };
     X(REMOVE, GPI_F_DEVICE, "", 0, "") \
     X(TRY, GPI_F_DEVICE, "", 0, "") \
     X(MEMORY, GPI_F_SLOT, "", 0, "") \
-    X(CLOSE, GPI_F_HOW | GPI_F_AT, "all running now", 0, "") \
+    X(STARTED, GPI_F_TASK | GPI_F_AT, "", 0, "") \
+    X(DECLINED, GPI_F_TASK | GPI_F_AT, "", 0, "") \
+    X(PROGRESS, GPI_F_TASK, "", 0, "") \
+    X(ENDED, GPI_F_TASK | GPI_F_HOW | GPI_F_AT, "success error crashed", 0, "") \
+    X(CLOSE, GPI_F_HOW | GPI_F_AT, "all running now leave", 0, "") \
     X(SOURCE, GPI_F_HOW, "no yes", 0, "") \
     X(TIME, 0, "", 0, "")
 #define GPI_X_EVENT(name, fields, how, bits, what) GPI_EV_##name,
@@ -189,7 +202,8 @@ enum gpi_may { GPI_MAY_OK, GPI_MAY_DOUBT, GPI_MAY_OUT, GPI_MAY_DEAD };
 enum gpi_use { GPI_USE_NONE, GPI_USE_LEAVE, GPI_USE_KILL };
 enum gpi_recall { GPI_RECALL_BACK, GPI_RECALL_END };
 enum gpi_soft { GPI_CANCEL_SOFT, GPI_CANCEL_HARD };
-enum gpi_close { GPI_CLOSE_ALL, GPI_CLOSE_RUNNING, GPI_CLOSE_NOW };
+enum gpi_ended { GPI_ENDED_SUCCESS, GPI_ENDED_ERROR, GPI_ENDED_CRASHED };
+enum gpi_close { GPI_CLOSE_ALL, GPI_CLOSE_RUNNING, GPI_CLOSE_NOW, GPI_CLOSE_LEAVE };
 
 /* ---- actions: the caller performs them, first in, first out ---- */
 
@@ -226,6 +240,12 @@ enum gpi_close { GPI_CLOSE_ALL, GPI_CLOSE_RUNNING, GPI_CLOSE_NOW };
  *   PROMISE      pooled: the waiting task starts by a time, or, with "never", has no such time any
  *                more.  how: the first promise, or why it is renewed.  Dropped if there are too
  *                many
+ *   GRANT        external: the task may start, on no device but those of the GRANT_ON that follow,
+ *                in their order.  c= has the variant of its request.  Reply, later: STARTED,
+ *                DECLINED or ENDED
+ *   GRANT_ON     see GRANT
+ *   REVOKE       external: BACK: the grant is over, and must not start.  SOFT: the task is to end.
+ *                HARD: it is to be killed, by a time.  Reply to SOFT and HARD, later: ENDED
  *   LIFE         the slot has entered a state
  *   NOTE         a fact for the user: the host writes the text.  If a kill ended the worker,
  *                the note has its reason
@@ -248,10 +268,15 @@ enum gpi_close { GPI_CLOSE_ALL, GPI_CLOSE_RUNNING, GPI_CLOSE_NOW };
     X(SEAT, GPI_F_SLOT | GPI_F_CLASS, "", 0, "") \
     X(SEAT_ON, GPI_F_SLOT | GPI_F_DEVICE, "", 0, "") \
     X(PROMISE, GPI_F_TASK | GPI_F_HOW | GPI_F_AT, "first order device class workers", 0, "") \
+    X(GRANT, GPI_F_TASK | GPI_F_INCARNATION | GPI_F_CELL, "", 0, "") \
+    X(GRANT_ON, GPI_F_TASK | GPI_F_DEVICE, "", 0, "") \
+    X(REVOKE, GPI_F_TASK | GPI_F_INCARNATION | GPI_F_HOW | GPI_F_WHAT | GPI_F_AT, \
+      "soft hard back", 0, "limit stall cancel drain device close start") \
     X(LIFE, GPI_F_SLOT | GPI_F_HOW, GPI_LIFE_WORDS, 0, "") \
     X(NOTE, GPI_F_SLOT | GPI_F_DEVICE | GPI_F_HOW | GPI_F_WHAT, GPI_NOTE_WORDS, 0, \
       GPI_WHY_WORDS)
-#define GPI_WHY_WORDS "no setup limit cancel cleanup protocol close device stopped"
+#define GPI_WHY_WORDS \
+    "no setup limit cancel cleanup protocol close device stopped stall start"
 #define GPI_JUDGE_WORDS "killed fault deaths passed failed survived"
 #define GPI_NOTE_WORDS \
     "died setup_failed unmade died_idle given_up survived renewed drained removed"
@@ -265,7 +290,17 @@ enum gpi_sched_action_kind { GPI_ACTION_MAP(GPI_X_ACTION) GPI_ACTIONS };
 /* The reason why a worker is being killed. */
 enum gpi_why {
     GPI_WHY_NO, GPI_WHY_SETUP, GPI_WHY_LIMIT, GPI_WHY_CANCEL, GPI_WHY_CLEANUP, GPI_WHY_PROTOCOL,
-    GPI_WHY_CLOSE, GPI_WHY_DEVICE, GPI_WHY_STOPPED /* by its keeper, at stop_limit */
+    GPI_WHY_CLOSE, GPI_WHY_DEVICE, GPI_WHY_STOPPED, /* by its keeper, at stop_limit */
+    GPI_WHY_STALL, GPI_WHY_START /* of external work: it was granted in vain too often */
+};
+/* How and why a grant is revoked. */
+enum gpi_revoke { GPI_REVOKE_SOFT, GPI_REVOKE_HARD, GPI_REVOKE_BACK };
+enum gpi_revoke_why {
+    GPI_REVOKE_LIMIT, GPI_REVOKE_STALL, GPI_REVOKE_CANCEL,
+    GPI_REVOKE_DRAIN, /* its device or its class starts nothing any more */
+    GPI_REVOKE_DEVICE, /* has failed */
+    GPI_REVOKE_CLOSE,
+    GPI_REVOKE_START /* it was not started in time */
 };
 enum gpi_start_kind { GPI_START_PLAIN, GPI_START_FIRST, GPI_START_ONLY };
 enum gpi_judge {
@@ -325,6 +360,7 @@ struct gpi_sched_end {
     uint32_t phase;   /* enum gpud_phase */
     uint32_t why;     /* enum gpi_why of the kill, if a kill ended the task */
     uint32_t attempts;
+    bool held;        /* external: its devices are not free.  The record stays until ENDED */
 };
 
 /* ---- the plan: facts and actions of plan.h ---- */
@@ -444,6 +480,7 @@ enum gpi_promise { GPI_PROMISE_FIRST, GPI_PROMISE_ORDER, GPI_PROMISE_DEVICE, GPI
 struct gpi_plan_action {
     uint32_t kind;
     uint32_t task, worker, class;
+    uint32_t run;                  /* the number of the worker, or of the run without one */
     uint32_t how, what;
     uint64_t at;
     struct gpi_request need;       /* of the worker */

@@ -71,7 +71,8 @@ static void find_end(const struct gpi_plan *p, struct gpi_plan_reason *r, uint64
 
 void gpi_explain_share(struct gpi_answer *a, uint32_t device, uint32_t variant, uint32_t share)
 {
-    const uint32_t have = GPI_SHARE_ALL - a->p->device[device].share;
+    const uint32_t used = a->p->device[device].share;
+    const uint32_t have = used < GPI_SHARE_ALL ? GPI_SHARE_ALL - used : 0;
     struct gpi_plan_reason r = gpi_explain_row(device, variant, GPI_REASON_SHARE);
 
     r.have = have;
@@ -332,7 +333,7 @@ bool gpi_explain_host(struct gpi_answer *a, uint32_t variant, const struct gpi_r
 
     if (lack == GPI_LACKS_NOTHING)
         return true;
-    row.have = cpus ? p->set.cpus - p->cpus_used : p->set.host_memory - p->host_memory_used;
+    row.have = cpus ? gpi_memory_free_cpus(p) : gpi_memory_free_host(p);
     row.need = cpus ? r->cpus : r->host_memory;
     if (row.need > (cpus ? p->set.cpus : p->set.host_memory)) {
         row.kind = GPI_REASON_NEVER;

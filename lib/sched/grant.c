@@ -549,14 +549,52 @@ void gpi_grant_ends_by(struct gpi_plan *p, uint32_t task, uint64_t at)
     const uint32_t run = p->task[task].holder;
     const struct gpi_run *r = &p->run[run];
 
-    if (r->grant != GPI_GRANT_REVOKED)
+    if (r->grant != GPI_GRANT_REVOKED && r->work != GPI_WORK_TASK)
         return;
     gpi_revoke_known(p, run);
-    if (at >= r->end_by)
+    if (at == r->end_by || (at > r->end_by && r->work != GPI_WORK_TASK))
         return;
+    if (at > r->end_by)
+        p->unsure |= 1u << GPI_PROMISE_DEVICE;
     gpi_memory_ends_by(p, run, at);
     /* Heads may have a promise now.  CPU slots are part of that of any head. */
     p->headless |= r->need.cpus ? GPI_BITS_HEADED : gpi_memory_kinds_of(p, r);
+}
+
+/* Heads may have to wait longer, and others may pass them. */
+static void unsettle(struct gpi_plan *p, const struct gpi_run *r)
+{
+    p->unsure |= 1u << GPI_PROMISE_DEVICE;
+    p->passable |= GPI_BITS_HEADED;
+    if (r->need.cpus || r->need.host_memory)
+        p->changed |= GPI_BIT_HOST;
+}
+
+uint32_t gpi_grant_adopt(struct gpi_plan *p, uint32_t task, const struct gpi_plan_adoption *a)
+{
+    const uint32_t run = p->free_run;
+    struct gpi_run *r = &p->run[run];
+
+    assert(run != GPI_NONE && a->has.devices <= GPI_RUN_DEVICES);
+    take_run(p, run);
+    *r = (struct gpi_run){ .task = task,
+                           .class = a->class,
+                           .need = a->has,
+                           .n_devices = a->has.devices,
+                           .since = p->now,
+                           .used = p->now,
+                           .begun = p->now,
+                           .limit = a->limit,
+                           .end_by = a->ends_by,
+                           .plausible = gpi_learn_plausible(&p->class[a->class], p->now, a->limit),
+                           .work = GPI_WORK_TASK,
+                           .grant = GPI_GRANT_NONE };
+    for (uint32_t i = 0; i < r->n_devices; i++)
+        r->device[i] = a->device[i];
+    p->task[task] = (struct gpi_plan_record){ .limit = a->limit, .holder = run };
+    gpi_memory_take(p, run, GPI_HOLD | GPI_SHARE);
+    unsettle(p, r);
+    return run;
 }
 
 uint32_t gpi_grant_warm(struct gpi_plan *p, uint32_t class, const uint16_t *device, uint32_t n)

@@ -397,7 +397,7 @@ static void enter(struct gpi_plan *p, uint32_t device)
     /* Beside a run a worker may boot; in the worker that has all memory a task may run. */
     d->is_free = is_in(d) && (p->has_workers || (d->share < GPI_SHARE_ALL && !d->alone));
     if (d->is_free)
-        put(&k->free, device, free_memory(d), d->share, 1);
+        put(&k->free, device, free_memory(d), gpi_time_min(d->share, GPI_SHARE_ALL), 1);
     note_free(p, d->kind);
     set_ends(p, d);
 }
@@ -643,7 +643,7 @@ static void take_device(struct gpi_plan *p, uint32_t run, uint32_t at, uint32_t 
         d->share += r->need.share;
     if (parts & GPI_HOLD) {
         d->reserved += bytes_of(r, at);
-        d->alone |= r->need.memory == GPI_MEMORY_ALL;
+        d->alone += r->need.memory == GPI_MEMORY_ALL;
         link_run(p, run, at);
     }
     find_ends(p, d);
@@ -676,7 +676,7 @@ static uint64_t release_device(struct gpi_plan *p, uint32_t run, uint32_t at, ui
         d->share -= r->need.share;
     if (parts & GPI_HOLD) {
         d->reserved -= bytes_of(r, at);
-        d->alone &= r->need.memory != GPI_MEMORY_ALL;
+        d->alone -= r->need.memory == GPI_MEMORY_ALL;
         unlink_run(p, run, at);
     }
     find_ends(p, d);
@@ -699,6 +699,16 @@ uint64_t gpi_memory_release(struct gpi_plan *p, uint32_t run, uint32_t parts)
     if (parts & GPI_SHARE && r->need.cpus)
         gpi_tree_remove(&p->cpu_ends, run);
     return kinds;
+}
+
+uint32_t gpi_memory_free_cpus(const struct gpi_plan *p)
+{
+    return p->cpus_used < p->set.cpus ? p->set.cpus - p->cpus_used : 0;
+}
+
+uint64_t gpi_memory_free_host(const struct gpi_plan *p)
+{
+    return p->host_memory_used < p->set.host_memory ? p->set.host_memory - p->host_memory_used : 0;
 }
 
 uint64_t gpi_memory_kinds_of(const struct gpi_plan *p, const struct gpi_run *r)

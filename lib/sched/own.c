@@ -211,10 +211,28 @@ void gpi_own_sent(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 void gpi_own_ended(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const uint32_t task = task_of(c, s);
-
     gpi_own_unbind(c, s);
     s->chosen = false;
+    gpi_own_over(c, task_of(c, s));
+}
+
+/* ---- without a worker ---- */
+
+void gpi_own_run(struct gpi_sched *c, uint32_t task)
+{
+    struct gpi_own_task *t = &c->own.task[task];
+    struct gpi_sched_class *k = &c->class[c->task[task].class];
+
+    if (t->known == GPI_OWN_NOTHING) { /* it is adopted */
+        t->class = c->task[task].class;
+        k->n_planned++;
+    }
+    t->known = GPI_OWN_RUNS;
+    k->n_own--;
+}
+
+void gpi_own_over(struct gpi_sched *c, uint32_t task)
+{
     c->own.task[task].known = GPI_OWN_NOTHING;
     c->class[c->own.task[task].class].n_planned--;
     if (c->task[task].state == GPI_RECORD_OWN)

@@ -167,6 +167,19 @@ void gpi_plan_ends_by(struct gpi_plan *p, uint64_t now, uint32_t task, uint64_t 
     gpi_grant_ends_by(p, task, at);
 }
 
+bool gpi_plan_has_run(const struct gpi_plan *p)
+{
+    return p->free_run != GPI_NONE;
+}
+
+uint32_t gpi_plan_adopt(struct gpi_plan *p, uint64_t now, uint32_t task,
+                        const struct gpi_plan_adoption *a)
+{
+    assert(p->class[a->class].set.residence == GPI_EXTERNAL);
+    set_time(p, now);
+    return gpi_grant_adopt(p, task, a);
+}
+
 void gpi_plan_up(struct gpi_plan *p, uint64_t now, uint32_t worker)
 {
     set_time(p, now);

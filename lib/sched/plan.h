@@ -43,6 +43,15 @@ struct gpi_plan_spell {
     uint64_t p10, p50, p90;
 };
 
+/* A task of an EXTERNAL class that runs already. */
+struct gpi_plan_adoption {
+    uint32_t class;
+    struct gpi_request has;        /* its parts of the devices and of the machine */
+    const uint16_t *device;        /* as many as `has` says */
+    uint64_t limit;                /* ns that it may run; GPI_NEVER */
+    uint64_t ends_by;
+};
+
 struct gpi_plan_times {
     struct gpi_plan_spell boot, unload, run;
 };
@@ -78,9 +87,16 @@ void gpi_plan_withdraw(struct gpi_plan *p, uint64_t now, uint32_t task); /* it w
  * another task (0: as its class has it).                                                  [R6] */
 void gpi_plan_end(struct gpi_plan *p, uint64_t now, uint32_t task, bool good, uint64_t run,
                   uint64_t keep_alive);
+/* The task runs already, although the plan has not started it.  Returns the number of its run; one
+ * is free.  It may have more of its devices, or of the machine, than they had free: then nothing
+ * starts there until they have room.                                                       [S1] */
+uint32_t gpi_plan_adopt(struct gpi_plan *p, uint64_t now, uint32_t task,
+                        const struct gpi_plan_adoption *a);
+bool gpi_plan_has_run(const struct gpi_plan *p); /* a run is free */
 /* The granted run of the task, which is revoked, ends by `at`, kills included.  A later time than
  * that of a call before changes nothing.  The caller has taken back the tasks that had not begun,
- * and has submitted the stream task.                                                 [R3] [R6] */
+ * and has submitted the stream task.  A run of an EXTERNAL class, which has no worker, may also end
+ * later than the plan knew: that is as if its devices were lost.                     [R3] [R6] */
 void gpi_plan_ends_by(struct gpi_plan *p, uint64_t now, uint32_t task, uint64_t at);
 /* The worker has booted. */
 void gpi_plan_up(struct gpi_plan *p, uint64_t now, uint32_t worker);
@@ -95,7 +111,8 @@ void gpi_plan_device(struct gpi_plan *p, uint64_t now, uint32_t device, enum gpi
 /* A reading: bytes that foreign processes have on the device, and their use of it in 1/10000. */
 void gpi_plan_foreign(struct gpi_plan *p, uint64_t now, uint32_t device, uint64_t bytes,
                       uint32_t load);
-/* A reading: bytes that the worker has on the device.  It holds at least its need.         [S1] */
+/* A reading: bytes that the worker, or the run without one, has on the device.  It holds at least
+ * its need.                                                                                [S1] */
 void gpi_plan_observed(struct gpi_plan *p, uint64_t now, uint32_t worker, uint32_t device,
                        uint64_t bytes);
 /* LOAD and RESUME also end the wait of gpi_plan_gone. */

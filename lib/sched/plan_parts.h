@@ -55,7 +55,7 @@ struct gpi_plan_device {
     uint32_t share, runs;       /* in use; number of runs, linked from `first` */
     uint32_t first;             /* run * GPI_RUN_DEVICES + the index of the device there */
     uint32_t kind, seat;        /* its place among the members of its kind */
-    bool alone;                 /* a run has all of its memory */
+    uint32_t alone;             /* runs that have all of its memory */
     bool is_free;               /* it is in the tree of its kind */
     uint8_t may;                /* enum gpi_plan_may */
 };
@@ -321,6 +321,9 @@ enum gpi_part { GPI_HOLD = 1, GPI_SHARE = 2 };
 void gpi_memory_take(struct gpi_plan *p, uint32_t run, uint32_t parts);
 /* Returns the kinds of the run's devices. */
 uint64_t gpi_memory_kinds_of(const struct gpi_plan *p, const struct gpi_run *r);
+/* What is free of the machine.  An adopted run may have more than that. */
+uint32_t gpi_memory_free_cpus(const struct gpi_plan *p);
+uint64_t gpi_memory_free_host(const struct gpi_plan *p);
 /* The run has a task, and ends by another time. */
 void gpi_memory_ends_by(struct gpi_plan *p, uint32_t run, uint64_t at);
 /* Returns the kinds that got something free. */
@@ -556,6 +559,7 @@ bool gpi_grant_try(struct gpi_plan *p, uint32_t shape);
 void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t took,
                    uint64_t keep_alive);
 void gpi_grant_ends_by(struct gpi_plan *p, uint32_t task, uint64_t at);
+uint32_t gpi_grant_adopt(struct gpi_plan *p, uint32_t task, const struct gpi_plan_adoption *a);
 /* Returns how many of the last GPI_LATE boots were of the class, or of a removed one before it. */
 uint32_t gpi_grant_late(const struct gpi_plan *p, uint32_t class);
 /* Puts the load task of the class into the queue, or takes it out. */

@@ -63,7 +63,10 @@ void gpi_pool_add_class(struct gpi_sched *c, struct gpi_sched_class *k,
     k->plan = *set;
     k->waiting = GPI_NOWHERE;
     k->n_slots = 1;
-    gpi_plan_class_add(c->plan, class_number(c, k), set);
+    if (set->residence == GPI_EXTERNAL) /* it may start late, and be killed late */
+        k->plan.grace = gpi_time_add(gpi_time_add(set->grace, k->set.setup_limit),
+                                     c->set.kill_limit);
+    gpi_plan_class_add(c->plan, class_number(c, k), &k->plan);
     c->unplanned = c->undecided = true;
 }
 
@@ -157,10 +160,8 @@ static void grant(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_grante
     gpi_ring_touch(c, s);
 }
 
-static void run(struct gpi_sched *c, const struct gpi_plan_action *a)
+static void run_in(struct gpi_sched *c, struct gpi_sched_slot *s, const struct gpi_plan_action *a)
 {
-    struct gpi_sched_slot *s = seat_of(c, a->worker);
-
     s->stream = a->task;
     s->fresh = true;
     s->last_run = s->keep = 0;
@@ -243,7 +244,10 @@ static void perform(struct gpi_sched *c, const struct gpi_plan_action *a)
         boot(c, a);
         break;
     case GPI_PLAN_RUN:
-        run(c, a);
+        if (a->worker == GPI_NOWHERE)
+            gpi_external_grant(c, a);
+        else
+            run_in(c, seat_of(c, a->worker), a);
         break;
     case GPI_PLAN_REVOKE:
         revoke(c, seat_of(c, a->worker));
@@ -463,11 +467,11 @@ static uint32_t count_canaries(const struct gpi_sched *c)
     return n;
 }
 
-/* Returns the first class that goes on; or NULL. */
+/* Returns the first class that goes on, and has workers; or NULL. */
 static struct gpi_sched_class *canary_class(struct gpi_sched *c)
 {
     for (uint32_t i = 0; i < c->n_classes; i++)
-        if (!c->class[i].ending)
+        if (!c->class[i].ending && c->class[i].plan.residence != GPI_EXTERNAL)
             return &c->class[i];
     return NULL;
 }
@@ -543,6 +547,8 @@ void gpi_pool_class_set(struct gpi_sched *c, struct gpi_sched_class *k,
         forgive(c, k);
     k->paused = pauses || (k->paused && what != GPI_CLASS_RESUME);
     k->ending = ends;
+    if (pauses)
+        gpi_external_pause(c, k);
     if (ends)
         gpi_tasks_end_waiting(c, k, GPUD_OUTCOME_CANCELLED);
     gpi_plan_class_set(c->plan, c->now, class_number(c, k), what);

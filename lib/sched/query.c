@@ -5,6 +5,32 @@
 #include "sched/plan.h"
 #include "sched/sched.h"
 
+bool gpi_sched_is_accepted(const struct gpi_sched *c, uint32_t task)
+{
+    return c->task[task].state != GPI_RECORD_FREE;
+}
+
+uint32_t gpi_sched_grant(const struct gpi_sched *c, uint32_t task)
+{
+    return c->task[task].state == GPI_RECORD_GRANTED ? c->external.task[task].grants : 0;
+}
+
+bool gpi_sched_is_started(const struct gpi_sched *c, uint32_t task)
+{
+    return c->task[task].state == GPI_RECORD_GRANTED &&
+           c->external.lease[c->task[task].slot].state == GPI_LEASE_STARTED;
+}
+
+bool gpi_sched_is_held(const struct gpi_sched *c, uint32_t task)
+{
+    return c->task[task].state == GPI_RECORD_HELD;
+}
+
+struct gpi_request gpi_sched_request(const struct gpi_sched *c, uint32_t task, uint32_t i)
+{
+    return c->own.shape[c->own.task[task].shape].request[i];
+}
+
 enum gpi_life gpi_sched_life(const struct gpi_sched *c, uint32_t slot)
 {
     return (enum gpi_life)c->slot[slot].life;

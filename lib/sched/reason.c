@@ -42,7 +42,10 @@ static uint32_t task_of_record(const struct gpi_sched *c, uint32_t i)
     const bool runs = c->task[i].state == GPI_RECORD_SENT && s->chosen &&
                       s->stream == gpi_own_number(c, i);
 
-    return c->own.task[i].is_bound || runs || gpi_own_waits(c, i) ? i : GPI_NOWHERE;
+    return c->own.task[i].is_bound || runs || c->task[i].state == GPI_RECORD_GRANTED ||
+                   gpi_own_waits(c, i)
+               ? i
+               : GPI_NOWHERE;
 }
 
 /* Returns the core's number of a task of the plan.  Behind the streams it has the records, and then

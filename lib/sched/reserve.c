@@ -353,16 +353,16 @@ uint64_t gpi_reserve_rest(struct gpi_plan *p, uint32_t shape, uint64_t kinds)
  * shape may take CPU slots, whichever devices it waits for. */
 static uint64_t host_end(struct gpi_plan *p, uint32_t shape, const struct gpi_request *r)
 {
-    const uint32_t unused = p->set.cpus - p->cpus_used;
+    const uint32_t unused = gpi_memory_free_cpus(p);
     uint32_t run;
 
     if (r->cpus == 0 && r->host_memory == 0)
         return p->now;
-    if (gpi_shape_first(p) != shape || r->host_memory > p->set.host_memory - p->host_memory_used)
+    if (gpi_shape_first(p) != shape || r->host_memory > gpi_memory_free_host(p))
         return GPI_NEVER;
     if (r->cpus <= unused)
         return p->now;
-    run = gpi_tree_unit(&p->cpu_ends, r->cpus - unused);
+    run = gpi_tree_unit(&p->cpu_ends, r->cpus + p->cpus_used - p->set.cpus);
     return run == GPI_NONE ? GPI_NEVER : p->cpu_ends.node[run].key.major;
 }
 

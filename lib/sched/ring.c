@@ -7,11 +7,14 @@
 /* The caller empties the ring after each event, and no event orders more for one slot.  In addition
  * there is at most one note for each device. */
 #define ACTIONS_PER_SLOT (16u + GPI_SLOT_CELLS) /* an ALARM for each task */
+#define ACTIONS_PER_LEASE (GPI_SLOT_DEVICES + 4u) /* GRANT; or REVOKE, softly, hard, back */
 #define PROMISES 64u /* in the ring at a time: further ones are dropped */
 
 int gpi_ring_make(struct gpi_sched *c)
 {
     c->ring_size = (c->set.slots + 1) * ACTIONS_PER_SLOT + c->set.devices + PROMISES;
+    if (c->set.pooled)
+        c->ring_size += c->set.slots * ACTIONS_PER_LEASE;
     c->ring = malloc(sizeof *c->ring * c->ring_size);
     return c->ring && gpi_heap_init(&c->times, 2 * c->set.slots + 1) == 0 ? 0 : -1;
 }

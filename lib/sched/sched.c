@@ -37,6 +37,7 @@ void gpi_sched_destroy(struct gpi_sched *c)
         return;
     gpi_pool_free(c);
     gpi_own_free(c);
+    gpi_external_free(c);
     gpi_classes_free(c);
     gpi_tasks_free(c);
     gpi_ring_free(c);
@@ -48,6 +49,8 @@ void gpi_sched_destroy(struct gpi_sched *c)
 int gpi_sched_class_add(struct gpi_sched *c, uint32_t class, const struct gpi_class_settings *set,
                         const struct gpi_plan_class *plan)
 {
+    if (plan && plan->residence == GPI_EXTERNAL && gpi_external_make(c))
+        return -1;
     if (gpi_classes_add(c, class, set))
         return -1;
     if (c->plan)
@@ -177,6 +180,7 @@ static void on_device(struct gpi_sched *c, const struct gpi_sched_event *e)
     gpi_device_set(c, e->device, (enum gpi_may)e->how);
     if (c->plan)
         gpi_pool_device(c, e->device);
+    gpi_external_device(c, e->device, e->what == GPI_USE_KILL);
     tell_device(c, e->device, GPI_IN_CHANGED);
     if (e->what == GPI_USE_KILL)
         tell_device(c, e->device, GPI_IN_KILL);
@@ -191,6 +195,7 @@ static void on_wish(struct gpi_sched *c, const struct gpi_sched_event *e)
     gpi_device_wish(c, e->device, e->kind);
     if (c->plan)
         gpi_pool_device(c, e->device);
+    gpi_external_device(c, e->device, false);
     tell_device(c, e->device, stays ? GPI_IN_CHANGED : GPI_IN_LEAVE);
     for (uint32_t i = 0; i < c->n_slots && stays; i++)
         if (gpi_device_has(&c->slot[i], e->device))
@@ -297,6 +302,7 @@ static void on_close_time(struct gpi_sched *c)
     for (uint32_t i = 0; i < c->n_slots; i++)
         if (gpi_slot_has_worker(&c->slot[i]))
             gpi_slot_input(c, &c->slot[i], GPI_IN_KILL_ALL);
+    gpi_external_kill_all(c);
     gpi_close_passed(c);
 }
 
@@ -305,6 +311,7 @@ static void on_time(struct gpi_sched *c)
     uint32_t i;
 
     gpi_tasks_time(c);
+    gpi_external_time(c);
     c->undecided |= gpi_pool_due(c) <= c->now;
     while (gpi_heap_top_key(&c->times) <= c->now) {
         i = gpi_heap_top_item(&c->times);
@@ -320,7 +327,7 @@ static void on_time(struct gpi_sched *c)
 uint64_t gpi_sched_due(struct gpi_sched *c)
 {
     gpi_limits_drop(c);
-    return gpi_time_min(gpi_heap_top_key(&c->times),
+    return gpi_time_min(gpi_time_min(gpi_heap_top_key(&c->times), gpi_external_due(c)),
                         gpi_time_min(gpi_tasks_due(c), gpi_pool_due(c)));
 }
 
@@ -410,7 +417,16 @@ static void on_event(struct gpi_sched *c, const struct gpi_sched_event *e)
         gpi_tasks_claimed(c, e->task);
         break;
     case GPI_EV_CANCEL:
-        gpi_tasks_cancel(c, e->task, e->how);
+        if (gpi_external_has(c, e->task))
+            gpi_external_cancel(c, e->task, e->how);
+        else
+            gpi_tasks_cancel(c, e->task, e->how);
+        break;
+    case GPI_EV_STARTED:
+    case GPI_EV_DECLINED:
+    case GPI_EV_PROGRESS:
+    case GPI_EV_ENDED:
+        gpi_external_event(c, e);
         break;
     case GPI_EV_DEVICE:
         on_device(c, e);
@@ -481,6 +497,22 @@ void gpi_sched_observed(struct gpi_sched *c, uint64_t now, uint32_t slot, uint32
 {
     begin(c, now);
     gpi_pool_observed(c, &c->slot[slot], device, bytes);
+    end(c);
+}
+
+void gpi_sched_observed_of(struct gpi_sched *c, uint64_t now, uint32_t task, uint32_t device,
+                           uint64_t bytes)
+{
+    begin(c, now);
+    gpi_external_observed(c, task, device, bytes);
+    end(c);
+}
+
+void gpi_sched_adopt(struct gpi_sched *c, uint64_t now, uint32_t task,
+                     const struct gpi_sched_adoption *a)
+{
+    begin(c, now);
+    gpi_external_adopt(c, task, a);
     end(c);
 }
 

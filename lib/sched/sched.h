@@ -79,8 +79,10 @@ struct gpi_sched_task {
     uint64_t expires;              /* the time by which the task must have started; or GPI_NEVER */
     uint64_t keep_alive;           /* pooled: of its worker behind it; 0: that of the class */
     uint64_t order;                /* its age: a smaller one is older.  0: the youngest of all */
+    uint64_t stall;                /* EXTERNAL: ns without a PROGRESS; 0: any time */
     uint32_t class;
-    uint32_t n_requests;           /* pooled, of a class that is not RESIDENT: its own, or 0 */
+    uint32_t n_requests;           /* pooled, of a class that is not RESIDENT: its own, or 0.  Each
+                                    * task of an EXTERNAL class has some */
     const struct gpi_request *request; /* the variants, preferred first */
 };
 
@@ -128,9 +130,31 @@ void gpi_sched_foreign(struct gpi_sched *s, uint64_t now, uint32_t device, uint6
                        uint32_t load);
 void gpi_sched_observed(struct gpi_sched *s, uint64_t now, uint32_t slot, uint32_t device,
                         uint64_t bytes);
+/* The same of external work that has started. */
+void gpi_sched_observed_of(struct gpi_sched *s, uint64_t now, uint32_t task, uint32_t device,
+                           uint64_t bytes);
 /* The user's request.  LOAD and RESUME also forget the failures of the class. */
 void gpi_sched_class_set(struct gpi_sched *s, uint64_t now, uint32_t class,
                          enum gpi_plan_class_what what);
+
+/* ---- pooled: external work that runs already, as a host finds when it starts again ---- */
+
+struct gpi_sched_adoption {
+    struct gpi_request has;        /* the parts of its devices and of the machine that it has */
+    const uint16_t *device;        /* as many as `has` says */
+    uint32_t grant;                /* the number of its grant */
+    uint32_t attempts;             /* that had ended before */
+    uint64_t started_at;
+    bool given_up;                 /* its outcome is out: no task has it, until ENDED */
+};
+
+bool gpi_sched_has_run(const struct gpi_sched *s); /* for one more worker, or external task */
+/* Returns true if the task was submitted just now, to an EXTERNAL class. */
+bool gpi_sched_can_adopt(const struct gpi_sched *s, uint32_t task);
+/* The task, which was submitted just now, is not granted: it runs.  That may be too much for its
+ * devices: then they get no other work until they have room.  [S1] */
+void gpi_sched_adopt(struct gpi_sched *s, uint64_t now, uint32_t task,
+                     const struct gpi_sched_adoption *a);
 
 /* ---- the hot path: direct, no ring, no table ---- */
 
@@ -151,6 +175,16 @@ bool gpi_sched_end(struct gpi_sched *s, uint64_t now, const struct gpi_sched_att
 void gpi_sched_success(struct gpi_sched *s, uint64_t now, uint32_t task, uint64_t run);
 
 /* ---- queries ---- */
+
+bool gpi_sched_is_accepted(const struct gpi_sched *s, uint32_t task); /* its record is in use */
+
+/* Returns the number of the grant that the external task has, or 0: it has none, or it is held. */
+uint32_t gpi_sched_grant(const struct gpi_sched *s, uint32_t task);
+/* The granted task has started.  The work of a held one has been given up, and has not ended. */
+bool gpi_sched_is_started(const struct gpi_sched *s, uint32_t task);
+bool gpi_sched_is_held(const struct gpi_sched *s, uint32_t task);
+/* Returns variant number `i` of the task's request. */
+struct gpi_request gpi_sched_request(const struct gpi_sched *s, uint32_t task, uint32_t i);
 
 enum gpi_life gpi_sched_life(const struct gpi_sched *s, uint32_t slot);
 uint32_t gpi_sched_incarnation(const struct gpi_sched *s, uint32_t slot);

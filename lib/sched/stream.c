@@ -23,6 +23,8 @@ GPI_RARE static bool submit_rarely(struct gpi_sched *c, uint32_t i,
         c->keep_alive[i] = what->keep_alive;
     if (what->n_requests)
         gpi_own_begin(c, i, what);
+    if (c->external.task)
+        c->external.task[i] = (struct gpi_outside){ .stall = what->stall };
     if (!starts) {
         gpi_tasks_refuse(c, i);
     } else {

@@ -45,10 +45,10 @@ static void list(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t pha
     c->ended_tail = i + 1;
 }
 
-/* Ends a task that is in no queue any more.  If the list has the end of its last attempt, that
- * entry has the task's end, too: then the task has waited for its next attempt. */
-static void finish(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t phase,
-                   enum gpi_why why)
+/* If the list has the end of its last attempt, that entry has the task's end, too: then the task
+ * has waited for its next attempt. */
+void gpi_tasks_finish(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t phase,
+                      enum gpi_why why)
 {
     gpi_record_end(c, i);
     if (c->task[i].again)
@@ -74,7 +74,7 @@ bool gpi_sched_ended(struct gpi_sched *c, struct gpi_sched_end *ret)
     t = &c->task[i - 1];
     *ret = (struct gpi_sched_end){
         .task = i - 1, .again = t->again, .outcome = t->outcome, .phase = t->phase, .why = t->why,
-        .attempts = t->attempts
+        .attempts = t->attempts, .held = t->state == GPI_RECORD_HELD
     };
     if (t->again && t->state == GPI_RECORD_FREE) { /* the entry stays, with the task's end */
         t->outcome = t->then;
@@ -115,15 +115,15 @@ void gpi_tasks_enter(struct gpi_sched *c, uint32_t i)
         gpi_queue_put_back(q, i, t->priority, came_before, c);
 }
 
-/* Puts the task back to its old place.  If no task starts any more, the task ends. */
-static void requeue(struct gpi_sched *c, uint32_t i)
+/* If no task starts any more, the task ends. */
+void gpi_tasks_requeue(struct gpi_sched *c, uint32_t i)
 {
     struct gpi_sched_record *t = &c->task[i];
 
     if (gpi_class_cancels(c, gpi_record_class(c, t))) {
-        finish(c, i, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPI_WHY_NO);
+        gpi_tasks_finish(c, i, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     } else if (gpi_none_can_run(gpi_record_class(c, t))) {
-        finish(c, i, GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED, GPI_WHY_NO);
+        gpi_tasks_finish(c, i, GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     } else {
         gpi_tasks_enter(c, i);
     }
@@ -152,7 +152,7 @@ static void withdraw(struct gpi_sched *c, uint32_t i)
 void gpi_tasks_end_one(struct gpi_sched *c, uint32_t i, uint32_t outcome)
 {
     withdraw(c, i);
-    finish(c, i, outcome, GPUD_PHASE_QUEUED, GPI_WHY_NO);
+    gpi_tasks_finish(c, i, outcome, GPUD_PHASE_QUEUED, GPI_WHY_NO);
 }
 
 /* Ends the tasks of the class that wait; `all`: also those with requests of their own.  Rare: where
@@ -163,7 +163,7 @@ static void end_waiting(struct gpi_sched *c, struct gpi_sched_class *k, bool all
     uint32_t i;
 
     while ((i = gpi_queue_pop(&k->queue)) != GPI_QUEUE_NONE)
-        finish(c, i, outcome, GPUD_PHASE_QUEUED, GPI_WHY_NO);
+        gpi_tasks_finish(c, i, outcome, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     for (i = 0; (k->deferred || (all && k->n_own)) && i < c->set.tasks; i++) {
         t = &c->task[i];
         if ((t->state == GPI_RECORD_LATER || t->state == GPI_RECORD_OWN) && (all || !t->own) &&
@@ -187,7 +187,7 @@ void gpi_tasks_end_waiting(struct gpi_sched *c, struct gpi_sched_class *k, uint3
 void gpi_tasks_refuse(struct gpi_sched *c, uint32_t i)
 {
     c->task[i].expires = false;
-    requeue(c, i);
+    gpi_tasks_requeue(c, i);
 }
 
 static bool may_try_again(const struct gpi_sched *c, const struct gpi_sched_record *t,
@@ -200,6 +200,13 @@ static bool may_try_again(const struct gpi_sched *c, const struct gpi_sched_reco
     return gpi_retry_allowed(t->causes, outcome, t->attempts, t->max_attempts);
 }
 
+void gpi_tasks_defer(struct gpi_sched *c, uint32_t i, uint64_t at)
+{
+    c->task[i].state = GPI_RECORD_LATER;
+    gpi_record_class(c, &c->task[i])->deferred++;
+    gpi_heap_set(&c->retries, i, at);
+}
+
 static void try_again(struct gpi_sched *c, uint32_t i)
 {
     struct gpi_sched_record *t = &c->task[i];
@@ -209,12 +216,10 @@ static void try_again(struct gpi_sched *c, uint32_t i)
         gpi_heap_remove(&c->expiries, i);
     t->expires = t->lapsed = false;
     if (wait == 0 || gpi_none_can_run(gpi_record_class(c, t))) {
-        requeue(c, i);
+        gpi_tasks_requeue(c, i);
         return;
     }
-    t->state = GPI_RECORD_LATER;
-    gpi_record_class(c, t)->deferred++;
-    gpi_heap_set(&c->retries, i, gpi_time_add(c->now, wait));
+    gpi_tasks_defer(c, i, gpi_time_add(c->now, wait));
 }
 
 bool gpi_tasks_retry(struct gpi_sched *c, uint32_t i, uint32_t outcome)
@@ -223,6 +228,28 @@ bool gpi_tasks_retry(struct gpi_sched *c, uint32_t i, uint32_t outcome)
         return false;
     try_again(c, i);
     return true;
+}
+
+static void end_attempt(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t phase,
+                        enum gpi_why why, bool again)
+{
+    if (!again) {
+        gpi_tasks_finish(c, i, outcome, phase, why);
+        return;
+    }
+    list(c, i, outcome, phase, why);
+    c->task[i].again = true;
+    try_again(c, i);
+}
+
+void gpi_tasks_attempt(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t phase,
+                       enum gpi_why why, bool again)
+{
+    struct gpi_sched_record *t = &c->task[i];
+
+    t->attempts++;
+    again = again && may_try_again(c, t, outcome, why == GPI_WHY_DEVICE);
+    end_attempt(c, i, outcome, phase, why, again);
 }
 
 /* ---- recall, cancel ---- */
@@ -237,13 +264,13 @@ void gpi_tasks_came_back(struct gpi_sched *c, uint32_t i, bool spoilt)
         return;
     gpi_record_leave(c, &c->slot[t->slot], t);
     if (cancelled) {
-        finish(c, i, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPI_WHY_NO);
+        gpi_tasks_finish(c, i, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     } else if (expired) {
-        finish(c, i, GPUD_OUTCOME_TIMEOUT, GPUD_PHASE_QUEUED, GPI_WHY_NO);
+        gpi_tasks_finish(c, i, GPUD_OUTCOME_TIMEOUT, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     } else {
         if (spoilt)
             gpi_record_be_wary(c, t);
-        requeue(c, i);
+        gpi_tasks_requeue(c, i);
     }
 }
 
@@ -369,7 +396,7 @@ void gpi_tasks_time(struct gpi_sched *c)
     for (uint32_t n = 0; n < AT_A_TIME && gpi_heap_top_key(&c->retries) <= c->now; n++) {
         const uint32_t i = gpi_heap_top_item(&c->retries);
         undefer(c, i);
-        requeue(c, i);
+        gpi_tasks_requeue(c, i);
     }
 }
 
@@ -412,14 +439,8 @@ static void charge(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell,
     if (spoils)
         gpi_record_be_wary(c, t);
     gpi_record_leave(c, s, t);
-    if (!again) {
-        finish(c, i, outcome, survived ? (uint32_t)GPUD_PHASE_KILL : phase,
-               (enum gpi_why)s->why);
-        return;
-    }
-    list(c, i, outcome, phase, (enum gpi_why)s->why);
-    t->again = true;
-    try_again(c, i);
+    end_attempt(c, i, outcome, survived ? (uint32_t)GPUD_PHASE_KILL : phase,
+                (enum gpi_why)s->why, again);
 }
 
 uint32_t gpi_tasks_charge(struct gpi_sched *c, struct gpi_sched_slot *s, bool survived)

@@ -253,7 +253,8 @@ static bool read_stamp(struct reader *r, struct gpi_log_line *l)
 static bool is_core_fact(const struct gpi_fact *f)
 {
     return f->kind <= GPI_FACT_CLASS || f->kind == GPI_FACT_FOREIGN ||
-           f->kind == GPI_FACT_OBSERVED || f->kind == GPI_FACT_CLASS_SET;
+           f->kind == GPI_FACT_OBSERVED || f->kind == GPI_FACT_OBSERVED_OF ||
+           f->kind == GPI_FACT_ADOPT || f->kind == GPI_FACT_CLASS_SET;
 }
 
 static bool read_fact(struct reader *r, struct gpi_log_line *l)

@@ -20,8 +20,7 @@ struct run {
     uint64_t now;
     uint32_t classes, devices, slots; /* added so far */
     uint8_t life[256];                /* of each class: enum class_life */
-    bool resident[256];
-    bool *busy;              /* per task: submitted, and without an end */
+    uint8_t residence[256];           /* of each class: enum gpi_residence */
     const char *text;        /* the current line */
     size_t size;
     bool cut;                /* the last step may lack effects */
@@ -92,7 +91,6 @@ static bool check_slot(struct run *run, const struct gpi_log_line *l)
     return true;
 }
 
-/* A pooled core has no external classes yet. */
 static bool check_need(struct run *run, const struct gpi_request *r)
 {
     if (r->devices > GPI_LOG_DEVICES)
@@ -103,21 +101,47 @@ static bool check_need(struct run *run, const struct gpi_request *r)
            bad(run, "no set of places has the number %u", r->places);
 }
 
+static bool check_devices(struct run *run, const uint16_t *device, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (!check_number(run, "device", device[i], run->devices))
+            return false;
+        for (uint32_t k = 0; k < i; k++)
+            if (device[k] == device[i])
+                return bad(run, "device %u stands twice", device[i]);
+    }
+    return true;
+}
+
 /* A device joins a set once. */
 static bool check_places(struct run *run, const struct gpi_fact *f)
 {
     if (f->set == 0 || f->set > run->set.pool.plan.place_sets)
         return bad(run, "no set of places has the number %u", f->set);
-    for (uint32_t i = 0; i < f->n_devices; i++) {
-        if (!check_number(run, "device", f->list[i], run->devices))
-            return false;
-        for (uint32_t k = 0; k < i; k++)
-            if (f->list[k] == f->list[i])
-                return bad(run, "device %u stands twice", f->list[i]);
+    if (!check_devices(run, f->list, f->n_devices))
+        return false;
+    for (uint32_t i = 0; i < f->n_devices; i++)
         if (gpi_sched_is_place(run->play.core, f->set, f->list[i]))
             return bad(run, "device %u is in set %u already", f->list[i], f->set);
-    }
     return true;
+}
+
+static bool check_adoption(struct run *run, const struct gpi_fact *f)
+{
+    const struct gpi_request *has = &f->request[0];
+
+    if (!check_number(run, "task", f->task, run->set.pool.tasks) ||
+        !check_devices(run, f->list, f->n_devices))
+        return false;
+    if (f->n_requests != 1 || has->devices != f->n_devices || has->devices > GPI_LOG_DEVICES)
+        return bad(run, "expected d= and need= with as many devices");
+    if (has->share > GPI_SHARE_ALL || (has->memory != GPI_MEMORY_ALL && has->memory >> 56) ||
+        has->host_memory >> 56 || has->cpus >> 24)
+        return bad(run, "it has too much");
+    if (f->grant == 0 || f->attempts > UINT8_MAX || (f->at != GPI_NEVER && f->at > f->now))
+        return bad(run, "expected grant=, attempts= and at= of a task that runs");
+    return (gpi_sched_has_run(run->play.core) && gpi_sched_can_adopt(run->play.core, f->task)) ||
+           bad(run, "task %u is none of an external class, or no run is free", f->task);
 }
 
 /* A class ends once, and is removed with no task and no worker. */
@@ -143,20 +167,20 @@ static bool check_fact(struct run *run, const struct gpi_fact *f)
         return check_number(run, "class", f->class, run->classes) && check_class_set(run, f);
     if (f->kind == GPI_FACT_PLACES)
         return check_places(run, f);
+    if (f->kind == GPI_FACT_ADOPT)
+        return check_adoption(run, f);
+    if (f->kind == GPI_FACT_OBSERVED_OF)
+        return check_number(run, "device", f->device, run->devices) &&
+               check_number(run, "task", f->task, run->set.pool.tasks);
     if (f->kind == GPI_FACT_FOREIGN || f->kind == GPI_FACT_OBSERVED)
         return check_number(run, "device", f->device, run->devices) &&
                (f->kind == GPI_FACT_FOREIGN ||
                 check_number(run, "slot", f->worker, run->slots));
-    if (!good || (f->kind == GPI_FACT_CLASS && f->is.residence == GPI_EXTERNAL))
-        return bad(run, "expected residence=resident or transient, and need=");
+    if (!good)
+        return bad(run, "expected need=");
     for (uint32_t i = 0; i < f->n_requests && good; i++)
         good = check_need(run, &f->request[i]);
     return good;
-}
-
-static bool is_resident(const struct run *run)
-{
-    return !run->set.pool.pooled || run->play.class.residence == GPI_RESIDENT;
 }
 
 static bool check_class(struct run *run, uint32_t class)
@@ -165,14 +189,14 @@ static bool check_class(struct run *run, uint32_t class)
         return bad(run, "expected fact class before class");
     if (class < run->classes && run->life[class] == REMOVED) {
         run->life[class] = LIVES;
-        run->resident[class] = is_resident(run);
+        run->residence[class] = (uint8_t)run->play.class.residence;
         return true;
     }
     if (class != run->classes)
         return bad(run, "the next class is %u, not %u", run->classes, class);
     if (class == run->set.pool.classes)
         return bad(run, "expected at most %u classes (set classes=)", run->set.pool.classes);
-    run->resident[class] = is_resident(run);
+    run->residence[class] = (uint8_t)run->play.class.residence;
     run->classes++;
     return true;
 }
@@ -195,7 +219,11 @@ static bool check_requests(struct run *run, const struct gpi_log_line *l)
     bool good = true;
 
     what.request = l->submit.request;
-    if (what.n_requests && run->resident[what.class])
+    if (!run->set.pool.pooled)
+        return what.n_requests == 0 || bad(run, "the core is not pooled, expected no need=");
+    if (what.n_requests == 0 && run->residence[what.class] == GPI_EXTERNAL)
+        return bad(run, "class %u is external, expected need=", what.class);
+    if (what.n_requests && run->residence[what.class] == GPI_RESIDENT)
         return bad(run, "the devices of class %u are fixed, expected no need=", what.class);
     for (uint32_t i = 0; i < what.n_requests && good; i++)
         good = check_need(run, &what.request[i]);
@@ -210,14 +238,11 @@ static bool check_submit(struct run *run, const struct gpi_log_line *l)
     if (!check_number(run, "task", task, run->set.pool.tasks) ||
         !check_number(run, "class", class, run->classes))
         return false;
-    if (run->busy[task])
+    if (gpi_sched_is_accepted(run->play.core, task))
         return bad(run, "task %u is submitted already, and has not ended", task);
     if (run->life[class] != LIVES)
         return bad(run, "class %u has ended", class);
-    if (!check_requests(run, l))
-        return false;
-    run->busy[task] = true;
-    return true;
+    return check_requests(run, l);
 }
 
 static bool check_end(struct run *run, const struct gpi_log_line *l)
@@ -225,7 +250,8 @@ static bool check_end(struct run *run, const struct gpi_log_line *l)
     const uint32_t task = l->end.task;
 
     return check_number(run, "task", task, run->set.pool.tasks) &&
-           (run->busy[task] || bad(run, "task %u is not submitted, or has ended", task)) &&
+           (gpi_sched_is_accepted(run->play.core, task) ||
+            bad(run, "task %u is not submitted, or has ended", task)) &&
            (l->end.outcome == GPUD_OUTCOME_SUCCESS || l->end.outcome == GPUD_OUTCOME_ERROR ||
             l->end.outcome == GPUD_OUTCOME_TIMEOUT || l->end.outcome == GPUD_OUTCOME_CANCELLED ||
             bad(run, "an attempt ends by itself with SUCCESS, ERROR, TIMEOUT or CANCELLED"));
@@ -280,12 +306,9 @@ static bool feed(struct run *run, const struct gpi_log_line *l)
         if (!keep(run, &effect))
             return false;
     effect = (struct gpi_log_line){ .kind = GPI_LOG_ENDED };
-    while (gpi_play_ended(&run->play, &effect.ended)) {
-        if (effect.ended.task < run->set.pool.tasks && !effect.ended.again)
-            run->busy[effect.ended.task] = false;
+    while (gpi_play_ended(&run->play, &effect.ended))
         if (!keep(run, &effect))
             return false;
-    }
     return true;
 }
 
@@ -297,8 +320,7 @@ static bool make_core(struct run *run)
         return true;
     if (run->set.pool.pooled && run->set.pool.slots < 2)
         return bad(run, "expected at least 2 slots: one is spare");
-    run->busy = calloc(run->set.pool.tasks, sizeof *run->busy);
-    if (!run->busy || !gpi_play_init(&run->play, &run->set, NULL, NULL))
+    if (!gpi_play_init(&run->play, &run->set, NULL, NULL))
         return bad(run, "no memory");
     run->play.lists = true;
     run->classes = !run->set.pool.pooled;
@@ -486,7 +508,6 @@ enum gpi_replay_result gpi_replay(struct gpi_replay *r, const char *text, size_t
     if (r->end && run.play.core)
         r->end(run.play.core, r->user);
     gpi_play_fini(&run.play);
-    free(run.busy);
     free(run.got);
     if (*r->error)
         return GPI_REPLAY_BAD;

@@ -503,6 +503,8 @@ T_CASE(blanks_do_not_count)
 
 /* ---- replays ---- */
 
+#define EXTERNAL \
+    "fact plan\nfact device 0\ndevice 0\nfact class 0 need=devices:1\nclass 0\n\n"
 #define BEGIN "device 0 watched=0\nslot 0 devices=0\n\n"
 
 static struct gpi_replay replay(const char *text, enum gpi_replay_result wanted)
@@ -575,8 +577,19 @@ T_CASE(bad_scripts)
         { "fact x\n", 1, "x is no fact of a plan" },
         { "fact class 0 residence=resident need=devices:1\n", 1,
           "expected fact plan first of all" },
-        { "fact plan\nfact class 0 need=devices:1\n", 2,
-          "expected residence=resident or transient, and need=" },
+        { "fact plan\nfact class 0 residence=resident\n", 2, "expected need=" },
+        { EXTERNAL "submit t=0\n", 7, "class 0 is external, expected need=" },
+        { EXTERNAL "fact adopt t=0 d=0 need=devices:1\n", 7,
+          "task 0 is none of an external class, or no run is free" },
+        { EXTERNAL "submit t=0 need=devices:1\nfact adopt t=0 d=0 need=devices:2\n", 8,
+          "expected d= and need= with as many devices" },
+        { EXTERNAL "submit t=0 need=devices:1\nfact adopt t=0 d=0 at=1s need=devices:1\n", 8,
+          "expected grant=, attempts= and at= of a task that runs" },
+        { EXTERNAL "submit t=0 need=devices:1\nfact adopt t=0 d=0 need=devices:1,share:10001\n", 8,
+          "it has too much" },
+        { EXTERNAL "submit t=0 need=devices:1\nfact adopt t=0 d=0 at=0s need=devices:1\n"
+          "fact adopt t=0 d=0 at=0s need=devices:1\n", 9,
+          "task 0 is none of an external class, or no run is free" },
         { "fact plan\nfact class 0 residence=resident need=devices:17\n", 2,
           "a need has 17 devices, expected at most 16" },
         { "fact plan\nfact class 0 residence=resident need=devices:2,share:5\n", 2,

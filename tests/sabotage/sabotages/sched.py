@@ -433,9 +433,9 @@ SABOTAGES = [
     Sabotage(
         "a task that had not begun is charged", "lib/sched/tasks.c",
         "            gpi_record_be_wary(c, t);\n"
-        "        requeue(c, i);\n",
+        "        gpi_tasks_requeue(c, i);\n",
         "            gpi_record_be_wary(c, t);\n"
-        "        finish(c, i, GPUD_OUTCOME_CRASHED, GPUD_PHASE_PROCESS, GPI_WHY_NO);\n",
+        "        gpi_tasks_finish(c, i, GPUD_OUTCOME_CRASHED, GPUD_PHASE_PROCESS, GPI_WHY_NO);\n",
         "sched/scripts.device_fails"),
     Sabotage(
         "deaths in a row make no device suspect", "lib/sched/restart.c",
