@@ -388,6 +388,7 @@ void t_destroy(gpud_dispatcher **d, struct t_log *log)
 {
     uint64_t uncollected = 12345, start = t_now();
 
+    T_EQ(t_stats(*d).idle_with_work, 0);
     T_OK(gpud_dispatcher_destroy(d, &uncollected));
     T_CHECK(!*d);
     T_EQ(uncollected, 0);

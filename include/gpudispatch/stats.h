@@ -95,7 +95,9 @@ extern "C" {
     X(devices_out, "devices", GAUGE, "devices that are quarantined, lost or revoked")    \
     X(output_reads, "calls", COUNTER, "reads of workers' stdout and stderr")             \
     X(output_polls, "calls", COUNTER,                                                    \
-      "polls of workers' stdout and stderr before the host took ends of tasks")
+      "polls of workers' stdout and stderr before the host took ends of tasks")          \
+    X(idle_with_work, "ns", COUNTER,                                                     \
+      "time with a free worker or device and a task that could start there: 0 [S7]")
 
 /* The kinds of counters. */
 enum gpud_stats_kind {

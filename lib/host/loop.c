@@ -3,6 +3,7 @@
  * loop.c - one turn of the driving thread: it reads all events, lets the core decide, sends tasks,
  * and sleeps until the next time.
  */
+#include <assert.h>
 #include <sys/epoll.h>
 
 #include "base/bits.h"
@@ -171,19 +172,32 @@ static GPI_RARE bool flush_log(gpud_dispatcher *d)
     return true;
 }
 
+/* The driver sleeps although a task could start.  [S7] */
+static bool idles(gpud_dispatcher *d, int ms)
+{
+    const bool does = ms && gpi_sched_queued(d->core) && gpi_sched_idles(d->core);
+
+    assert(!does);
+    return does;
+}
+
 static void wait_for_news(gpud_dispatcher *d, int ms)
 {
     struct epoll_event news[NEWS_MAX];
+    const uint64_t before = d->now;
+    bool idle;
     int n;
 
     if (GPI_SELDOM(d->play) && flush_log(d))
         ms = 0;
+    idle = idles(d, ms);
     d->loop.sleepers++;
     pthread_mutex_unlock(&d->lock);
     n = epoll_wait(d->loop.epoll, news, NEWS_MAX, ms);
     pthread_mutex_lock(&d->lock);
     d->loop.sleepers--;
     d->now = gpi_now();
+    d->stats.count.idle_with_work += idle ? d->now - before : 0;
     handle_all(d, news, n);
 }
 

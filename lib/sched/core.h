@@ -273,8 +273,8 @@ struct gpi_lease {
     uint8_t state;      /* enum gpi_lease_state */
     uint8_t why;        /* enum gpi_revoke_why: of the kill that is due or was ordered */
     bool is_killed;     /* the kill was ordered */
-    bool is_late;       /* its limit has passed, and the caller knows */
-    bool is_stalled;    /* its stall limit has passed */
+    bool is_late;       /* it has exceeded its limit, and the caller knows */
+    bool is_stalled;    /* the same, of its stall limit */
     bool is_cancelled;  /* softly, too */
     uint32_t task, n_devices;
     uint64_t since;     /* when it was granted, or has started */
@@ -286,7 +286,7 @@ struct gpi_lease {
     uint16_t device[GPI_SLOT_DEVICES];
 };
 
-/* What stays of an external task over several grants. */
+/* The part of an external task that stays over several grants. */
 struct gpi_outside {
     uint64_t stall;    /* ns; 0: none */
     uint32_t grants;
@@ -646,12 +646,12 @@ void gpi_external_grant(struct gpi_sched *c, const struct gpi_plan_action *a);
 bool gpi_external_has(const struct gpi_sched *c, uint32_t task); /* it is granted, or held */
 void gpi_external_event(struct gpi_sched *c, const struct gpi_sched_event *e);
 void gpi_external_cancel(struct gpi_sched *c, uint32_t task, uint32_t how);
-/* The use of the device has changed: grants that have not started come back, and `kills`: the
- * others are to be killed. */
+/* The use of the device has changed: grants that have not started come back, and `kills`: started
+ * ones are to be killed. */
 void gpi_external_device(struct gpi_sched *c, uint32_t device, bool kills);
 void gpi_external_pause(struct gpi_sched *c, const struct gpi_sched_class *k);
-/* RUNNING: grants that have not started come back.  NOW: the others are cancelled.  LEAVE: they are
- * no tasks any more. */
+/* RUNNING: grants that have not started come back.  NOW: started ones are cancelled.  LEAVE: they
+ * are no tasks any more. */
 void gpi_external_close(struct gpi_sched *c, enum gpi_close how);
 void gpi_external_kill_all(struct gpi_sched *c);
 void gpi_external_adopt(struct gpi_sched *c, uint32_t task, const struct gpi_sched_adoption *a);
@@ -739,6 +739,7 @@ void gpi_pool_class_set(struct gpi_sched *c, struct gpi_sched_class *k,
 void gpi_pool_end_fresh(struct gpi_sched *c);
 void gpi_pool_decide(struct gpi_sched *c);
 uint64_t gpi_pool_due(const struct gpi_sched *c);
+bool gpi_pool_idles(const struct gpi_sched *c); /* [S7] */
 
 /* ---- sched.c ---- */
 

@@ -118,8 +118,8 @@ enum gpi_life { GPI_LIFE_MAP(GPI_X_LIFE) GPI_LIVES };
  *
  * External work (each event concerns the present grant of the task):
  *   STARTED       the task runs, since `at`
- *   DECLINED      the caller gives the grant back, which has not started.  It wants none for the
- *                 task before `at`
+ *   DECLINED      the caller returns the grant, which has not started.  It wants none for the task
+ *                 before `at`
  *   PROGRESS      the task works: its stall limit begins anew
  *   ENDED         the task has ended, at `at`, and its devices are free.  It may have been given up
  *                 before, or may never have started

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * external.c - work that the caller runs itself.                                       [C1] [C4] [C7]
+ * external.c - work that the caller runs itself.                                    [C1] [C4] [C7]
  *
  * The plan grants devices to a task, and the lease has them until the caller reports the end of the
  * work.  Before the start a grant may come back: then the task waits at its old place, and is not
- * charged.  After it, the lease has the limits of the task.  When one passes, the caller is to end
+ * charged.  After it, the lease has the limits of the task.  After one of them the caller is to end
  * the work, and after the grace to kill it.  If it has not ended by the kill limit either, the task
  * has its outcome, and its devices stay taken.
  */
@@ -273,7 +273,7 @@ static struct verdict cancelled(const struct gpi_lease *l)
                              l->why == GPI_REVOKE_CLOSE ? GPI_WHY_CLOSE : GPI_WHY_CANCEL };
 }
 
-/* The work was killed: that is what it was killed for. */
+/* The work was killed, for this reason. */
 static struct verdict killed(const struct gpi_lease *l)
 {
     switch ((enum gpi_revoke_why)l->why) {
@@ -287,7 +287,7 @@ static struct verdict killed(const struct gpi_lease *l)
     }
 }
 
-/* The time at which it ended decides, not the time at which the caller says so.            [C7] */
+/* The time at which it ended decides, not the time of the report.                          [C7] */
 static struct verdict judge(const struct gpi_lease *l, enum gpi_ended how, uint64_t at)
 {
     static const uint32_t outcome[] = { GPUD_OUTCOME_SUCCESS, GPUD_OUTCOME_ERROR,
@@ -343,7 +343,7 @@ static void on_declined(struct gpi_sched *c, uint32_t task, uint64_t not_before)
         gpi_tasks_requeue(c, task);
 }
 
-/* After its limit has passed, the work is late whatever it does. */
+/* After its limit the work is late, with progress or without. */
 static void on_progress(struct gpi_sched *c, uint32_t task)
 {
     struct gpi_lease *l = lease_of(c, task);
@@ -373,7 +373,7 @@ static void on_ended(struct gpi_sched *c, uint32_t task, enum gpi_ended how, uin
     gpi_tasks_attempt(c, task, v.outcome, v.phase, v.why, again);
 }
 
-/* It has not ended by the kill limit.  Nobody knows when its devices are free. */
+/* It has not ended by the kill limit.  The time at which its devices are free is unknown. */
 static void give_up(struct gpi_sched *c, struct gpi_lease *l)
 {
     const struct verdict v = killed(l);

@@ -236,38 +236,48 @@ static void calm(struct gpi_plan *p, uint32_t class)
     gpi_shape_evict_again(p);
 }
 
-static bool try_idle(struct gpi_plan *p, uint32_t shape, struct lack *ret)
+/* Returns the idle worker that may have the first task of the shape now, or GPI_NONE. */
+static uint32_t find_idle(struct gpi_plan *p, uint32_t shape, struct lack *ret)
 {
     const struct gpi_shape *s = &p->shape[shape];
     const struct gpi_learned *c = &p->class[s->class];
     uint64_t rest, open;
 
     if (c->idle == GPI_NONE || c->paused || s->loads)
-        return false;
+        return GPI_NONE;
     open = gpi_reserve_open(p, shape, s->kinds, &rest);
     for (uint32_t run = c->idle; run != GPI_NONE; run = p->run[run].list_next) {
-        struct gpi_run *r = &p->run[run];
-        struct gpi_request host = { .cpus = r->need.cpus };
+        const struct gpi_run *r = &p->run[run];
+        const struct gpi_request host = { .cpus = r->need.cpus };
         if (!can_work(p, r, shape, open))
             continue;
-        if (!gpi_reserve_host(p, shape, &host, false)) {
-            ret->host = true;
-            continue;
-        }
-        gpi_leave_unlist(p, run);
-        p->n_spare -= c->set.residence == GPI_TRANSIENT;
-        r->work = GPI_WORK_BUSY;
-        give_task(p, run, shape);
-        gpi_memory_take(p, run, GPI_SHARE);
-        start(p, shape, run, gpi_memory_kinds_of(p, r));
-        gpi_leave_boots(p, r->class);
-        if (c->queued && c->idle == GPI_NONE)
-            open_heads(p, r->class);
-        if (c->queued == 0 && c->idle != GPI_NONE)
-            calm(p, r->class);
-        return true;
+        if (gpi_reserve_host(p, shape, &host, false))
+            return run;
+        ret->host = true;
     }
-    return false;
+    return GPI_NONE;
+}
+
+static bool try_idle(struct gpi_plan *p, uint32_t shape, struct lack *ret)
+{
+    const struct gpi_learned *c = &p->class[p->shape[shape].class];
+    const uint32_t run = find_idle(p, shape, ret);
+    struct gpi_run *r = &p->run[run];
+
+    if (run == GPI_NONE)
+        return false;
+    gpi_leave_unlist(p, run);
+    p->n_spare -= c->set.residence == GPI_TRANSIENT;
+    r->work = GPI_WORK_BUSY;
+    give_task(p, run, shape);
+    gpi_memory_take(p, run, GPI_SHARE);
+    start(p, shape, run, gpi_memory_kinds_of(p, r));
+    gpi_leave_boots(p, r->class);
+    if (c->queued && c->idle == GPI_NONE)
+        open_heads(p, r->class);
+    if (c->queued == 0 && c->idle != GPI_NONE)
+        calm(p, r->class);
+    return true;
 }
 
 static void note_late(struct gpi_plan *p, uint32_t class)
@@ -412,6 +422,30 @@ bool gpi_grant_try(struct gpi_plan *p, uint32_t shape)
     if (p->has_workers)
         gpi_evict_for(p, shape);
     return false;
+}
+
+/* Returns true if a variant could start now, without a worker.  Beside a head that lacks only CPU
+ * slots, the device may be kept for that. */
+static bool could_run(struct gpi_plan *p, uint32_t shape)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    bool could = false;
+
+    for (uint32_t i = 0; i < s->n_requests && p->n_lacking == 0 && !could; i++)
+        could = pick(p, shape, i, next_run(p)->device) &&
+                gpi_reserve_host(p, shape, &s->request[i], false);
+    return could && p->free_run != GPI_NONE;
+}
+
+bool gpi_grant_could(struct gpi_plan *p, uint32_t shape)
+{
+    const struct gpi_learned *c = &p->class[p->shape[shape].class];
+    struct lack lack = { false, false };
+
+    if (c->paused)
+        return false;
+    return c->set.residence == GPI_EXTERNAL ? could_run(p, shape)
+                                            : find_idle(p, shape, &lack) != GPI_NONE;
 }
 
 /* ---- tasks that wait no more, and load tasks ---- */
@@ -561,7 +595,7 @@ void gpi_grant_ends_by(struct gpi_plan *p, uint32_t task, uint64_t at)
     p->headless |= r->need.cpus ? GPI_BITS_HEADED : gpi_memory_kinds_of(p, r);
 }
 
-/* Heads may have to wait longer, and others may pass them. */
+/* Heads may have to wait longer, and other shapes may pass them. */
 static void unsettle(struct gpi_plan *p, const struct gpi_run *r)
 {
     p->unsure |= 1u << GPI_PROMISE_DEVICE;

@@ -404,6 +404,18 @@ void gpi_plan_decide(struct gpi_plan *p, uint64_t now)
     gpi_revoke_doubted(p);
 }
 
+bool gpi_plan_idles(struct gpi_plan *p)
+{
+    bool idles = false;
+
+    for (uint32_t bit = 0; bit <= GPI_KINDS && !idles; bit++) {
+        const uint32_t head = bit < p->n_kinds || bit == GPI_KINDS ? gpi_shape_head(p, bit)
+                                                                   : GPI_NONE;
+        idles = head != GPI_NONE && gpi_grant_could(p, head);
+    }
+    return idles;
+}
+
 const struct gpi_plan_stats *gpi_plan_stats(const struct gpi_plan *p)
 {
     return &p->stats;

@@ -47,7 +47,7 @@ struct gpi_plan_spell {
 struct gpi_plan_adoption {
     uint32_t class;
     struct gpi_request has;        /* its parts of the devices and of the machine */
-    const uint16_t *device;        /* as many as `has` says */
+    const uint16_t *device;        /* as many as `has` has */
     uint64_t limit;                /* ns that it may run; GPI_NEVER */
     uint64_t ends_by;
 };
@@ -141,6 +141,9 @@ uint32_t gpi_plan_explain(struct gpi_plan *p, uint64_t now, uint32_t task,
                           const struct gpi_plan_task *what, struct gpi_plan_reason *ret,
                           uint32_t n);
 
+/* Returns true if a head could start now: a decision has missed it.  Changes nothing but caches.
+ *                                                                                        [S7] */
+bool gpi_plan_idles(struct gpi_plan *p);
 const struct gpi_plan_stats *gpi_plan_stats(const struct gpi_plan *p);
 void gpi_plan_times(const struct gpi_plan *p, uint32_t class, struct gpi_plan_times *ret);
 

@@ -556,6 +556,8 @@ int gpi_grant_make(struct gpi_plan *p);
 void gpi_grant_free(struct gpi_plan *p);
 /* Starts the first task of the shape if it fits.  Returns true if it did. */
 bool gpi_grant_try(struct gpi_plan *p, uint32_t shape);
+/* Returns true if the first task of the shape could start now.  A boot does not count. */
+bool gpi_grant_could(struct gpi_plan *p, uint32_t shape);
 void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t took,
                    uint64_t keep_alive);
 void gpi_grant_ends_by(struct gpi_plan *p, uint32_t task, uint64_t at);

@@ -683,6 +683,12 @@ void gpi_pool_decide(struct gpi_sched *c)
     c->undecided = false;
 }
 
+bool gpi_pool_idles(const struct gpi_sched *c)
+{
+    return c->plan && gpi_classes_wait(c) && !gpi_close_starts_nothing(c) &&
+           gpi_plan_idles(c->plan);
+}
+
 uint64_t gpi_pool_due(const struct gpi_sched *c)
 {
     return c->plan && !gpi_close_starts_nothing(c) ? gpi_plan_due(c->plan) : GPI_NEVER;

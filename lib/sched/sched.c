@@ -550,6 +550,14 @@ void gpi_sched_decide(struct gpi_sched *c, uint64_t now)
     end(c);
 }
 
+bool gpi_sched_idles(struct gpi_sched *c)
+{
+    for (uint32_t i = 0; i < c->n_classes; i++)
+        if (c->class[i].queue.count && gpi_spread_idle(c, &c->class[i]))
+            return true;
+    return gpi_pool_idles(c);
+}
+
 bool gpi_sched_undecided(const struct gpi_sched *c)
 {
     return c->undecided;

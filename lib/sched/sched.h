@@ -141,7 +141,7 @@ void gpi_sched_class_set(struct gpi_sched *s, uint64_t now, uint32_t class,
 
 struct gpi_sched_adoption {
     struct gpi_request has;        /* the parts of its devices and of the machine that it has */
-    const uint16_t *device;        /* as many as `has` says */
+    const uint16_t *device;        /* as many as `has` has */
     uint32_t grant;                /* the number of its grant */
     uint32_t attempts;             /* that had ended before */
     uint64_t started_at;
@@ -224,6 +224,9 @@ uint32_t gpi_sched_explain(const struct gpi_sched *s, uint64_t now, uint32_t tas
                            uint32_t n);
 /* Returns true if `other` of such a reason is a task, not a class or a lack. */
 bool gpi_sched_names_task(uint32_t kind);
+/* Returns true if a worker is idle, or devices are free, and a task that waits could start there.
+ * The caller has decided since the last event, and has sent all tasks.  [S7] */
+bool gpi_sched_idles(struct gpi_sched *s);
 /* Returns the oldest task of the class that waits for a worker, or GPI_NOWHERE. */
 uint32_t gpi_sched_oldest(const struct gpi_sched *s, uint32_t class);
 /* Returns the number of tasks of the class that wait, those for their next attempt included. */

@@ -85,13 +85,17 @@ static uint64_t class_failure(const struct gpi_sched *c, const struct gpi_sched_
     return wait == GPI_RESTART_GIVE_UP ? k->set.restart.cap : wait;
 }
 
+/* In a pool, a canary alone is none of the class that runs it: nothing counts against that. */
 static uint64_t slot_failure(struct gpi_sched *c, struct gpi_sched_slot *s,
                              enum gpi_sched_note note)
 {
-    const uint64_t wait = gpi_restart_slot_failure(s->restart, &s->class->set.restart);
+    uint64_t wait;
 
     gpi_ring_note(c, s, note);
-    return c->plan && !s->only ? class_failure(c, s, wait) : wait;
+    if (c->plan && s->only)
+        return 0;
+    wait = gpi_restart_slot_failure(s->restart, &s->class->set.restart);
+    return c->plan ? class_failure(c, s, wait) : wait;
 }
 
 /* Returns the wait after a death before the end of setup. */

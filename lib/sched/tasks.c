@@ -89,7 +89,7 @@ bool gpi_sched_ended(struct gpi_sched *c, struct gpi_sched_end *ret)
 
 /* ---- the queue ---- */
 
-/* Of equals, the one that is there already. */
+/* Of equals, the one from before. */
 static bool came_before(void *context, uint32_t a, uint32_t b)
 {
     const struct gpi_sched *c = context;

@@ -90,6 +90,7 @@ class Stats(TypedDict):
     devices_out: int
     output_reads: int
     output_polls: int
+    idle_with_work: int
 
 
 class SlotStats(TypedDict):

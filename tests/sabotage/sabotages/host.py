@@ -678,4 +678,9 @@ SABOTAGES = [
         "    gpi_slot_strike_off(d, s);\n",
         "",
         "proc/dying.removed_before_the_proof"),
+    Sabotage(
+        "the driver sleeps beside a task that could start", "lib/host/loop.c",
+        "gpi_sched_queued(d->core) && gpi_sched_idles(d->core);\n",
+        "gpi_sched_queued(d->core);\n",
+        "proc/requests.half_free_twice_is_no_whole"),
 ]
