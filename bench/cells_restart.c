@@ -23,7 +23,6 @@
 #define BIG_ROUNDS 2
 #define BIG_KILLS 60
 #define BIG (UINT64_C(1) << 30)
-#define MAX_TREE 64
 
 /* The running task of ours and where it runs. */
 struct victim {
@@ -31,18 +30,6 @@ struct victim {
     uint64_t id;
     int64_t pid;
 };
-
-/* Also pins the spawner and the keepers, which no option reaches. */
-static int pin_tree(int cpu)
-{
-    pid_t pids[MAX_TREE];
-    int i, n = b_descendants(getpid(), pids, MAX_TREE);
-
-    for (i = 0; i < n; i++)
-        if (b_pin(pids[i], cpu))
-            return b_complain("process %d could not be pinned", (int)pids[i]);
-    return n < 0 ? b_complain("/proc could not be read") : 0;
-}
 
 /* 0, -1, or B_NOT_BUILT. */
 static int open_victim(struct victim *v, const struct b_cell *cell, uint32_t how)
@@ -60,7 +47,7 @@ static int open_victim(struct victim *v, const struct b_cell *cell, uint32_t how
     rc = b_ours_open(&v->ours, &options);
     if (rc)
         return rc;
-    if (pin_tree(options.cpu) == 0 && b_ours_start(&v->ours, B_HOLD, 0, &v->id) == 0 &&
+    if (b_pin_tree(options.cpu) == 0 && b_ours_start(&v->ours, B_HOLD, 0, &v->id) == 0 &&
         b_ours_running(&v->ours, v->id, &v->pid, &started) == 0)
         return 0;
     b_ours_close(&v->ours);

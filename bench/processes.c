@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "place.h"
+#include "report.h"
+
 #define MAX_PROCESSES 8192
 #define MAX_TREE 64
 
@@ -91,6 +94,17 @@ static uint64_t number_after(const char *text, const char *word)
     const char *at = strstr(text, word);
 
     return at ? strtoull(at + strlen(word), NULL, 10) : 0;
+}
+
+int b_pin_tree(int cpu)
+{
+    pid_t pids[MAX_TREE];
+    int i, n = b_descendants(getpid(), pids, MAX_TREE);
+
+    for (i = 0; i < n; i++)
+        if (b_pin(pids[i], cpu))
+            return b_complain("process %d could not be pinned", (int)pids[i]);
+    return n < 0 ? b_complain("/proc could not be read") : 0;
 }
 
 size_t b_threads(pid_t pid, struct b_thread *rows, size_t n)

@@ -11,6 +11,10 @@
  * unreadable. */
 int b_descendants(pid_t root, pid_t *pids, size_t n);
 
+/* Pins every process below this one: also the spawner and the keepers, which no option reaches.  0
+ * or -1. */
+int b_pin_tree(int cpu);
+
 struct b_thread {
     pid_t pid, tid;
     uint64_t switches; /* voluntary and other ones */
