@@ -70,6 +70,14 @@ static const struct b_cell cells[] = {
       " payload_inplace_vs_64b_1cpu payload_copy_vs_memcpy payload_faults_per_task "
       "payload_result_vs_64b_1cpu"
       " result_faults_per_task " },
+    { "classes_w8_1cpu", b_cell_classes, 1, 8, 30,
+      " classes8_vs_one_w8_1cpu one_class_vs_plain_w8_1cpu classes8_vs_plain_w8_1cpu " },
+    { "classes_w64_1cpu", b_cell_classes, 1, 64, 30,
+      " classes8_vs_one_w64_1cpu one_class_vs_plain_w64_1cpu classes8_vs_plain_w64_1cpu " },
+    { "classes_w8", b_cell_classes, 2, 8, 30,
+      " classes8_vs_one_w8 one_class_vs_plain_w8 classes8_vs_plain_w8 " },
+    { "classes_w64", b_cell_classes, 2, 64, 30,
+      " classes8_vs_one_w64 one_class_vs_plain_w64 classes8_vs_plain_w64 " },
 };
 
 #define CELLS (sizeof(cells) / sizeof(cells[0]))

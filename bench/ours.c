@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "measure.h"
@@ -13,6 +14,11 @@
 
 /* A cell that waits this long for one event has found a fault. */
 #define PATIENCE (10 * B_S)
+
+/* Lie in a page that the spawner, and so each worker, shares with the host. */
+static struct {
+    _Atomic uint64_t setup, cleanup, cleaned;
+} * moments;
 
 /* ---- in the worker ---- */
 
@@ -25,6 +31,29 @@ static int pin_worker(gpud_worker *w, void **ret_state)
     if (size != sizeof(*cpu) || b_pin(0, *cpu))
         return gpud_worker_fail(w, 1, "could not be pinned");
     return 0;
+}
+
+static int come_up(gpud_worker *w, void **ret_state)
+{
+    size_t size = 0;
+    const struct b_life *life = gpud_worker_setup_data(w, &size);
+
+    moments->setup = b_now();
+    *ret_state = NULL;
+    if (size != sizeof(*life) || b_pin(0, life->cpu))
+        return gpud_worker_fail(w, 1, "could not be pinned");
+    b_sleep(life->boot);
+    return 0;
+}
+
+static void go_down(gpud_worker *w, void *state)
+{
+    const struct b_life *life = gpud_worker_setup_data(w, NULL);
+
+    (void)state;
+    moments->cleanup = b_now();
+    b_sleep(life->unload);
+    moments->cleaned = b_now();
 }
 
 static int is_over(const gpud_task *t)
@@ -43,6 +72,10 @@ static int obey(gpud_task *t, void *state)
     (void)state;
     if (order->op == B_NOTHING)
         return 0;
+    if (order->op == B_SLEEP) {
+        b_sleep(order->size * UINT64_C(1000));
+        return 0;
+    }
     if (order->op == B_ECHO)
         return gpud_task_result_set(t, order, gpud_task_size(t));
     if (order->op == B_RESULT)
@@ -100,8 +133,10 @@ static int complain_code(const char *what, int code)
 
 static const struct gpud_definition definitions[] = {
     GPUD_DEFINITION("bench", pin_worker, obey, NULL),
-    GPUD_DEFINITION_BATCH("batch", pin_worker, obey_many, NULL)
+    GPUD_DEFINITION_BATCH("batch", pin_worker, obey_many, NULL),
+    GPUD_DEFINITION("model", come_up, obey, go_down)
 };
+#define DEFINITIONS (sizeof(definitions) / sizeof(definitions[0]))
 
 int b_ours_init_worker(void)
 {
@@ -110,14 +145,27 @@ int b_ours_init_worker(void)
 
 int b_ours_init(void)
 {
-    int rc = gpud_init(definitions, 2, NULL);
+    void *page = mmap(NULL, sizeof(*moments), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                      -1, 0);
+    int rc;
 
+    if (page == MAP_FAILED)
+        return b_complain("no shared page");
+    moments = page;
+    rc = gpud_init(definitions, DEFINITIONS, NULL);
     if (rc == GPUD_ENOTSUP)
         rc = gpud_init(definitions, 1, NULL); /* without batches */
     return rc ? complain_code("gpud_init", rc) : 0;
 }
 
-static int wait_ready(struct b_ours *o, unsigned workers, uint32_t drive)
+struct b_moments b_ours_moments(void)
+{
+    return (struct b_moments){ .setup = moments->setup,
+                               .cleanup = moments->cleanup,
+                               .cleaned = moments->cleaned };
+}
+
+int b_ours_wait_ready(struct b_ours *o, unsigned workers, uint32_t drive)
 {
     uint64_t until = b_now() + PATIENCE;
     struct gpud_stats s = GPUD_STATS_INIT;
@@ -133,6 +181,20 @@ static int wait_ready(struct b_ours *o, unsigned workers, uint32_t drive)
     return b_complain("%u of %u workers became ready", (unsigned)s.slots_ready, workers);
 }
 
+int b_ours_complain(const char *what, int code, const struct gpud_error *error)
+{
+    (void)complain_code(what, code);
+    return b_complain("field \"%s\": %s", error->field, error->text);
+}
+
+int b_ours_create(struct b_ours *o, const struct gpud_options *options, struct gpud_error *reterr)
+{
+    memset(o, 0, sizeof(*o));
+    o->handler = count_event;
+    o->events = calloc(B_EVENTS, sizeof(*o->events));
+    return o->events ? gpud_dispatcher_create(&o->d, options, reterr) : GPUD_ENOMEM;
+}
+
 int b_ours_open(struct b_ours *o, const struct b_ours_options *options)
 {
     struct gpud_options wanted = GPUD_OPTIONS_INIT;
@@ -141,8 +203,8 @@ int b_ours_open(struct b_ours *o, const struct b_ours_options *options)
     char devices[24];
     int rc;
 
-    memset(o, 0, sizeof(*o));
-    (void)snprintf(devices, sizeof(devices), "cpu:%u", options->workers);
+    (void)snprintf(devices, sizeof(devices), "%s:%u", options->fakes ? "fake" : "cpu",
+                   options->workers);
     wanted.definition = options->max_batch ? "batch" : "bench";
     wanted.max_batch = options->max_batch;
     wanted.start = options->start;
@@ -158,19 +220,14 @@ int b_ours_open(struct b_ours *o, const struct b_ours_options *options)
     wanted.setup_data = &options->cpu;
     wanted.setup_size = sizeof(options->cpu);
     wanted.log_level = GPUD_LEVEL_ERROR;
-    o->handler = count_event;
-    o->events = calloc(B_EVENTS, sizeof(*o->events));
-    if (!o->events)
-        return b_complain("out of memory");
-    rc = gpud_dispatcher_create(&o->d, &wanted, &error);
+    rc = b_ours_create(o, &wanted, &error);
     if (rc == GPUD_ENOTSUP || rc == GPUD_ENODEFINITION) {
         b_ours_close(o);
         return B_NOT_BUILT;
     }
     if (rc) {
-        (void)complain_code("gpud_dispatcher_create", rc);
-        (void)b_complain("field \"%s\": %s", error.field, error.text);
-    } else if (wait_ready(o, options->workers, options->drive)) {
+        (void)b_ours_complain("gpud_dispatcher_create", rc, &error);
+    } else if (b_ours_wait_ready(o, options->workers, options->drive)) {
         rc = -1;
     }
     if (rc)

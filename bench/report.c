@@ -192,10 +192,11 @@ static void print_state(FILE *out, const struct b_figure *f)
 static void print_row(FILE *out, const struct b_figure *f)
 {
     const struct b_key_info *k = &keys[f->key];
+    static const char *const signs[] = { "", "<= ", ">= " };
     char goal[24] = "", quartiles[32] = "";
 
     if (k->judge != B_ANY)
-        (void)snprintf(goal, sizeof(goal), "%s %.4g", k->judge == B_AT_MOST ? "<=" : ">=", k->goal);
+        (void)snprintf(goal, sizeof(goal), "%s%.4g", signs[k->judge], k->goal);
     if (f->ratio.high > 0)
         (void)snprintf(quartiles, sizeof(quartiles), "%.2f-%.2f", f->ratio.low, f->ratio.high);
     (void)fprintf(out, "%-29s", k->name);

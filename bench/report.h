@@ -99,7 +99,23 @@ enum b_judge {
     X(ring_vs_raw_w64, "M/s", B_ANY, 0, "a bare ring of cells (ours) over pipes, 64 sent ahead")   \
     X(pipelined_vs_ring_w64, "M/s", B_ANY, 0,                                                      \
       "64 sent ahead, over the ring in place of pipes (raw)")                                      \
-    X(pipelined_many_vs_ring_w64, "M/s", B_ANY, 0, "the same, submit_many of 64")
+    X(pipelined_many_vs_ring_w64, "M/s", B_ANY, 0, "the same, submit_many of 64")                  \
+    X(classes8_vs_one_w8_1cpu, "M/s", B_AT_LEAST, 0.9,                                             \
+      "8 fakes, eight classes by turns over one class, 8 sent ahead, one CPU")                     \
+    X(one_class_vs_plain_w8_1cpu, "M/s", B_ANY, 0, "the same, one class over no pool")             \
+    X(classes8_vs_plain_w8_1cpu, "M/s", B_ANY, 0, "the same, eight classes over no pool")          \
+    X(classes8_vs_one_w64_1cpu, "M/s", B_AT_LEAST, 0.9,                                            \
+      "eight classes by turns over one class, 64 sent ahead, one CPU")                             \
+    X(one_class_vs_plain_w64_1cpu, "M/s", B_ANY, 0, "the same, one class over no pool")            \
+    X(classes8_vs_plain_w64_1cpu, "M/s", B_ANY, 0, "the same, eight classes over no pool")         \
+    X(classes8_vs_one_w8, "M/s", B_AT_LEAST, 0.9,                                                  \
+      "eight classes by turns over one class, 8 sent ahead, two CPUs")                             \
+    X(one_class_vs_plain_w8, "M/s", B_ANY, 0, "the same, one class over no pool")                  \
+    X(classes8_vs_plain_w8, "M/s", B_ANY, 0, "the same, eight classes over no pool")               \
+    X(classes8_vs_one_w64, "M/s", B_AT_LEAST, 0.9,                                                 \
+      "eight classes by turns over one class, 64 sent ahead, two CPUs")                            \
+    X(one_class_vs_plain_w64, "M/s", B_ANY, 0, "the same, one class over no pool")                 \
+    X(classes8_vs_plain_w64, "M/s", B_ANY, 0, "the same, eight classes over no pool")
 #endif
 
 #define B_KEY_X(name, unit, judge, goal, text) B_KEY_##name,

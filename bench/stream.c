@@ -13,8 +13,11 @@ void b_stream_init(struct b_stream *s, struct b_ours *ours, enum b_way way)
     s->ours = ours;
     s->way = way;
     s->next_stats = 0;
-    for (i = 0; i < B_AT_ONCE; i++)
+    for (i = 0; i < B_AT_ONCE; i++) {
         b_ours_task(&s->tasks[i], &s->order, B_NOTHING);
+        if (ours->n_names > 0)
+            s->tasks[i].class_name = ours->names[(unsigned)i % ours->n_names];
+    }
 }
 
 /* Looks at the clock: takes a snapshot when one is due, ends the flow when its time is over. */
@@ -43,7 +46,8 @@ static int fill(struct b_stream *s)
                                              NULL);
             s->pulled += taken;
         } else {
-            rc = gpud_dispatcher_submit(s->ours->d, s->tasks, 0, NULL, NULL);
+            rc = gpud_dispatcher_submit(s->ours->d, &s->tasks[s->pulled % B_AT_ONCE], 0, NULL,
+                                        NULL);
             if (rc == 0)
                 s->pulled++;
         }

@@ -20,12 +20,13 @@ struct b_stream {
     struct b_ours *ours;
     enum b_way way;
     struct b_order order;
-    struct gpud_task_desc tasks[B_AT_ONCE]; /* all alike */
+    struct gpud_task_desc tasks[B_AT_ONCE]; /* alike, but for their classes by turns */
     uint64_t start, pulled, next_stats;
     int over;
 };
 
-/* Borrows the dispatcher.  The stream stays where it is: its tasks point into it. */
+/* Borrows the dispatcher.  B_BY_RUN needs one that is not pooled.  The stream stays where it is:
+ * its tasks point into it. */
 void b_stream_init(struct b_stream *s, struct b_ours *ours, enum b_way way);
 
 /* Lets tasks flow for a round, then waits for the last.  Gives tasks a second.  A b_round_fn; user
