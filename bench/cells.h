@@ -29,6 +29,7 @@ int b_cell_idle_start(const struct b_cell *cell);
 int b_cell_memory(const struct b_cell *cell);
 int b_cell_endless(const struct b_cell *cell);
 int b_cell_classes(const struct b_cell *cell);
+int b_cell_evict(const struct b_cell *cell);
 int b_cell_payload(const struct b_cell *cell);
 
 #endif

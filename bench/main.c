@@ -78,6 +78,10 @@ static const struct b_cell cells[] = {
       " classes8_vs_one_w8 one_class_vs_plain_w8 classes8_vs_plain_w8 " },
     { "classes_w64", b_cell_classes, 2, 64, 30,
       " classes8_vs_one_w64 one_class_vs_plain_w64 classes8_vs_plain_w64 " },
+    { "evict", b_cell_evict, 2, 0, 30,
+      " evict_beyond_unload_us_p50 evict_beyond_unload_us_p99 evict_order_us_p99 "
+      "evict_gone_us_p99 evict_start_us_p99 evict_setup_us_p99 " },
+    { "evict_1cpu", b_cell_evict, 1, 0, 30, " evict_beyond_unload_us_1cpu " },
 };
 
 #define CELLS (sizeof(cells) / sizeof(cells[0]))

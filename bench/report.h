@@ -115,7 +115,16 @@ enum b_judge {
     X(classes8_vs_one_w64, "M/s", B_AT_LEAST, 0.9,                                                 \
       "eight classes by turns over one class, 64 sent ahead, two CPUs")                            \
     X(one_class_vs_plain_w64, "M/s", B_ANY, 0, "the same, one class over no pool")                 \
-    X(classes8_vs_plain_w64, "M/s", B_ANY, 0, "the same, eight classes over no pool")
+    X(classes8_vs_plain_w64, "M/s", B_ANY, 0, "the same, eight classes over no pool")              \
+    X(evict_beyond_unload_us_p50, "us", B_AT_MOST, 1000,                                           \
+      "submit to START of B, less the cleanup of A, one fake")                                     \
+    X(evict_beyond_unload_us_p99, "us", B_AT_MOST, 1000, "the same, p99")                          \
+    X(evict_beyond_unload_us_1cpu, "us", B_ANY, 0, "the same, all on one CPU (raw: median)")       \
+    X(evict_order_us_p99, "us", B_ANY, 0, "submit to END order to A (raw: median)")                \
+    X(evict_gone_us_p99, "us", B_ANY, 0,                                                           \
+      "END order until A and its memory are gone, less its cleanup (raw: median)")                 \
+    X(evict_start_us_p99, "us", B_ANY, 0, "from then to START of B (raw: median)")                 \
+    X(evict_setup_us_p99, "us", B_ANY, 0, "START of B until its setup begins (raw: median)")
 #endif
 
 #define B_KEY_X(name, unit, judge, goal, text) B_KEY_##name,

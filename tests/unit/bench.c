@@ -5,8 +5,10 @@
  */
 #include "harness.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
+#include "eviction.h"
 #include "machine.h"
 #include "pairs.h"
 #include "place.h"
@@ -191,4 +193,31 @@ T_CASE(ring_goes_round)
         T_CHECK(round.value > 0);
     }
     b_ring_pool_close(&pool);
+}
+
+/* A step without a time has that of the step before.  The second START needs a keeper first. */
+T_CASE(evictions_are_read)
+{
+    static const char log[] =
+        "# decision log\n@1ms submit t=1\n@1ms decide\n----\nSTART s=0 i=1 how=plain\n\n"
+        "@2ms begun s=0\n@3ms setup_ok s=0 i=1\n"
+        "@10ms submit t=2 class=1\n----\nEND s=0\n\n@11ms begun s=0\n@13ms exited s=0 i=1\n"
+        "@14500us decide\nmemory s=0\n@15ms begun s=0\n@16ms setup_ok s=0 i=2\n"
+        "@20s submit t=1\n@20000000001ns begun s=0\n@21s memory s=0\n@22s begun s=1\n"
+        "@23s keeper_up s=1\n@24s begun s=1\n@25s setup_ok s=1 i=1\n# end\n";
+    struct b_eviction e[3];
+    FILE *out = fopen("log", "we");
+
+    T_CHECK(out && fputs(log, out) >= 0);
+    T_EQ(fclose(out), 0);
+    T_EQ(b_evictions_read("log", e, 3), 2);
+    T_EQ(e[0].submit, 10 * B_MS);
+    T_EQ(e[0].order, 11 * B_MS);
+    T_EQ(e[0].gone, 14500000);
+    T_EQ(e[0].start, 15 * B_MS);
+    T_EQ(e[1].submit, 20 * B_S);
+    T_EQ(e[1].order, 20 * B_S + 1);
+    T_EQ(e[1].gone, 21 * B_S);
+    T_EQ(e[1].start, 24 * B_S);
+    T_EQ(b_evictions_read("log", e, 1), 1);
 }
