@@ -30,6 +30,7 @@ int b_cell_memory(const struct b_cell *cell);
 int b_cell_endless(const struct b_cell *cell);
 int b_cell_classes(const struct b_cell *cell);
 int b_cell_evict(const struct b_cell *cell);
+int b_cell_makespan(const struct b_cell *cell);
 int b_cell_payload(const struct b_cell *cell);
 
 #endif

@@ -82,6 +82,7 @@ static const struct b_cell cells[] = {
       " evict_beyond_unload_us_p50 evict_beyond_unload_us_p99 evict_order_us_p99 "
       "evict_gone_us_p99 evict_start_us_p99 evict_setup_us_p99 " },
     { "evict_1cpu", b_cell_evict, 1, 0, 30, " evict_beyond_unload_us_1cpu " },
+    { "makespan", b_cell_makespan, 0, 0, 120, " makespan_live_vs_sim wait_live_vs_sim " },
 };
 
 #define CELLS (sizeof(cells) / sizeof(cells[0]))

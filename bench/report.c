@@ -82,6 +82,8 @@ static const char *verdict(const struct b_key_info *k, double value)
         return value <= k->goal ? "yes" : "no";
     if (k->judge == B_AT_LEAST)
         return value >= k->goal ? "yes" : "no";
+    if (k->judge == B_NEAR_ONE)
+        return fabs(value - 1) <= k->goal ? "yes" : "no";
     return "";
 }
 
@@ -192,7 +194,7 @@ static void print_state(FILE *out, const struct b_figure *f)
 static void print_row(FILE *out, const struct b_figure *f)
 {
     const struct b_key_info *k = &keys[f->key];
-    static const char *const signs[] = { "", "<= ", ">= " };
+    static const char *const signs[] = { "", "<= ", ">= ", "1 +- " };
     char goal[24] = "", quartiles[32] = "";
 
     if (k->judge != B_ANY)

@@ -9,9 +9,10 @@
 
 /* How a value is judged. */
 enum b_judge {
-    B_ANY = 0,     /* printed only */
-    B_AT_MOST = 1, /* at most the goal */
-    B_AT_LEAST = 2 /* at least the goal */
+    B_ANY = 0,      /* printed only */
+    B_AT_MOST = 1,  /* at most the goal */
+    B_AT_LEAST = 2, /* at least the goal */
+    B_NEAR_ONE = 3  /* from 1 less the goal to 1 plus the goal */
 };
 
 /* X(key, unit of raw_ and ours_, judge, goal, sentence): the one list; gpu/ has its own. */
@@ -124,7 +125,10 @@ enum b_judge {
     X(evict_gone_us_p99, "us", B_ANY, 0,                                                           \
       "END order until A and its memory are gone, less its cleanup (raw: median)")                 \
     X(evict_start_us_p99, "us", B_ANY, 0, "from then to START of B (raw: median)")                 \
-    X(evict_setup_us_p99, "us", B_ANY, 0, "START of B until its setup begins (raw: median)")
+    X(evict_setup_us_p99, "us", B_ANY, 0, "START of B until its setup begins (raw: median)")       \
+    X(makespan_live_vs_sim, "s", B_NEAR_ONE, 0.05,                                                 \
+      "4 classes, 4 fakes, live at 1/100 time (ours) over the simulator (raw)")                    \
+    X(wait_live_vs_sim, "s", B_ANY, 0, "the same, the median wait of a task")
 #endif
 
 #define B_KEY_X(name, unit, judge, goal, text) B_KEY_##name,
