@@ -283,19 +283,18 @@ static bool go(struct gpi_plan *p, const struct way *way, uint32_t n)
     return true;
 }
 
-/* A granted run in the way is revoked.  No worker goes while one of them is ahead of tasks that may
- * be older than the shape: it is examined again when the plan knows these. */
+/* A granted run in the way is revoked.  No worker goes while the caller may have tasks of its class
+ * that are older than the shape: it is examined again when the plan knows these. */
 static bool awaits_tasks(struct gpi_plan *p, const struct way *way, uint32_t n)
 {
     bool awaits = false;
 
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < way[i].n; j++) {
-            struct gpi_run *r = &p->run[way[i].victim[j]];
-            if (r->grant == GPI_GRANT_LASTS)
-                gpi_revoke_run(p, way[i].victim[j]);
-            r->awaited |= r->ahead;
-            awaits |= r->ahead;
+            const uint32_t run = way[i].victim[j];
+            if (p->run[run].grant == GPI_GRANT_LASTS)
+                gpi_revoke_run(p, run);
+            awaits |= gpi_revoke_await(p, run);
         }
     return awaits;
 }
@@ -452,7 +451,7 @@ struct gpi_obstacle gpi_evict_obstacle(struct gpi_plan *p, uint32_t shape, uint3
         if ((going = going_of(p, &p->run[w.victim[i]], hard)).at > last.at)
             last = going;
     for (uint32_t i = 0; i < w.n && last.at <= p->now; i++)
-        if (p->run[w.victim[i]].ahead)
+        if (gpi_revoke_is_ahead(p, w.victim[i]))
             last =
                 (struct gpi_obstacle){ GPI_REASON_MAX_WAIT, p->run[w.victim[i]].class, GPI_NEVER };
     return last;

@@ -458,6 +458,8 @@ void gpi_grant_queue(struct gpi_plan *p, uint32_t class, uint32_t n)
     assert(n <= GPI_QUEUE_MOST);
     c->queued += n - c->behind;
     c->behind = n;
+    if (n == 0)
+        gpi_revoke_class_empty(p, class);
     gpi_shape_class(p, class);
     if (c->queued == 0 && !was_calm)
         calm(p, class);

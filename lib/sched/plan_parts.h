@@ -491,6 +491,12 @@ void gpi_revoke_forget(struct gpi_plan *p, uint32_t run);
 void gpi_revoke_end(struct gpi_plan *p, uint32_t run);
 /* Orders the caller to end the grant. */
 void gpi_revoke_run(struct gpi_plan *p, uint32_t run);
+/* Returns true if the caller may have older tasks of the run's class than the plan knows: then no
+ * worker of the class goes for a shape.  _await: shapes are examined again when it knows these. */
+bool gpi_revoke_is_ahead(const struct gpi_plan *p, uint32_t run);
+bool gpi_revoke_await(struct gpi_plan *p, uint32_t run);
+/* The queue of the class is empty. */
+void gpi_revoke_class_empty(struct gpi_plan *p, uint32_t class);
 /* The plan knows the oldest task of the class again: the run is ahead of no other one; or no run of
  * the class is. */
 void gpi_revoke_known(struct gpi_plan *p, uint32_t run);

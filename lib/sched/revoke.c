@@ -12,8 +12,8 @@
  *
  * The caller may have older tasks of the class than the plan knows: tasks that it has sent into a
  * run that is now revoked, or the next task of its queue, once the stream task has begun.  The plan
- * knows their age with the next stream task.  Until then the run is ahead of them, and its worker
- * stays.                                                                                    [R6]
+ * knows their age with the next stream task.  Until then the run is ahead of them, and the workers
+ * of the class stay: each of them could take such a task.                                   [R6]
  */
 #include "sched/plan_parts.h"
 
@@ -137,6 +137,38 @@ void gpi_revoke_known(struct gpi_plan *p, uint32_t run)
     if (r->awaited)
         gpi_shape_evict_again(p);
     r->ahead = r->awaited = false;
+}
+
+/* Another run of the class is ahead, and the caller has a task of the class that may be older. */
+static bool hides(const struct gpi_plan *p, const struct gpi_run *other)
+{
+    return other->grant == GPI_GRANT_REVOKED || p->class[other->class].behind > 0;
+}
+
+bool gpi_revoke_is_ahead(const struct gpi_plan *p, uint32_t run)
+{
+    const struct gpi_run *r = &p->run[run];
+    bool is = r->ahead;
+
+    for (uint32_t i = p->ahead; i != GPI_NONE && !is; i = p->run[i].list_next)
+        is = p->run[i].class == r->class && hides(p, &p->run[i]);
+    return is;
+}
+
+bool gpi_revoke_await(struct gpi_plan *p, uint32_t run)
+{
+    const bool awaits = gpi_revoke_is_ahead(p, run);
+
+    for (uint32_t i = p->ahead; i != GPI_NONE && awaits; i = p->run[i].list_next)
+        p->run[i].awaited |= p->run[i].class == p->run[run].class;
+    return awaits;
+}
+
+void gpi_revoke_class_empty(struct gpi_plan *p, uint32_t class)
+{
+    for (uint32_t i = p->ahead; i != GPI_NONE; i = p->run[i].list_next)
+        if (p->run[i].class == class && p->run[i].awaited)
+            gpi_shape_evict_again(p);
 }
 
 void gpi_revoke_class_known(struct gpi_plan *p, uint32_t class)

@@ -126,7 +126,7 @@ static const char *leave_breaks(struct gpi_slow *m, const struct gpi_plan_action
         struct job *j = &m->job[h->job];
         if (j->grant == GRANTED)
             gpi_slow_revoke(j);
-        if (j->ahead && !h->leaves)
+        if (gpi_slow_is_ahead(m, h) && !h->leaves)
             return "R6: a worker goes while the caller may have older tasks of its class";
     }
     h->state = a->kind == GPI_PLAN_DRAIN ? LEAVES : UNLOADS;

@@ -35,9 +35,17 @@ static bool may_go(const struct gpi_slow *m, const struct hand *h, uint32_t i)
            gpi_slow_hands(m, h->class) > c->set.min_workers && (calm || is_pressed(m, m->order[i]));
 }
 
-static bool is_ahead(const struct gpi_slow *m, const struct hand *h)
+bool gpi_slow_is_ahead(const struct gpi_slow *m, const struct hand *h)
 {
-    return h->job != NONE && m->job[h->job].ahead;
+    const struct class *c = &m->class[h->class];
+    bool is = h->job != NONE && m->job[h->job].ahead;
+
+    for (uint32_t w = 0; w < m->set.runs; w++) {
+        const struct hand *other = &m->hand[w];
+        is |= other->state != NO_HAND && other->class == h->class && other->job != NONE &&
+              m->job[other->job].ahead && (c->behind || m->job[other->job].grant == REVOKED);
+    }
+    return is;
 }
 
 static uint32_t movable(const struct gpi_slow *m, uint32_t class, uint32_t d, uint32_t i)
@@ -110,7 +118,8 @@ static bool is_awaited(const struct gpi_slow *m, const struct gpi_request *r, ui
     const uint32_t class = m->job[m->order[i]].what.class;
 
     for (uint32_t w = 0; w < m->set.runs; w++)
-        if (gpi_slow_is_on(&m->hand[w], d) && is_ahead(m, &m->hand[w]) && may_go(m, &m->hand[w], i))
+        if (gpi_slow_is_on(&m->hand[w], d) && gpi_slow_is_ahead(m, &m->hand[w]) &&
+            may_go(m, &m->hand[w], i))
             return could_clear(m, class, r, d, i, (struct going){ .all = true });
     return false;
 }
@@ -266,7 +275,7 @@ bool gpi_slow_could_free_run(const struct gpi_slow *m, uint32_t i)
         const struct hand *h = &m->hand[w];
         if (!may_go(m, h, i))
             continue;
-        if (is_ahead(m, h) && !is_calm(m, h))
+        if (gpi_slow_is_ahead(m, h) && !is_calm(m, h))
             return false;
         could |= is_calm(m, h) || (count(m, LEAVES) == 0 && !is_behind(m, h->class, i, true));
     }

@@ -155,6 +155,8 @@ bool gpi_slow_could_start(struct gpi_slow *m, uint32_t i);
 bool gpi_slow_could_evict(const struct gpi_slow *m, uint32_t i);
 /* Whether no worker that stays does for the task, or will. */
 bool gpi_slow_is_cold(const struct gpi_slow *m, uint32_t task);
+/* Whether the caller may have older tasks of the worker's class than the model knows. */
+bool gpi_slow_is_ahead(const struct gpi_slow *m, const struct hand *h);
 /* Whether the worker, which has a task, may be, or must be, in the way of a pressed task.  `heads`:
  * only of one that would have the device. */
 bool gpi_slow_is_due(const struct gpi_slow *m, uint32_t hand, bool heads);
