@@ -17,7 +17,7 @@ FLOORS = {
     "device": ["directory", "driver", "health_state", "list", "numa", "row", "sample", "xid",
                "health", "kin", "fake/effects", "fake/script", "fake/words", "fake/facts",
                "fake/settings", "fake/grammar", "fake/parse", "fake/fake", "nvml_sample",
-               "numbers", "nvml_await", "nvml", "visible", "select"],
+               "numbers", "nvml_await", "nvml", "visible", "use", "select"],
     "sched": ["tree", "soon", "learn", "actions", "memory", "shape", "reserve", "revoke", "leave",
               "evict", "grant", "plan", "explain_rows", "explain_device", "explain", "ring",
               "queue", "restart", "retry", "place", "device", "seat", "own", "spread", "class",

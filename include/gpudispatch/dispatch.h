@@ -391,6 +391,8 @@ struct gpud_options {
      * Lists the devices that get workers.  Commas separate the entries, and blanks may
      * surround them.  An entry is one of these:
      * - "all": every GPU.
+     * - "free" or "free:N": GPUs that no process uses now, all of them or N.  A GPU is in
+     *   use if its processes have more than foreign_memory or foreign_load.
      * - "0" or "gpu:0": a GPU by its index.
      * - "0:1" or "gpu:0:1": MIG instance 1 of GPU 0.
      * - "GPU-5c" or "MIG-...": a UUID, or a beginning of one that fits one device.
@@ -901,9 +903,9 @@ struct gpud_options {
 
     /*
      * Bounds the use of a device by foreign processes.  A request that names no memory
-     * passes over a device on which they use more.
+     * passes over a device on which they use more, and so does "free" in devices.
      * Default: [0: off].  Range: 1 to 10,000.  Unit: 1/10,000 of a device.
-     * See: foreign_memory, struct gpud_request.
+     * See: devices, foreign_memory, struct gpud_request.
      */
     uint32_t foreign_load;
 
@@ -921,10 +923,10 @@ struct gpud_options {
 
     /*
      * Bounds the memory of foreign processes on a device.  A request that names no memory
-     * passes over a device on which they have more.  For other requests the memory of
-     * foreign processes counts as used.
+     * passes over a device on which they have more, and so does "free" in devices.  For
+     * other requests the memory of foreign processes counts as used.
      * Default: [1 GiB].  Range: any.  Unit: bytes.
-     * See: foreign_load, headroom, struct gpud_request.
+     * See: devices, foreign_load, headroom, struct gpud_request.
      */
     uint64_t foreign_memory;
 

@@ -642,8 +642,9 @@ GPUD_API int gpud_dispatcher_explain(gpud_dispatcher *d, uint64_t task_id,
  *     12 s: workers hold the memory
  *     PASSED_OVER_BY, task 17 of class whisper: the task comes first
  *
- * The line has the time that is left, so a later call may write another length.  It has
- * no line end, and is cut as one of gpud_event_format.  Records of older headers are
+ * The line has the time that is left, and the user and command of a foreign process, so
+ * a later call may write another length.  It has no line end, and is cut as one of
+ * gpud_event_format.  Records of older headers are
  * accepted.
  *
  * Parameters:

@@ -96,23 +96,19 @@ static int ask_driver(struct gpi_choice *c, struct gpi_driver *ret, struct gpud_
 
 static bool waits(const struct gpi_choice *c)
 {
-    for (uint32_t i = 0; i < c->selection.n; i++)
-        if (c->selection.device[i].place != GPI_NO_ROW &&
-            c->gauge->m.asked_at[c->selection.device[i].place])
+    for (uint32_t i = 0; i < c->gauge->m.n; i++)
+        if (c->gauge->m.asked_at[i])
             return true;
     return false;
 }
 
-/* How they are before the first worker: its successor will be measured by that. */
-static void read_once(struct gpi_choice *c)
+/* Waits for the readings that were requested. */
+static void await_readings(struct gpi_choice *c)
 {
     const uint64_t until = gpi_now() + FIRST_NS;
     struct gpi_incident incident;
     uint32_t place;
 
-    for (uint32_t i = 0; i < c->selection.n; i++)
-        if (c->selection.device[i].place != GPI_NO_ROW)
-            (void)gpi_monitor_ask(&c->gauge->m, c->selection.device[i].place, gpi_now());
     while (waits(c)) {
         enum gpi_monitor_news news = gpi_monitor_read(&c->gauge->m, &place, &incident);
         if (news == GPI_MONITOR_GONE ||
@@ -123,10 +119,27 @@ static void read_once(struct gpi_choice *c)
     }
 }
 
-int gpi_choose_devices(struct gpi_choice *ret, const char *devices, uint32_t per_worker,
-                       int connection, const struct gpi_beside *beside, struct gpud_error *e)
+/* How they are before the first worker: its successor will be measured by that. */
+static void read_once(struct gpi_choice *c)
 {
-    struct gpi_device_field field = { .visible = getenv("CUDA_VISIBLE_DEVICES") };
+    for (uint32_t i = 0; i < c->selection.n; i++)
+        if (c->selection.device[i].place != GPI_NO_ROW)
+            (void)gpi_monitor_ask(&c->gauge->m, c->selection.device[i].place, gpi_now());
+    await_readings(c);
+}
+
+static void read_all(struct gpi_choice *c)
+{
+    for (uint32_t i = 0; i < c->gauge->m.n; i++)
+        (void)gpi_monitor_ask(&c->gauge->m, i, gpi_now());
+    await_readings(c);
+}
+
+int gpi_choose_devices(struct gpi_choice *ret, const char *devices, uint32_t per_worker,
+                       int connection, const struct gpi_beside *beside,
+                       const struct gpi_quiet *quiet, struct gpud_error *e)
+{
+    struct gpi_device_field field = { .visible = getenv("CUDA_VISIBLE_DEVICES"), .quiet = *quiet };
     struct gpi_choice c = { .gauge = NULL };
     struct gpi_device_needs needs;
     struct gpi_driver driver = { .state = GPUD_DRIVER_OK };
@@ -141,6 +154,9 @@ int gpi_choose_devices(struct gpi_choice *ret, const char *devices, uint32_t per
         field.driver = &driver;
         field.row = c.gauge->m.device;
         field.n = c.gauge->m.n;
+        if (r == 0 && needs.readings)
+            read_all(&c);
+        field.sample = c.gauge->m.sample;
         if (r == 0 && driver.state != GPUD_DRIVER_OK && needs.fakes)
             r = gpi_fail(e, GPUD_EDEVICE, 0, "devices", "the fakes' driver is %s: %.120s",
                          gpud_driver_name(driver.state), driver.text);

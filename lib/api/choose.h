@@ -20,10 +20,12 @@ struct gpi_beside {
 };
 
 /* Reads the list; where it has GPUs or fakes it starts a monitor at `connection` and waits until
- * that has told what there is, for some seconds at most. `beside` NULL: there are no others. 0;
+ * that has told what there is, for some seconds at most. `beside` NULL: there are no others.
+ * `quiet`: the limits of devices that are free. 0;
  * GPUD_EDEVICE with entry and position, or with what the driver says; ESPAWNER, ENOMEM, ESYSTEM. */
 int gpi_choose_devices(struct gpi_choice *ret, const char *devices, uint32_t per_worker,
-                       int connection, const struct gpi_beside *beside, struct gpud_error *e);
+                       int connection, const struct gpi_beside *beside,
+                       const struct gpi_quiet *quiet, struct gpud_error *e);
 void gpi_choice_fini(struct gpi_choice *c);
 
 /* Whether option visible can be honoured: GPUD_EINVAL for numbers of MIG instances, else 0. */

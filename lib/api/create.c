@@ -78,8 +78,10 @@ static int find_spawner(struct draft *x, struct gpi_process *p, struct gpud_erro
 
 static int choose_devices(struct draft *x, const struct gpud_options *o, struct gpud_error *e)
 {
+    const struct gpi_quiet quiet = { x->set.pool.foreign_memory, x->set.pool.foreign_load };
     int r = gpi_choose_devices(&x->choice, o->devices ? o->devices : "cpu:1",
-                               x->set.class.devices_per_worker, x->birth.connection, NULL, e);
+                               x->set.class.devices_per_worker, x->birth.connection, NULL, &quiet,
+                               e);
 
     return r ? r : gpi_choice_visible(&x->choice, o->visible, e);
 }
@@ -87,10 +89,11 @@ static int choose_devices(struct draft *x, const struct gpud_options *o, struct 
 /* A pooled dispatcher may have no device at all. */
 static int choose_pool(struct draft *x, const struct gpud_options *o, struct gpud_error *e)
 {
+    const struct gpi_quiet quiet = { x->set.pool.foreign_memory, x->set.pool.foreign_load };
     int r = 0;
 
     if (o->devices)
-        r = gpi_choose_devices(&x->choice, o->devices, 1, x->birth.connection, NULL, e);
+        r = gpi_choose_devices(&x->choice, o->devices, 1, x->birth.connection, NULL, &quiet, e);
     return r ? r : gpi_choice_pooled(&x->choice, e);
 }
 

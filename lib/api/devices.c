@@ -53,10 +53,11 @@ static int choose_and_add(gpud_dispatcher *d, const char *devices, struct gpi_be
 {
     const bool pooled = d->set.pooled; /* then its slots are there already */
     const struct gpi_class *class = &d->class[0];
+    const struct gpi_quiet quiet = { d->set.foreign_memory, d->set.foreign_load };
     struct gpi_choice c = { .gauge = NULL };
     uint32_t slots;
     int r = gpi_choose_devices(&c, devices, pooled ? 1 : class->set.devices_per_worker, connection,
-                               beside, e);
+                               beside, &quiet, e);
 
     if (r == 0)
         r = pooled ? gpi_choice_pooled(&c, e) : gpi_choice_visible(&c, class->set.visible, e);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
@@ -12,6 +13,7 @@
 #include "gpudispatch/error.h"
 #include "gpudispatch/sched.h"
 #include "gpudispatch/types.h"
+#include "os/process.h"
 
 /* A line that is counted beyond the end of its buffer. */
 struct line {
@@ -332,6 +334,22 @@ static void add_amounts(struct line *l, const struct gpud_reason *r)
     add_amount(l, r->need, r->unit);
 }
 
+/* Its user and its command, if it is there to read. */
+static void add_process(struct line *l, uint32_t pid)
+{
+    char path[32], name[GPI_PROCESS_NAME];
+    struct stat st;
+
+    say(l, ", pid %u", pid);
+    snprintf(path, sizeof path, "/proc/%u", pid);
+    if (stat(path, &st))
+        return;
+    gpi_process_name(pid, name);
+    say(l, " (user %u, ", (unsigned)st.st_uid);
+    add(l, name);
+    add(l, ")");
+}
+
 /* The task, the class or the process in the way. */
 static void add_other(struct line *l, const struct gpud_reason *r)
 {
@@ -342,7 +360,7 @@ static void add_other(struct line *l, const struct gpud_reason *r)
         add(l, r->class_name);
     }
     if (r->pid)
-        say(l, ", pid %u", r->pid);
+        add_process(l, r->pid);
 }
 
 static void add_time_left(struct line *l, uint64_t until)

@@ -83,6 +83,14 @@ static int fake(struct rest r, struct gpi_device_entry *ret, struct gpud_error *
     return ended(&r) ? 0 : bad(ret, "is not fake:N[/K][,script=FILE], with /K directly after N", e);
 }
 
+static int unused(struct rest r, struct gpi_device_entry *ret, struct gpud_error *e)
+{
+    ret->kind = GPI_ENTRY_FREE;
+    if ((take(&r, ":") && !count(&r, &ret->n)) || !workers(&r, ret) || !ended(&r))
+        return bad(ret, "is not free[:N][/K] with N and K from 1 to 1,024", e);
+    return 0;
+}
+
 /* Reads INDEX or INDEX:INSTANCE; `r` starts with a digit, or behind "gpu:". */
 static int indexed(struct rest r, struct gpi_device_entry *ret, struct gpud_error *e)
 {
@@ -138,6 +146,8 @@ static int parse(struct gpi_device_entry *ret, struct gpud_error *e)
         return cpu(r, ret, e);
     if (take(&r, "fake:"))
         return fake(r, ret, e);
+    if (take(&r, "free"))
+        return unused(r, ret, e);
     if (take(&r, "gpu:") || (r.at < r.end && *r.at >= '0' && *r.at <= '9'))
         return indexed(r, ret, e);
     if (is_uuid(r))
@@ -149,8 +159,8 @@ static int parse(struct gpi_device_entry *ret, struct gpud_error *e)
     if (take(&r, &SCRIPT[1]))
         return bad(ret, "does not follow a fake:N without a script", e);
     return bad(ret,
-               "is not one of all, INDEX, gpu:INDEX, INDEX:INSTANCE, GPU-..., MIG-..., cpu:N, "
-               "fake:N; each may end in /K",
+               "is not one of all, free, free:N, INDEX, gpu:INDEX, INDEX:INSTANCE, GPU-..., "
+               "MIG-..., cpu:N, fake:N; each may end in /K",
                e);
 }
 
@@ -190,6 +200,7 @@ static int add(struct gpi_device_needs *needs, const struct gpi_device_entry *en
     }
     if (entry->kind != GPI_ENTRY_FAKE) {
         needs->gpus = true;
+        needs->readings |= entry->kind == GPI_ENTRY_FREE;
         return needs->fakes
                    ? bad(entry, "is a GPU in a list with fakes: one monitor cannot read both", e)
                    : 0;

@@ -7,6 +7,7 @@
  *     entry  = "cpu:" N [ "/" K ]                       N CPU slots
  *            | "fake:" N [ "/" K ] [ ",script=" FILE ]  N fakes
  *            | "all" [ "/" K ]                          every GPU; of one in MIG mode its instances
+ *            | "free" [ ":" N ] [ "/" K ]               N of these that no process uses, or each
  *            | [ "gpu:" ] INDEX [ "/" K ]               one GPU
  *            | [ "gpu:" ] INDEX ":" INSTANCE [ "/" K ]  one MIG instance of it
  *            | UUID [ "/" K ]                           "GPU-..." or "MIG-..."
@@ -36,6 +37,7 @@ enum gpi_entry_kind {
     GPI_ENTRY_CPU,
     GPI_ENTRY_FAKE,
     GPI_ENTRY_ALL,
+    GPI_ENTRY_FREE,
     GPI_ENTRY_INDEX,
     GPI_ENTRY_INSTANCE,
     GPI_ENTRY_UUID
@@ -46,7 +48,8 @@ struct gpi_device_entry {
     uint32_t length;
     uint32_t position; /* from 1 */
     uint32_t kind;     /* enum gpi_entry_kind */
-    uint32_t n;        /* CPU, FAKE: the number of them.  INDEX, INSTANCE: the GPU's index */
+    uint32_t n;        /* CPU, FAKE, FREE: the number of them; FREE 0: each.  INDEX, INSTANCE: the
+                        * GPU's index */
     uint32_t instance; /* INSTANCE */
     uint32_t workers;  /* K, of each of its devices */
     uint32_t word_length; /* UUID: length in `text`, without "/K" */
@@ -71,6 +74,7 @@ int gpi_device_entry(const char **at, const struct gpi_device_entry *before,
 /* The needs of a list, before any enumeration. */
 struct gpi_device_needs {
     bool gpus;            /* some entry needs NVML */
+    bool readings;        /* some entry chooses by readings */
     uint32_t cpus, fakes; /* the number of them */
     const char *script;   /* the file's name, inside the text, not terminated; NULL = none */
     uint32_t script_length;

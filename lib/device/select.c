@@ -249,6 +249,13 @@ static bool is_present(const struct gpi_device_field *f, const struct gpi_device
     return false;
 }
 
+/* CUDA cannot use it, or not in as many processes. */
+static bool is_prohibited(const struct gpi_device_entry *entry, const struct gpi_device *d)
+{
+    return d->compute_mode == COMPUTE_PROHIBITED ||
+           (d->compute_mode == COMPUTE_EXCLUSIVE && entry->workers > 1);
+}
+
 /* Returns whether this device cannot be chosen, and writes why. */
 static bool unusable(const struct choice *c, const struct gpi_device_entry *entry, uint32_t place,
                      struct words *w)
@@ -365,6 +372,59 @@ static int take_all(struct choice *c, const struct gpi_device_entry *entry, stru
     return refuse(entry, &w, e);
 }
 
+/* ---- devices that no process uses ---- */
+
+/* Takes the device if it is free, unless the entry has its N devices since `before`.  If processes
+ * use it, it adds that to `w`. */
+static int take_free(struct choice *c, const struct gpi_device_entry *entry, uint32_t place,
+                     uint32_t before, struct words *w, struct gpud_error *e)
+{
+    const struct gpi_device_field *f = c->field;
+    const struct gpi_device *d = &f->row[place];
+    char use[64];
+
+    if ((entry->n && c->s.n - before == entry->n) || c->owner[place] || is_present(f, d))
+        return 0;
+    if (is_prohibited(entry, d)) {
+        say(w, "%s%s: compute mode", w->n ? ", " : "; ", d->name);
+        return 0;
+    }
+    if (gpi_sample_is_free(&f->sample[place], &f->quiet))
+        return take(c, entry, place, e);
+    say(w, "%s%s: %s", w->n ? ", " : "; ", d->name,
+        gpi_sample_use(&f->sample[place], &f->quiet, use, sizeof use));
+    return 0;
+}
+
+static int take_free_of(struct choice *c, const struct gpi_device_entry *entry, uint32_t gpu,
+                        uint32_t before, struct words *w, struct gpud_error *e)
+{
+    const struct gpi_device *row = c->field->row;
+    int r = 0;
+
+    if (!in_mig_mode(&row[gpu]))
+        return take_free(c, entry, gpu, before, w, e);
+    for (uint32_t i = 0; i < c->field->n && r == 0; i++)
+        if (gpi_device_is_part_of(&row[i], &row[gpu]))
+            r = take_free(c, entry, i, before, w, e);
+    return r;
+}
+
+static int take_unused(struct choice *c, const struct gpi_device_entry *entry, struct gpud_error *e)
+{
+    const uint32_t before = c->s.n, wanted = entry->n ? entry->n : 1;
+    struct words others = { .n = 0 }, w = { .n = 0 };
+    int r = 0;
+
+    for (uint32_t i = 0; i < c->visible.n && r == 0; i++)
+        r = take_free_of(c, entry, c->visible.place[i], before, &others, e);
+    if (r || c->s.n - before >= wanted)
+        return r;
+    say(&w, "finds %u free device%s%s", c->s.n - before, c->s.n - before == 1 ? "" : "s",
+        others.text);
+    return refuse(entry, &w, e);
+}
+
 static int take_index(struct choice *c, const struct gpi_device_entry *entry, struct gpud_error *e)
 {
     const struct gpi_device *row = c->field->row, *gpu;
@@ -445,6 +505,8 @@ static int take_entry(struct choice *c, const struct gpi_device_entry *entry, st
         return r;
     if (entry->kind == GPI_ENTRY_ALL)
         return take_all(c, entry, e);
+    if (entry->kind == GPI_ENTRY_FREE)
+        return take_unused(c, entry, e);
     return entry->kind == GPI_ENTRY_UUID ? take_uuid(c, entry, e) : take_index(c, entry, e);
 }
 

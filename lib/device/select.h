@@ -13,6 +13,7 @@
 
 #include "device/device.h"
 #include "device/list.h"
+#include "device/use.h"
 #include "gpudispatch/error.h"
 
 #define GPI_DEVICE_SET 16u /* devices of one worker, at most */
@@ -25,6 +26,9 @@ struct gpi_device_field {
     const struct gpi_driver *driver; /* NULL = no monitor was used */
     /* the host's CUDA_VISIBLE_DEVICES, NULL = unset; does not concern fakes */
     const char *visible;
+    /* if the list has an entry "free": the last reading of each row, and the limits */
+    const struct gpi_sample *sample;
+    struct gpi_quiet quiet;
     /* if the devices are added to a dispatcher: */
     uint32_t first_cpu, first_fake;           /* first numbers of new CPU slots and fakes */
     const struct gpi_device *const *present;  /* its devices, which are refused */

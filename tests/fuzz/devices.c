@@ -97,7 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct gpi_device rows[ROWS];
     struct gpud_error error = GPUD_ERROR_INIT;
-    struct gpi_device_field field = { .row = rows };
+    static struct gpi_sample samples[GPI_GPUS_MAX]; /* some are free, some have no reading */
+    struct gpi_device_field field = { .row = rows, .sample = samples, .quiet = { 1, 0 } };
     struct gpi_selection s, again;
     uint16_t wanted;
     uint8_t kind;
@@ -113,6 +114,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         field.n = machine(rows, kind % 4 == 1 ? GPUD_DEVICE_FAKE : GPUD_DEVICE_GPU);
         field.driver = &drivers[kind % 4 == 3 && kind % 8 > 4];
     }
+    for (uint32_t i = 0; i < field.n; i++)
+        samples[i] = (struct gpi_sample){ .at = i % 3, .users_known = 1, .n_users = i % 2,
+                                          .user = { { .pid = 7, .memory = i } } };
     text = malloc(size + 1); /* exactly as long as it is */
     FUZZ_CHECK(text);
     if (size)

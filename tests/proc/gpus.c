@@ -101,6 +101,31 @@ T_CASE(each_sees_its_own)
     t_end(&d, &log);
 }
 
+/* "free:N" passes over GPUs that a process uses, and those of the dispatcher.  [R4] */
+T_CASE(unused_gpus)
+{
+    struct gpud_error e = GPUD_ERROR_INIT;
+    gpud_dispatcher *d;
+    char script[96], wanted[160];
+
+    (void)snprintf(script, sizeof script, "gpus 4\ngpu 1 foreign %d 4GiB", (int)getpid());
+    d = on_gpus(script, T_OPTIONS(.devices = "free:2"));
+    t_wait_ready(d, 2);
+    T_TEXT(t_slot(d, 0).device, "gpu:0");
+    T_TEXT(t_slot(d, 1).device, "gpu:2");
+    T_OK(gpud_dispatcher_device_add(d, "free:1", NULL));
+    T_TEXT(t_slot(d, 2).device, "gpu:3");
+    T_CODE(gpud_dispatcher_device_add(d, "free:1", &e), EDEVICE);
+    (void)snprintf(wanted, sizeof wanted,
+                   "entry 1, \"free:1\", finds 0 free devices; gpu:1: 4096 MiB (pid %d)",
+                   (int)getpid());
+    T_TEXT(e.text, wanted);
+    t_destroy(&d, NULL);
+    d = t_create(T_OPTIONS(.pooled = 1, .devices = "free", .foreign_memory = 4ull << 30));
+    T_EQ(t_stats(d).devices, 4);
+    t_end(&d, NULL);
+}
+
 /* CUDA_VISIBLE_DEVICES of the host is honoured. */
 T_CASE(visible_devices)
 {

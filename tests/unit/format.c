@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "os/process.h"
 
 #define EVENT(...) (&(struct gpud_event){ .struct_size = sizeof(struct gpud_event), __VA_ARGS__ })
 
@@ -273,6 +276,8 @@ static void reason_is(const struct gpud_reason *r, const char *wanted)
 
 T_CASE(reasons)
 {
+    char name[GPI_PROCESS_NAME], wanted[160];
+
     reason_is(REASON(.kind = GPUD_REASON_MEMORY, .unit = GPUD_UNIT_BYTES, .device = "fake:0",
                      .have = 4ull << 30, .need = 8ull << 30, .task_id = 17,
                      .class_name = "whisper", .until = 1),
@@ -287,9 +292,15 @@ T_CASE(reasons)
     reason_is(REASON(.kind = GPUD_REASON_CPUS, .unit = GPUD_UNIT_CPUS, .have = 1, .need = 4),
               "CPUS, has 1 CPU, needs 4 CPUs: running tasks have the CPU slots");
     reason_is(REASON(.kind = GPUD_REASON_FOREIGN, .unit = GPUD_UNIT_BYTES, .device = "gpu:0",
-                     .have = 12ull << 30, .need = 1024, .pid = 4321),
-              "FOREIGN on gpu:0, they have 12288 MiB, at most 1024 bytes, pid 4321: foreign "
+                     .have = 12ull << 30, .need = 1024, .pid = 4194305),
+              "FOREIGN on gpu:0, they have 12288 MiB, at most 1024 bytes, pid 4194305: foreign "
               "processes use the device");
+    gpi_process_name((uint32_t)getpid(), name);
+    (void)snprintf(wanted, sizeof wanted,
+                   "FOREIGN on gpu:0, pid %d (user %u, %s): foreign processes use the device",
+                   (int)getpid(), (unsigned)getuid(), name);
+    reason_is(REASON(.kind = GPUD_REASON_FOREIGN, .device = "gpu:0", .pid = (uint32_t)getpid()),
+              wanted);
     reason_is(REASON(.kind = GPUD_REASON_SEATS, .unit = GPUD_UNIT_WORKERS, .have = 1, .need = 2),
               "SEATS, has 1 worker, needs 2 workers: max_workers of the class, or of the "
               "dispatcher, are there");

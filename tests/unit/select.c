@@ -91,6 +91,26 @@ static struct gpi_device_field fakes(void)
     return (struct gpi_device_field){ .row = row, .n = 3, .driver = &works };
 }
 
+/* Four GPUs: the second has 4 GiB of process 77, the third is busy. */
+static struct gpi_sample sample[16];
+
+static struct gpi_device_field in_use(void)
+{
+    struct gpi_device_field f = four(NULL);
+
+    for (uint32_t i = 0; i < f.n; i++) {
+        gpi_sample_unknown(&sample[i], 1);
+        sample[i].memory_used = 600ull << 20;
+        sample[i].users_known = 1;
+        sample[i].utilization = i == 2 ? 70 : 0;
+    }
+    gpi_sample_add_user(&sample[1], 77, 4ull << 30);
+    gpi_sample_add_user(&sample[3], 78, 1ull << 30);
+    f.sample = sample;
+    f.quiet = (struct gpi_quiet){ 1ull << 30, 0 };
+    return f;
+}
+
 /* ---- what is chosen ---- */
 
 /* The names, a slot each: "gpu:0 gpu:1,gpu:2". */
@@ -352,6 +372,64 @@ T_CASE(compute_modes)
     refused(&f, "2/2",
             "entry 1, \"2/2\", has 2 workers on gpu:2, whose compute mode is EXCLUSIVE_PROCESS: "
             "one process at a time");
+}
+
+T_CASE(unused)
+{
+    struct gpi_device_field f = in_use();
+
+    T_TEXT(chosen(&f, 1, "free"), "gpu:0 gpu:2 gpu:3");
+    T_TEXT(chosen(&f, 1, "free:2"), "gpu:0 gpu:2");
+    T_TEXT(chosen(&f, 1, "free:1/2"), "gpu:0 gpu:0");
+    T_TEXT(chosen(&f, 1, "3,free:2"), "gpu:3 gpu:0 gpu:2");
+    T_TEXT(chosen(&f, 1, "free:1,free:1"), "gpu:0 gpu:2");
+    refused(&f, "free:4", "entry 1, \"free:4\", finds 3 free devices; gpu:1: 4096 MiB (pid 77)");
+    f.quiet.load = 6999;
+    T_TEXT(chosen(&f, 1, "free"), "gpu:0 gpu:3");
+    refused(&f, "free:3", "entry 1, \"free:3\", finds 2 free devices; gpu:1: 4096 MiB (pid 77), "
+                          "gpu:2: use 70 %");
+    f.quiet.load = 7000;
+    T_TEXT(chosen(&f, 1, "free"), "gpu:0 gpu:2 gpu:3");
+    f.quiet.memory--;
+    T_TEXT(chosen(&f, 1, "free"), "gpu:0 gpu:2");
+    row[0].compute_mode = 2;
+    refused(&f, "free:2", "entry 1, \"free:2\", finds 1 free device; gpu:0: compute mode, "
+                          "gpu:1: 4096 MiB (pid 77), gpu:3: 1024 MiB (pid 78)");
+    f.visible = "1";
+    refused(&f, "free", "entry 1, \"free\", finds 0 free devices; gpu:1: 4096 MiB (pid 77)");
+}
+
+/* The driver lists no processes, or not their memory, or has not replied. */
+T_CASE(unused_as_far_as_known)
+{
+    struct gpi_device_field f = in_use();
+
+    sample[0].users_known = sample[3].users_known = 0;
+    sample[0].memory_used = 2ull << 30;
+    sample[2] = (struct gpi_sample){ .at = 0 };
+    T_TEXT(chosen(&f, 1, "free"), "gpu:3");
+    refused(&f, "free:2", "entry 1, \"free:2\", finds 1 free device; gpu:0: 2048 MiB, "
+                          "gpu:1: 4096 MiB (pid 77), gpu:2: no reading");
+    gpi_sample_unknown(&sample[1], 1);
+    sample[1].users_known = 1;
+    sample[1].memory_used = 3ull << 30;
+    gpi_sample_add_user(&sample[1], 0, GPI_UNKNOWN64);
+    refused(&f, "free:2", "entry 1, \"free:2\", finds 1 free device; gpu:0: 2048 MiB, "
+                          "gpu:1: 3072 MiB, gpu:2: no reading");
+}
+
+T_CASE(unused_instances)
+{
+    struct gpi_device_field f = sliced(NULL);
+
+    for (uint32_t i = 0; i < f.n; i++) {
+        gpi_sample_unknown(&sample[i], 1);
+        sample[i].users_known = 1;
+    }
+    gpi_sample_add_user(&sample[3], 77, 4ull << 30);
+    f.sample = sample;
+    f.quiet = (struct gpi_quiet){ 1ull << 30, 0 };
+    T_TEXT(chosen(&f, 1, "free"), "gpu:0 gpu:1:0 gpu:1:5 gpu:2");
 }
 
 T_CASE(of_fakes)
@@ -627,8 +705,13 @@ T_CASE(needs_refuse)
         { "GPU-1/0", "entry 1, \"GPU-1/0\", is not a UUID, or the beginning of one, with an "
                      "optional /K from 1 to 1,024" },
         { "GPU-1/2/3", "is not a UUID" },
-        { "all/0", "entry 1, \"all/0\", is not one of all, INDEX, gpu:INDEX, INDEX:INSTANCE, "
-                   "GPU-..., MIG-..., cpu:N, fake:N; each may end in /K" },
+        { "all/0", "entry 1, \"all/0\", is not one of all, free, free:N, INDEX, gpu:INDEX, "
+                   "INDEX:INSTANCE, GPU-..., MIG-..., cpu:N, fake:N; each may end in /K" },
+        { "free:", "entry 1, \"free:\", is not free[:N][/K] with N and K from 1 to 1,024" },
+        { "free:0", "is not free[:N]" },
+        { "free:1025", "is not free[:N]" },
+        { "free2", "is not free[:N]" },
+        { "free:2/0", "is not free[:N]" },
         { "all2", "is not one of" },
         { "ALL", "is not one of" },
         { "-1", "is not one of" },
