@@ -150,6 +150,7 @@ struct gpi_sched_slot {
     bool counts;         /* its class counts the grant as unused: spread.c, and stream.c */
     bool evicted;        /* the plan has ordered the worker to go */
     bool to_evict;       /* the same, and the worker does not know yet */
+    uint64_t evicted_at; /* when the plan ordered that */
     uint32_t run;        /* the worker's number in the plan */
     uint32_t stream;     /* its grant's number there */
     bool fresh;          /* the grant has had no task yet: stream.c and own.c write it, too */

@@ -429,3 +429,10 @@ void gpi_plan_times(const struct gpi_plan *p, uint32_t class, struct gpi_plan_ti
     ret->unload = gpi_learn_times(&c->unload);
     ret->run = gpi_learn_times(&c->run);
 }
+
+void gpi_plan_usual(const struct gpi_plan *p, uint32_t class, struct gpi_plan_usual *ret)
+{
+    const struct gpi_learned *c = &p->class[class];
+
+    *ret = (struct gpi_plan_usual){ c->boot.p50, c->unload.p50, c->run.p50 };
+}

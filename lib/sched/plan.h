@@ -56,6 +56,11 @@ struct gpi_plan_times {
     struct gpi_plan_spell boot, unload, run;
 };
 
+/* The medians of these times, or the seeds before the first ones. */
+struct gpi_plan_usual {
+    uint64_t boot, unload, run;
+};
+
 struct gpi_plan;
 
 /* Returns: the object, or NULL if there is no memory. */
@@ -146,5 +151,6 @@ uint32_t gpi_plan_explain(struct gpi_plan *p, uint64_t now, uint32_t task,
 bool gpi_plan_idles(struct gpi_plan *p);
 const struct gpi_plan_stats *gpi_plan_stats(const struct gpi_plan *p);
 void gpi_plan_times(const struct gpi_plan *p, uint32_t class, struct gpi_plan_times *ret);
+void gpi_plan_usual(const struct gpi_plan *p, uint32_t class, struct gpi_plan_usual *ret);
 
 #endif

@@ -209,6 +209,7 @@ static void evict(struct gpi_sched *c, struct gpi_sched_slot *s)
     if (s->evicted) /* UNLOAD may follow DRAIN */
         return;
     s->evicted = s->to_evict = true;
+    s->evicted_at = c->now;
     if (s->granted == GPI_GRANTED_MANY)
         revoke(c, s);
     gpi_ring_touch(c, s);

@@ -56,6 +56,15 @@ bool gpi_sched_has_keeper(const struct gpi_sched *c, uint32_t slot)
     return c->slot[slot].seat.keeper == GPI_KEEPER_UP;
 }
 
+uint64_t gpi_sched_leaves_since(const struct gpi_sched *c, uint32_t slot)
+{
+    const struct gpi_sched_slot *s = &c->slot[slot];
+
+    if (s->life != GPI_LIFE_UP && s->life != GPI_LIFE_LEAVE)
+        return 0;
+    return s->evicted ? s->evicted_at : s->life == GPI_LIFE_LEAVE ? s->since : 0;
+}
+
 bool gpi_sched_owes(const struct gpi_sched *c, uint32_t slot)
 {
     return c->slot[slot].owed;
@@ -124,6 +133,11 @@ uint32_t gpi_sched_holds(const struct gpi_sched *c, const struct gpi_request *re
 void gpi_sched_times(const struct gpi_sched *c, uint32_t class, struct gpi_plan_times *ret)
 {
     gpi_plan_times(c->plan, class, ret);
+}
+
+void gpi_sched_usual(const struct gpi_sched *c, uint32_t class, struct gpi_plan_usual *ret)
+{
+    gpi_plan_usual(c->plan, class, ret);
 }
 
 /* Each band has its tasks in the order of their numbers. */

@@ -192,6 +192,8 @@ uint64_t gpi_sched_deadline(const struct gpi_sched *s, uint32_t slot); /* of its
 /* Returns how long the setup of its last worker may take, or the time up to gpud_init. */
 uint64_t gpi_sched_start_limit(const struct gpi_sched *s, uint32_t slot);
 bool gpi_sched_has_keeper(const struct gpi_sched *s, uint32_t slot);   /* one that takes orders */
+/* Returns since when the worker is to go once it has ended its tasks, or 0. */
+uint64_t gpi_sched_leaves_since(const struct gpi_sched *s, uint32_t slot);
 bool gpi_sched_owes(const struct gpi_sched *s, uint32_t slot);         /* it awaits MEMORY */
 /* Returns the number of failures, or of deaths with tasks, that the slot has had in a row. */
 uint32_t gpi_sched_failures(const struct gpi_sched *s, uint32_t slot);
@@ -211,6 +213,8 @@ uint32_t gpi_sched_holds(const struct gpi_sched *s, const struct gpi_request *re
 /* Pooled: what the plan has learned of the class. */
 struct gpi_plan_times;
 void gpi_sched_times(const struct gpi_sched *s, uint32_t class, struct gpi_plan_times *ret);
+struct gpi_plan_usual;
+void gpi_sched_usual(const struct gpi_sched *s, uint32_t class, struct gpi_plan_usual *ret);
 /* Pooled: writes at most `n` reasons why the task does not start, the first one first, and returns
  * how many there are.  0: the task would start now, or is the first one at its worker.  `other` is
  * a task of the core.  From settings.tasks on it is no task: class `other` - tasks loads a worker.
