@@ -92,13 +92,38 @@ extern "C" {
     X(HUNG, 7, "the driver does not reply")                                              \
     X(FAILED, 8, "the driver returns an error")
 
+/*
+ * What a dispatcher does with a device now.
+ *
+ * Each state but IDLE is the state of that name of the slot that counts for the device:
+ * see field state of struct gpud_device_info.
+ */
+#define GPUD_DEVICE_STATE_MAP(X)                                                         \
+    X(IDLE, 1, "pooled: no worker is there or on its way; one may start")                \
+    X(STARTING, 2, "a worker is being started or is inside setup")                       \
+    X(READY, 3, "a worker waits for tasks")                                              \
+    X(BUSY, 4, "a worker has tasks")                                                     \
+    X(DRAINING, 5, "the worker finishes its running tasks, then its cleanup runs")       \
+    X(UNLOADING, 6, "pooled: the worker runs its cleanup, and another class may follow") \
+    X(COOLING, 7, "pooled: the worker is gone, and its memory not yet free")             \
+    X(BACKOFF, 8, "no worker: waits for the next start, or for canaries")                \
+    X(QUARANTINED, 9,                                                                    \
+      "no worker: needs a reset or its access back, or a worker there survived SIGKILL") \
+    X(FAILED, 10, "no worker: given up after several failures in a row")                 \
+    X(STOPPED, 11, "no worker, and none wanted: drained, or the dispatcher is closing")
+
 #define GPUD_X_DEVICE_KIND(name, value, text) GPUD_DEVICE_##name = value,
+#define GPUD_X_DEVICE_STATE(name, value, text) GPUD_DEVICE_STATE_##name = value,
 #define GPUD_X_DRIVER(name, value, text) GPUD_DRIVER_##name = value,
 enum gpud_device_kind {
     GPUD_DEVICE_KIND_MAP(GPUD_X_DEVICE_KIND) GPUD_DEVICE_KIND_COUNT = 5
 };
+enum gpud_device_state {
+    GPUD_DEVICE_STATE_MAP(GPUD_X_DEVICE_STATE) GPUD_DEVICE_STATE_COUNT = 12
+};
 enum gpud_driver { GPUD_DRIVER_MAP(GPUD_X_DRIVER) GPUD_DRIVER_COUNT = 9 };
 #undef GPUD_X_DEVICE_KIND
+#undef GPUD_X_DEVICE_STATE
 #undef GPUD_X_DRIVER
 
 /*
@@ -109,6 +134,15 @@ enum gpud_driver { GPUD_DRIVER_MAP(GPUD_X_DRIVER) GPUD_DRIVER_COUNT = 9 };
  * See: struct gpud_device_info.
  */
 GPUD_API const char *gpud_device_kind_name(uint32_t kind);
+
+/*
+ * Returns the name of a state of a device in a dispatcher, such as "UNLOADING".
+ *
+ * Returns: a constant string; "?" if state is no value of enum gpud_device_state.
+ * Thread: any.  From callbacks: yes.  Process: either.  Since: 1.
+ * See: struct gpud_device_info, gpud_dispatcher_devices.
+ */
+GPUD_API const char *gpud_device_state_name(uint32_t state);
 
 /*
  * Returns the name of a state of the driver, such as "NOT_LOADED".
@@ -232,12 +266,40 @@ struct gpud_device_info {
     uint64_t canary_at;         /* when the next canary may run; 0 = none is due */
     uint32_t paused;            /* 1 = starts nothing, and keeps its workers */
     uint32_t reserved;
+    /*
+     * enum gpud_device_state: that of the slot that counts.  Of several slots with the
+     * device, the first of these counts: BUSY, DRAINING, READY, STARTING, UNLOADING,
+     * COOLING, BACKOFF, QUARANTINED, FAILED, STOPPED; of equal ones that with the lowest
+     * number.  A pooled dispatcher may have no slot with the device.  Then the state is
+     * BACKOFF or QUARANTINED if the device is out of use, STOPPED if it drains or the
+     * dispatcher is closing, else IDLE.
+     */
+    uint32_t state;
+    uint32_t workers;           /* worker processes there, also if they start or leave */
+    uint64_t state_since;       /* when the slot, or else the device, entered it */
+    /*
+     * When the device is expected to take its next task: ready_at of the row of the slot
+     * that counts (struct gpud_slot_stats).  IDLE: state_since.  A time that is not in
+     * the future: it is ready now.  0: unknown; always if the device is paused or drains.
+     */
+    uint64_t ready_at;
+    /* Tasks that ended in workers on the device since it was added, with any outcome. */
+    uint64_t tasks_done;
+    uint64_t task_id;           /* the task that runs there now, 0 = none */
+    uint64_t task_started;      /* when that task started */
+    double progress;            /* 0..1, as that task reported it */
+    /* The worker of the slot that counts, 0 = none.  gpud_dispatcher_slots has all. */
+    uint32_t pid;
+    /* That slot: its row in gpud_dispatcher_slots; GPUD_UNKNOWN32 = none. */
+    uint32_t slot;
+    char class_name[64];        /* pooled: class of that slot; "" = none */
 };
 
 #define GPUD_DEVICE_INFO_INIT                                                            \
     { (uint32_t)sizeof(struct gpud_device_info), 0, { 0 }, { 0 }, { 0 }, { 0 }, { 0 },   \
       { 0 }, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,    \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,     \
+      { 0 } }
 
 /* The driver as a whole. */
 struct gpud_driver_info {
@@ -428,6 +490,10 @@ GPUD_API int gpud_monitor_close(gpud_monitor **m);
  * change that.  So the first call after a pause may return older readings: sampled_at is
  * their time.  [C20]
  *
+ * The fields from slots on are as of this call.  Of several workers on a device, the row
+ * has the one that counts, see field state.  gpud_dispatcher_slots has a row for each
+ * worker, with its devices, class, pid and ready_at.
+ *
  * Parameters:
  *   d     the dispatcher
  *   rows  room for n rows, rows[0].struct_size set; may be NULL if n is 0
@@ -440,7 +506,8 @@ GPUD_API int gpud_monitor_close(gpud_monitor **m);
  *   GPUD_EFORKED   d belongs to the parent of this forked process
  *   GPUD_EREENTER  this process is a worker, and d belongs to the host
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
- * See: gpud_monitor_read, gpud_health_name.
+ * See: gpud_monitor_read, gpud_health_name, gpud_device_state_name,
+ * gpud_dispatcher_slots.
  */
 GPUD_API int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info *rows,
                                      size_t n);

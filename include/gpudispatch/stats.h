@@ -161,12 +161,36 @@ struct gpud_slot_stats {
     uint32_t device_count;   /* devices of the slot (option devices_per_worker) */
     uint32_t reserved;       /* 0 */
     char devices[512];       /* names of all its devices, comma-separated */
-    char class_name[64];     /* pooled: class of its last worker; "" = none yet */
+    char class_name[64];     /* pooled: class of its worker, or of its last; "" = none */
+    /*
+     * When the slot is expected to take its next task.  A time that is not in the future:
+     * it is ready now.  0: unknown.  By state:
+     * READY      since
+     * BUSY       the start of the running task + the median run time
+     * STARTING   the start of the worker (pooled: since) + the usual time of a boot
+     * UNLOADING  since + the median time to unload; then another worker may start
+     * COOLING    the end of memory_wait; another worker may start then, or before
+     * BACKOFF    the time of the next start + the usual time of a boot, if that is known
+     * DRAINING   pooled: as BUSY, + the median time to unload; else 0
+     * If such a time is unknown or over, the end of a limit takes its place: of BUSY and
+     * DRAINING that of the running task, of STARTING and UNLOADING that of setup and
+     * cleanup.  It is 0 if that is unlimited or over, too.
+     *
+     * It is also 0 while the host kills the worker, while only canaries or an act from
+     * outside can bring the device back, if a device of the slot is paused or drains, and
+     * if the class of a READY slot is paused.
+     *
+     * Pooled: medians are run_p50, boot_p50 and unload_p50 of the class
+     * (gpud_dispatcher_classes), and its seeds before the first ones.  Not pooled: the
+     * median is run_p50 of struct gpud_stats, and the usual time of a boot is that of the
+     * last one that passed setup, in any slot.
+     */
+    uint64_t ready_at;
 };
 
 #define GPUD_SLOT_STATS_INIT                                                             \
     { (uint32_t)sizeof(struct gpud_slot_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,      \
-      { 0 }, 0, 0, { 0 }, { 0 }, { 0 }, 0, 0, { 0 }, { 0 } }
+      { 0 }, 0, 0, { 0 }, { 0 }, { 0 }, 0, 0, { 0 }, { 0 }, 0 }
 
 /* The description of one counter. */
 struct gpud_stats_info {

@@ -17,6 +17,7 @@
 
 int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info *rows, size_t n)
 {
+    struct gpi_forecast f;
     uint32_t stride;
     size_t given = 0;
     int r = gpi_check(d, NULL);
@@ -35,11 +36,16 @@ int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info *rows, s
         gpi_devices_rouse(d);
         gpi_drive_wake(d);
     }
+    if (n) {
+        gpi_forecast_begin(d, &f);
+        gpi_rows_begin(d);
+    }
     for (uint32_t i = 0; i < d->dev.n && given < n; i++) {
         struct gpud_device_info row;
         if (!d->dev.row[i].here)
             continue;
         gpi_report_device(d, i, &row);
+        gpi_report_use(d, i, &f, &row);
         gpi_versioned_write((char *)rows + given++ * stride, stride, &row, sizeof row);
     }
     r = (int)gpi_devices_count(d);

@@ -259,6 +259,7 @@ int gpud_dispatcher_stats(gpud_dispatcher *d, struct gpud_stats *stats)
 
 int gpud_dispatcher_slots(gpud_dispatcher *d, struct gpud_slot_stats *rows, size_t n)
 {
+    struct gpi_forecast f;
     uint32_t stride;
     int r = gpi_check(d, NULL);
 
@@ -270,9 +271,10 @@ int gpud_dispatcher_slots(gpud_dispatcher *d, struct gpud_slot_stats *rows, size
         return GPUD_ESTRUCT;
     stride = n ? rows[0].struct_size : 0;
     pthread_mutex_lock(&d->lock);
+    gpi_forecast_begin(d, &f);
     for (size_t i = 0; i < n && i < d->n_slots; i++) {
         struct gpud_slot_stats row;
-        gpi_report_slot(d, &d->slot[i], &row);
+        gpi_report_slot(d, &d->slot[i], &f, &row);
         gpi_versioned_write((char *)rows + i * stride, stride, &row, sizeof row);
     }
     r = (int)d->n_slots;

@@ -57,6 +57,7 @@ NAMER(gpud_reason_name, GPUD_REASON_MAP)
 NAMER(gpud_level_name, GPUD_LEVEL_MAP)
 NAMER(gpud_health_name, GPUD_HEALTH_MAP)
 NAMER(gpud_device_kind_name, GPUD_DEVICE_KIND_MAP)
+NAMER(gpud_device_state_name, GPUD_DEVICE_STATE_MAP)
 NAMER(gpud_driver_name, GPUD_DRIVER_MAP)
 #undef X
 

@@ -48,6 +48,7 @@ struct gpi_class {
     struct gpi_class_set set;
     struct gpi_launching launch;
     struct gpi_setup setup;
+    uint64_t last_boot; /* how long its last worker that passed setup took to start: slot.c */
     const struct gpi_reason *why; /* why no slot can have its worker: reasons.c */
     /* pooled */
     const char *name; /* the user's, unique; it stays for events */

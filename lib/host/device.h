@@ -7,6 +7,7 @@
  * events name it by its place there.  A CPU slot is a device without readings; a dispatcher of CPU
  * slots pays nothing for all this.
  *
+ *   rows.c      their use, in their rows
  *   numbers.c   how a worker finds its devices in CUDA_VISIBLE_DEVICES
  *   devices.c   the table: the devices, their rows, their events
  *   vacancy.c   a successor waits until its predecessor's memory is free again
@@ -47,6 +48,13 @@ struct gpi_ground {
 #define GPI_EARLY 16u  /* incidents kept; later ones report the same */
 #define GPI_GAUGES 64u /* monitors of one dispatcher: one, and one for each addition of devices */
 
+/* The use of a device by slots, found anew for each snapshot: rows.c. */
+struct gpi_device_use {
+    uint32_t slot; /* the one that counts; GPI_NONE: no slot has the device */
+    uint32_t workers;
+    uint64_t done; /* tasks */
+};
+
 struct gpi_known_device {
     struct gpi_device id;
     struct gpi_sample sample; /* the last reading; at == 0: none */
@@ -64,6 +72,9 @@ struct gpi_known_device {
     bool here;                 /* from its addition until none of its slots is left */
     bool past;                 /* pooled: it was removed, and never returns in this row */
     enum gpi_may may;          /* how slots may use it, as the core knows it */
+    uint64_t done;             /* tasks that ended in slots which have it no more: pool.c */
+    uint64_t unused_since;     /* when a device without a slot came to its state */
+    struct gpi_device_use use;
 };
 
 /* A monitor, and the values that its restart needs. */
@@ -120,6 +131,14 @@ void gpi_device_tell(gpud_dispatcher *d, uint32_t device, uint32_t xid, const ch
     __attribute__((format(printf, 4, 5)));
 void gpi_report_device(gpud_dispatcher *d, uint32_t device, struct gpud_device_info *r);
 uint32_t gpi_devices_count(const gpud_dispatcher *d);
+
+/* rows.c, after gpi_report_device */
+struct gpi_forecast;
+void gpi_rows_begin(gpud_dispatcher *d); /* before the first row of a snapshot */
+void gpi_report_use(gpud_dispatcher *d, uint32_t device, const struct gpi_forecast *f,
+                    struct gpud_device_info *r);
+
+/* devices.c */
 bool gpi_is_ours(const gpud_dispatcher *d, uint32_t pid); /* a worker of this process */
 /* Reports a note of the core to the user. */
 void gpi_device_note(gpud_dispatcher *d, uint32_t device, enum gpi_sched_note how);

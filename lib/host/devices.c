@@ -103,6 +103,7 @@ void gpi_device_bind(gpud_dispatcher *d, const struct gpi_selected *x, uint32_t 
         .place = x->place,
         .look_at = GPI_NEVER,
         .here = true,
+        .unused_since = d->now,
     };
     gpi_health_init(&k->health, k->id.kind, d->now);
     if (k->gauge != GPI_NO_GAUGE) {

@@ -301,8 +301,16 @@ int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected);
 int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callbacks *cb, void *user,
             struct gpud_error *reterr);
 
+/* forecast.c.  What one snapshot needs. */
+struct gpi_forecast {
+    uint64_t now;
+    uint64_t run; /* not pooled: the median time of a task; 0 = unknown */
+};
+void gpi_forecast_begin(const gpud_dispatcher *d, struct gpi_forecast *f);
+
 /* stats.c */
 void gpi_report_stats(gpud_dispatcher *d, struct gpud_stats *s);
-void gpi_report_slot(gpud_dispatcher *d, const struct gpi_slot *s, struct gpud_slot_stats *r);
+void gpi_report_slot(gpud_dispatcher *d, const struct gpi_slot *s, const struct gpi_forecast *f,
+                     struct gpud_slot_stats *r);
 
 #endif

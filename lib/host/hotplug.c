@@ -172,6 +172,7 @@ static int drain(gpud_dispatcher *d, uint32_t device)
     if (gpi_sched_drains(d->core, device))
         return 0;
     gpi_device_tell(d, device, 0, "draining at the host's request: no new task");
+    d->dev.row[device].unused_since = d->now;
     gpi_hear_device(d, device, GPI_EV_DRAIN);
     gpi_slot_barred(d, device);
     return 0;
@@ -195,6 +196,8 @@ static int give_back(gpud_dispatcher *d, uint32_t device)
         return GPUD_ENOTFOUND;
     if (gpi_sched_drains(d->core, device) || gpi_sched_pauses(d->core, device))
         gpi_device_tell(d, device, 0, "returned at the host's request");
+    if (gpi_sched_drains(d->core, device))
+        d->dev.row[device].unused_since = d->now;
     gpi_hear_device(d, device, GPI_EV_RETURN);
     gpi_judge_return(d, device);
     gpi_slot_barred(d, device);

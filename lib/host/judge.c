@@ -44,6 +44,8 @@ static void tell_core(gpud_dispatcher *d, uint32_t device, enum gpi_use use)
 
     if (use == GPI_USE_KILL)
         blame(d, device);
+    if (k->may != gpi_judge_may(k))
+        k->unused_since = d->now;
     k->may = gpi_judge_may(k);
     gpi_hear(d, (struct gpi_sched_event){
                     .kind = GPI_EV_DEVICE, .device = device, .how = k->may, .what = use });

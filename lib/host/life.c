@@ -52,3 +52,20 @@ bool gpi_slot_serves(const gpud_dispatcher *d, const struct gpi_slot *s)
     return (s->state == GPUD_SLOT_READY || s->state == GPUD_SLOT_BUSY) &&
            gpi_slot_life(d, s) != GPI_LIFE_LEAVE;
 }
+
+/* `state` stays READY or BUSY while the worker leaves: no event reports that. */
+uint32_t gpi_slot_shown(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    const bool leaves = gpi_sched_leaves_since(d->core, s->index) != 0;
+
+    return leaves ? (uint32_t)GPUD_SLOT_DRAINING : (uint32_t)s->state;
+}
+
+uint64_t gpi_slot_done(const struct gpi_slot *s)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < sizeof s->outcomes / sizeof *s->outcomes; i++)
+        n += s->outcomes[i];
+    return n;
+}

@@ -54,8 +54,13 @@ static uint16_t number_of(gpud_dispatcher *d, const char *names)
 
 void gpi_slot_unseat(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    for (uint32_t i = 0; i < s->n_devices; i++)
-        d->dev.row[s->devices[i]].slots--;
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        struct gpi_known_device *k = &d->dev.row[s->devices[i]];
+        k->done += gpi_slot_done(s) - s->done_before;
+        k->unused_since = d->now;
+        k->slots--;
+    }
+    s->done_before = gpi_slot_done(s);
     s->n_devices = 0;
     (void)snprintf(s->device, sizeof s->device, "cpu");
     s->set = number_of(d, s->device);

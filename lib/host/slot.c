@@ -90,6 +90,7 @@ void gpi_slot_check_ready(gpud_dispatcher *d, struct gpi_slot *s)
     s->passed = true;
     /* Setup may have begun and ended within this turn. */
     s->setup_time = d->now > s->started_at ? d->now - s->started_at : 1;
+    gpi_slot_class(d, s)->last_boot = s->setup_time;
     s->last_heard = d->now;
     if (s->out.prints)
         gpi_output_look(d, s); /* before a task starts, which would own these bytes */

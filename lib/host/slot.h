@@ -11,6 +11,7 @@
  *   running.c      the tasks that run there, and since when
  *   texts.c        how its worker ended, as text
  *   output.c       the worker's output
+ *   forecast.c     when it is expected to take its next task
  *   exec.c         workers that are programs: the time that a start may take, and its failures
  *   pool.c         pooled: slots that change class and devices; readings for the core
  *   slots.c        room for slots; slots that are added later
@@ -161,6 +162,7 @@ struct gpi_slot {
     double progress;
     char progress_text[GPI_PROGRESS_TEXT_SIZE];
     uint64_t outcomes[8];
+    uint64_t done_before; /* their sum when the slot got its devices: slots.c, pool.c */
     uint32_t restarts;
 
     /* devices: see vacancy.c */
@@ -188,6 +190,9 @@ bool gpi_slot_drains(const gpud_dispatcher *d, const struct gpi_slot *s); /* for
 bool gpi_slot_settled(const struct gpi_slot *s);
 bool gpi_slot_hopeless(const struct gpi_slot *s); /* given up, or out of use */
 bool gpi_slot_serves(const gpud_dispatcher *d, const struct gpi_slot *s); /* takes tasks */
+/* Returns the state in its row. */
+uint32_t gpi_slot_shown(const gpud_dispatcher *d, const struct gpi_slot *s);
+uint64_t gpi_slot_done(const struct gpi_slot *s); /* tasks that ended there */
 
 /* timers.c */
 void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s);
@@ -244,6 +249,11 @@ uint64_t gpi_longest_lead(uint64_t grace);
 uint64_t gpi_patience(const gpud_dispatcher *d, const struct gpi_slot *s);
 uint64_t gpi_patience_ends(const gpud_dispatcher *d, const struct gpi_slot *s);
 void gpi_slot_expect(gpud_dispatcher *d, struct gpi_slot *s); /* the worker has a task to begin */
+
+/* forecast.c */
+/* Returns ready_at of its row. */
+uint64_t gpi_slot_ready_at(const gpud_dispatcher *d, const struct gpi_slot *s,
+                           const struct gpi_forecast *f);
 
 /* reasons.c */
 #define GPI_NO_WORKER "no slot can start a worker" /* if malloc fails for the cause */

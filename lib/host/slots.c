@@ -93,6 +93,7 @@ static void commit(gpud_dispatcher *d, struct gpi_slot *s, uint32_t i)
         s->gone = false;
         d->n_gone--;
     }
+    s->done_before = gpi_slot_done(s); /* the device begins anew */
     for (uint32_t k = 0; k < s->n_devices; k++)
         d->dev.row[s->devices[k]].slots++;
 }

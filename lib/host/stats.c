@@ -123,15 +123,24 @@ static void report_running(gpud_dispatcher *d, const struct gpi_slot *s, struct 
         memcpy(r->label, d->arena.input + t->data_off - GPI_LABEL_SIZE, sizeof r->label);
 }
 
-void gpi_report_slot(gpud_dispatcher *d, const struct gpi_slot *s, struct gpud_slot_stats *r)
+/* Pooled: the slot has a class, or its last worker had one that is not removed. */
+static bool has_class(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    return (s->incarnation || gpi_slot_life(d, s) != GPI_LIFE_OFF) && s->class < d->n_classes &&
+           !d->class[s->class].removed;
+}
+
+void gpi_report_slot(gpud_dispatcher *d, const struct gpi_slot *s, const struct gpi_forecast *f,
+                     struct gpud_slot_stats *r)
 {
     memset(r, 0, sizeof *r);
     r->slot = s->index;
-    r->state =
-        gpi_slot_life(d, s) == GPI_LIFE_LEAVE ? (uint32_t)GPUD_SLOT_DRAINING : (uint32_t)s->state;
+    r->state = gpi_slot_shown(d, s);
     r->incarnation = s->incarnation;
     r->pid = s->pid;
-    r->since = s->since;
+    r->since = gpi_sched_leaves_since(d->core, s->index);
+    if (!r->since)
+        r->since = s->since;
     r->last_duration = s->last_duration;
     r->setup_time = s->setup_time;
     r->work_time = s->work_time;
@@ -141,7 +150,8 @@ void gpi_report_slot(gpud_dispatcher *d, const struct gpi_slot *s, struct gpud_s
     r->sent = s->sent;
     memcpy(r->devices, s->device, sizeof r->devices);
     r->device_count = s->n_devices;
-    if (s->class < d->n_classes && s->incarnation && !d->class[s->class].removed)
+    r->ready_at = gpi_slot_ready_at(d, s, f);
+    if (d->set.pooled && has_class(d, s))
         (void)snprintf(r->class_name, sizeof r->class_name, "%s", d->class[s->class].name);
     memcpy(r->device, s->device, strcspn(s->device, ","));
     report_running(d, s, r);

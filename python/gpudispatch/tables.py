@@ -27,6 +27,19 @@ SlotState = Literal[
     "COOLING",
 ]
 DeviceKind = Literal["CPU", "GPU", "MIG", "FAKE"]
+DeviceState = Literal[
+    "IDLE",
+    "STARTING",
+    "READY",
+    "BUSY",
+    "DRAINING",
+    "UNLOADING",
+    "COOLING",
+    "BACKOFF",
+    "QUARANTINED",
+    "FAILED",
+    "STOPPED",
+]
 Health = Literal["UNKNOWN", "HEALTHY", "SUSPECT", "QUARANTINED", "LOST", "REVOKED"]
 
 
@@ -117,6 +130,7 @@ class SlotStats(TypedDict):
     device_count: int
     devices: str  # names of all its devices, comma-separated
     class_name: str  # "": an executor is not pooled
+    ready_at: int  # when the slot is expected to take its next task; 0 = unknown
 
 
 class DeviceInfo(TypedDict):
@@ -168,6 +182,18 @@ class DeviceInfo(TypedDict):
     canary_failures: int
     canary_at: int  # when the next canary may run; 0 = none is due
     paused: int  # 1 = starts nothing, and keeps its workers
+    # From here on: of the slot that counts, see device.h; in a row of the machine 0 or "".
+    state: DeviceState | None  # None: a row of the machine
+    state_since: int
+    ready_at: int  # when it is expected to take its next task; 0 = unknown
+    tasks_done: int  # tasks that ended in workers on the device since it was added
+    task_id: int  # the library's number of the task that runs; 0 = none
+    task_started: int
+    progress: float  # 0 to 1, as that task reported it
+    workers: int  # worker processes there, also if they start or leave
+    pid: int  # of the worker; 0 = none
+    slot: int | None  # None: no slot has the device
+    class_name: str  # "": an executor is not pooled
 
 
 class Counter(NamedTuple):

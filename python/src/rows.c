@@ -86,12 +86,20 @@ static PyObject *slot_row(const struct gpud_slot_stats *s)
         put_text(row, "devices", s->devices) || put_text(row, "label", s->label) ||
         put_text(row, "progress_text", s->progress_text) ||
         put_text(row, "class_name", s->class_name) ||
+        put_number(row, "ready_at", s->ready_at) ||
         PyDict_SetItemString(row, "outcomes", outcomes);
     Py_XDECREF(outcomes);
     if (!r)
         return row;
     Py_XDECREF(row);
     return NULL;
+}
+
+/* A row of the machine has none. */
+static int put_state(PyObject *row, uint32_t state)
+{
+    return state ? put_text(row, "state", gpud_device_state_name(state))
+                 : PyDict_SetItemString(row, "state", Py_None);
 }
 
 static PyObject *device_row(const struct gpud_device_info *v)
@@ -111,7 +119,10 @@ static PyObject *device_row(const struct gpud_device_info *v)
           N(throttle) || N(ecc_corrected) || N(ecc_uncorrected) || N(remapped_rows) ||
           N(remap_pending) || N(remap_failed) || N(recovery) || N(last_xid) || N(xids) ||
           N(last_xid_at) || N(slots) || N(draining) || N(canary_passes) || N(canary_failures) ||
-          N(canary_at) || N(paused)))
+          N(canary_at) || N(paused) || put_state(row, v->state) || N(state_since) ||
+          N(ready_at) || N(tasks_done) || N(task_id) || N(task_started) ||
+          put(row, "progress", PyFloat_FromDouble(v->progress)) || N(workers) || N(pid) ||
+          N(slot) || S(class_name)))
         return row;
 #undef N
 #undef S

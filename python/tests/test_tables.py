@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import pathlib
 import re
+import types
 import typing
 from collections.abc import Iterator
 from typing import Any
@@ -62,6 +63,7 @@ def test_headers_have_these_fields() -> None:
         (tables.SlotState, "types.h", "GPUD_SLOT_MAP"),
         (tables.Health, "types.h", "GPUD_HEALTH_MAP"),
         (tables.DeviceKind, "device.h", "GPUD_DEVICE_KIND_MAP"),
+        (tables.DeviceState, "device.h", "GPUD_DEVICE_STATE_MAP"),
     ],
 )
 def test_headers_have_these_names(kind: Any, file: str, table: str) -> None:
@@ -71,6 +73,8 @@ def test_headers_have_these_names(kind: Any, file: str, table: str) -> None:
 def matches(value: object, kind: Any) -> bool:
     if typing.get_origin(kind) is typing.Literal:
         return value in typing.get_args(kind)
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return any(matches(value, one) for one in typing.get_args(kind))
     if typing.get_origin(kind) is dict:
         assert isinstance(value, dict)
         key, item = typing.get_args(kind)
@@ -101,6 +105,9 @@ def test_values(executor: Executor) -> None:
     assert [slot["device"] for slot in slots] == ["cpu:0", "cpu:1"]
     assert [device["kind"] for device in devices] == ["CPU", "CPU"]
     assert [device["temperature"] for device in devices] == [None, None]
+    assert "READY" in {device["state"] for device in devices} <= {"READY", "STARTING"}
+    assert [device["slot"] for device in devices] == [0, 1]
+    assert sum(device["tasks_done"] for device in devices) == 20
 
 
 def test_unknown_end_is_none() -> None:

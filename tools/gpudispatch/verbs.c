@@ -84,9 +84,9 @@ const struct verb verbs[] = {
       "of the reading. \"-\" marks an unknown value. A device that cannot be read is UNKNOWN, "
       "never HEALTHY. CUDA_VISIBLE_DEVICES has no effect.\n"
       "The JSON document has all fields of struct gpud_device_info and struct gpud_driver_info "
-      "(device.h) under their names, null for unknown values, and times in nanoseconds of "
-      "CLOCK_MONOTONIC beside \"now\". Each device has the list of its processes. With --watch "
-      "there is one document per line.",
+      "(device.h) under their names, but those about the use by a dispatcher (from state on), "
+      "null for unknown values, and times in nanoseconds of CLOCK_MONOTONIC beside \"now\". Each "
+      "device has the list of its processes. With --watch there is one document per line.",
       HAS(DEVICES) | HAS(JSON) | HAS(WAIT) | HAS(WATCH), gpus_run, gpus_statuses },
     { "help", "VERB", "explain the program, or one verb",
       "Help, manual page and completion come from one table in the program.",

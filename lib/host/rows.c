@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rows.c - the use of a device in its row: that of the slot that counts for it.  A device of a
+ * pooled dispatcher may have no slot.
+ */
+#include <string.h>
+
+#include "host/device.h"
+#include "host/dispatcher.h"
+#include "host/slot.h"
+
+/* By the state of the slot in its row.  The slot with the smaller rank counts. */
+static const struct {
+    uint8_t rank, state;
+} use_of[GPUD_SLOT_COUNT] = {
+    [GPUD_SLOT_BUSY] = { 0, GPUD_DEVICE_STATE_BUSY },
+    [GPUD_SLOT_DRAINING] = { 1, GPUD_DEVICE_STATE_DRAINING },
+    [GPUD_SLOT_READY] = { 2, GPUD_DEVICE_STATE_READY },
+    [GPUD_SLOT_STARTING] = { 3, GPUD_DEVICE_STATE_STARTING },
+    [GPUD_SLOT_UNLOADING] = { 4, GPUD_DEVICE_STATE_UNLOADING },
+    [GPUD_SLOT_COOLING] = { 5, GPUD_DEVICE_STATE_COOLING },
+    [GPUD_SLOT_BACKOFF] = { 6, GPUD_DEVICE_STATE_BACKOFF },
+    [GPUD_SLOT_QUARANTINED] = { 7, GPUD_DEVICE_STATE_QUARANTINED },
+    [GPUD_SLOT_FAILED] = { 8, GPUD_DEVICE_STATE_FAILED },
+    [GPUD_SLOT_STOPPED] = { 9, GPUD_DEVICE_STATE_STOPPED },
+};
+
+static void count(gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_known_device *k)
+{
+    const uint32_t best = k->use.slot;
+
+    k->use.workers += gpi_slot_has_worker(d, s);
+    k->use.done += gpi_slot_done(s) - s->done_before;
+    if (s->gone)
+        return;
+    if (best == GPI_NONE || use_of[gpi_slot_shown(d, s)].rank <
+                                use_of[gpi_slot_shown(d, &d->slot[best])].rank)
+        k->use.slot = s->index;
+}
+
+/* One pass over the slots, however many devices there are. */
+void gpi_rows_begin(gpud_dispatcher *d)
+{
+    for (uint32_t i = 0; i < d->dev.n; i++) {
+        struct gpi_known_device *k = &d->dev.row[i];
+        k->use = (struct gpi_device_use){ .slot = GPI_NONE, .done = k->done };
+    }
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        for (uint32_t n = 0; n < d->slot[i].n_devices; n++)
+            count(d, &d->slot[i], &d->dev.row[d->slot[i].devices[n]]);
+}
+
+/* A close that lets queued tasks run may start workers, until there are none. */
+static bool is_closing(const gpud_dispatcher *d)
+{
+    return d->close.closing &&
+           (d->close.how != GPUD_FINISH_ALL || gpi_sched_unended(d->core) == 0);
+}
+
+static uint32_t state_without_slot(const gpud_dispatcher *d, uint32_t device)
+{
+    const struct gpi_known_device *k = &d->dev.row[device];
+
+    if (k->may == GPI_MAY_DEAD)
+        return GPUD_DEVICE_STATE_QUARANTINED;
+    if (k->may == GPI_MAY_OUT)
+        return GPUD_DEVICE_STATE_BACKOFF;
+    if (gpi_sched_drains(d->core, device) || gpi_sched_is_removed(d->core, device) ||
+        is_closing(d))
+        return GPUD_DEVICE_STATE_STOPPED;
+    return GPUD_DEVICE_STATE_IDLE;
+}
+
+static void report_without_slot(const gpud_dispatcher *d, uint32_t device,
+                                struct gpud_device_info *r)
+{
+    r->slot = GPUD_UNKNOWN32;
+    r->state = state_without_slot(d, device);
+    r->state_since = d->dev.row[device].unused_since;
+    if (r->state == GPUD_DEVICE_STATE_IDLE && !gpi_sched_pauses(d->core, device))
+        r->ready_at = r->state_since;
+}
+
+void gpi_report_use(gpud_dispatcher *d, uint32_t device, const struct gpi_forecast *f,
+                    struct gpud_device_info *r)
+{
+    const struct gpi_device_use *use = &d->dev.row[device].use;
+    struct gpud_slot_stats s;
+
+    r->tasks_done = use->done;
+    r->workers = use->workers;
+    if (use->slot == GPI_NONE) {
+        report_without_slot(d, device, r);
+        return;
+    }
+    gpi_report_slot(d, &d->slot[use->slot], f, &s);
+    r->state = use_of[s.state].state;
+    r->state_since = s.since;
+    r->ready_at = s.ready_at;
+    r->task_id = s.task_id;
+    r->task_started = s.task_started;
+    r->progress = s.progress;
+    r->pid = (uint32_t)s.pid;
+    r->slot = s.slot;
+    memcpy(r->class_name, s.class_name, sizeof r->class_name);
+}
