@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* classes.c - pooled dispatchers: several classes that share devices.          [R5] [R6] [S8] */
 #include "pooled.h"
+#include "replayed.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -140,7 +141,7 @@ T_LONG_CASE(seat_reused_by_other_class, 60)
     struct t_log log = { 0 };
 
     init();
-    d = T_CREATE(.pooled = 1, .devices = "fake:1", .max_workers = 1);
+    d = T_CREATE(.pooled = 1, .devices = "fake:1", .max_workers = 1, .decision_log = T_DECISIONS);
     add(d, T_CLASS(.name = "a", .residence = GPUD_TRANSIENT, .min_residence = T_MS(1),
                    .options = T_OPTIONS(.definition = "def-a", .env = env_a)));
     add(d, T_CLASS(.name = "b", .residence = GPUD_TRANSIENT, .min_residence = T_MS(1),
@@ -151,7 +152,7 @@ T_LONG_CASE(seat_reused_by_other_class, 60)
         check_result(&log, tag, tag % 2 ? "b fake:0 data=bb env=-" : "a fake:0 data= env=of-a");
     }
     T_EQ(t_word(UPS), 10);
-    t_end(&d, &log);
+    (void)t_end_replayed(&d, &log);
 }
 
 /* A class of programs and one of forked workers share a keeper. */
@@ -558,7 +559,7 @@ T_LONG_CASE(boot_fails_three_times, 60)
 
     init();
     t_word_set(BROKEN, 1);
-    d = T_CREATE(.pooled = 1, .devices = "fake:2");
+    d = T_CREATE(.pooled = 1, .devices = "fake:2", .decision_log = T_DECISIONS);
     add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
     add(d, T_CLASS(.name = "b", .options = T_OPTIONS(.definition = "def-b", .backoff = T_MS(1))));
     T_SUBMIT(d, .tag = 1, .class_name = "b");
@@ -578,7 +579,7 @@ T_LONG_CASE(boot_fails_three_times, 60)
     (void)T_RUN(d, &log, SUCCESS, .tag = 3, .class_name = "b");
     T_EQ(row_of(d, "b").failed, 0);
     check_changes(&log, "b", "FAILED RESUMED LOADED");
-    t_end(&d, &log);
+    (void)t_end_replayed(&d, &log);
 }
 
 /* Workers of a class die between and in tasks: its tasks are charged, and the other class goes

@@ -3,6 +3,7 @@
  * decision_log.c - option decision_log: a live dispatcher's log replays to the same actions, and no
  * fault of its file harms the dispatcher.                                                     [S6]
  */
+#include "replayed.h"
 #include "verbs.h"
 
 #include <errno.h>
@@ -19,32 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sim/replay.h"
-
-#define LOG "decisions"
+#define LOG T_DECISIONS
 #define END "\n# end\n"
 
 /* ---- the file ---- */
-
-/* Returns its text, which the caller frees: a log that replays to the same actions. */
-static char *replayed(const char *path, struct gpi_replay *ret)
-{
-    char *text;
-    size_t size;
-    enum gpi_replay_result result;
-
-    *ret = (struct gpi_replay){ .cut = true };
-    text = gpi_replay_file(path, &size);
-    if (!text)
-        T_FAIL("%s: %s", path, strerror(errno));
-    T_EQ(strlen(text), size);
-    T_CHECK(strncmp(text, "# decision log, libgpudispatch ", 31) == 0);
-    result = gpi_replay(ret, text, size);
-    if (result != GPI_REPLAY_EQUAL)
-        T_FAIL("%s:%u: %s: the log has \"%s\", a fresh core \"%s\"", path, ret->line, ret->error,
-               ret->wanted, ret->got);
-    return text;
-}
 
 static unsigned count(const char *text, const char *words)
 {
@@ -64,7 +43,7 @@ static int ends_in(const char *text, const char *end)
 static void check_log(const char *path, unsigned tasks)
 {
     struct gpi_replay r;
-    char *text = replayed(path, &r);
+    char *text = t_replayed(path, &r);
 
     T_EQ(count(text, " submit t="), tasks);
     T_CHECK(ends_in(text, END));
@@ -143,7 +122,7 @@ T_CASE(pooled)
         T_SUBMIT(d, .tag = tag, .class_name = tag % 3 ? "a" : "b");
     t_collect(d, &log, 40);
     t_end(&d, &log);
-    text = replayed(LOG, &r);
+    text = t_replayed(LOG, &r);
     T_EQ(count(text, "\nfact class "), 2);
     T_EQ(count(text, "\nfact device "), 2);
     free(text);
@@ -326,7 +305,7 @@ T_CASE(file_size_limit)
         T_EQ(count_ends(&log), 1);
         t_check_exactly_once(&log, 120);
         t_end(&d, &log);
-        text = replayed(LOG, &r);
+        text = t_replayed(LOG, &r);
         T_CHECK(ends_in(text, "\ncut\n"));
         T_CHECK(r.was_cut);
         T_CMP(count(text, " submit t="), >=, 1);
@@ -353,7 +332,7 @@ T_CASE(no_room_at_all)
     limit_file_size(RLIM_INFINITY);
     t_end(&d, &log);
     T_EQ(size_of(LOG), size);
-    free(replayed(LOG, &r));
+    free(t_replayed(LOG, &r));
     T_CHECK(!r.was_cut);
 }
 
@@ -376,7 +355,7 @@ T_CASE(no_space)
     T_EQ(count_ends(&log), 1);
     t_check_exactly_once(&log, 40);
     t_end(&d, &log);
-    free(replayed(LOG, &r)); /* up to there */
+    free(t_replayed(LOG, &r)); /* up to there */
 }
 
 static void write_text(const char *path, const char *text)
@@ -422,7 +401,7 @@ T_CASE(disk_full)
     expect_end(d, &log, strerror(ENOSPC));
     t_check_exactly_once(&log, 5000);
     t_end(&d, &log);
-    text = replayed("disk/" LOG, &r);
+    text = t_replayed("disk/" LOG, &r);
     T_CHECK(r.was_cut && ends_in(text, "\ncut\n"));
     T_CMP(count(text, " submit t="), >, 100);
     free(text);
@@ -489,7 +468,7 @@ static void check_unended(const char *how, int status)
 
     T_EQ(waitpid(pid, &got, 0), pid);
     T_EQ(got, status);
-    text = replayed(LOG, &r);
+    text = t_replayed(LOG, &r);
     T_CMP(count(text, " submit t="), >=, 1); /* the host has slept until the worker was ready */
     T_CHECK(!ends_in(text, END) && !r.was_cut);
     free(text);

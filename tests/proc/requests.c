@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* requests.c - pooled dispatchers: tasks with requests of their own, and their order.  [R1] [R9] */
 #include "pooled.h"
+#include "replayed.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ static gpud_dispatcher *jobs(const char *devices, uint32_t cpus)
 
     t_init(setup, process, NULL);
     d = T_CREATE(.pooled = 1, .devices = devices, .cpus = cpus, .max_workers = 32,
-                 .queue_size = 2000);
+                 .queue_size = 2000, .decision_log = T_DECISIONS);
     add(d, T_CLASS(.name = "jobs", .residence = GPUD_TRANSIENT,
                    .options = T_OPTIONS(.definition = "test", .max_attempts = 2)));
     return d;
@@ -78,7 +79,7 @@ T_LONG_CASE(sixteen_halves_on_eight_at_once, 60)
         JOB(d, GATED + 1 + i, HALF);
     t_word_wait(STARTS, 16);
     collect_all(d, &log, 16);
-    t_end(&d, &log);
+    (void)t_end_replayed(&d, &log);
 }
 
 T_LONG_CASE(ten_tenths_return_to_full, 60)
@@ -92,7 +93,7 @@ T_LONG_CASE(ten_tenths_return_to_full, 60)
     JOB(d, 1, WHOLE);
     collect_all(d, &log, 11);
     T_EQ(start_of(&log, 1), 11);
-    t_end(&d, &log);
+    (void)t_end_replayed(&d, &log);
 }
 
 /* A task that needs a whole device waits beside two that have a half free each. */
@@ -112,7 +113,7 @@ T_LONG_CASE(half_free_twice_is_no_whole, 60)
     t_collect(d, &log, 3);
     T_TEXT(devices_of(&log, 1), "fake:0");
     collect_all(d, &log, 4);
-    t_end(&d, &log);
+    (void)t_end_replayed(&d, &log);
 }
 
 T_LONG_CASE(sixteen_gpu_twelve_cpu, 60)
@@ -127,7 +128,7 @@ T_LONG_CASE(sixteen_gpu_twelve_cpu, 60)
     t_word_wait(STARTS, 28);
     T_EQ(t_word(STARTS), 28);
     collect_all(d, &log, 29);
-    t_end(&d, &log);
+    (void)t_end_replayed(&d, &log);
 }
 
 /* ---- devices ---- */
