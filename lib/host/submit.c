@@ -201,8 +201,8 @@ static inline void enqueue(gpud_dispatcher *d, uint32_t i, const struct gpi_sche
         d->act(d);
         gpi_drive_wake(d);
     } else if ((d->loop.sleepers || d->pollable.calls_out) &&
-               (first || gpi_sched_queued(d->core) == 1)) {
-        gpi_drive_wake(d);
+               (first || d->set.pooled || gpi_sched_queued(d->core) == 1)) {
+        gpi_drive_wake(d); /* pooled: a task that waits may leave room for one that does not */
     }
 }
 

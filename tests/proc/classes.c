@@ -2,6 +2,7 @@
 /* classes.c - pooled dispatchers: several classes that share devices.          [R5] [R6] [S8] */
 #include "pooled.h"
 #include "replayed.h"
+#include "rest.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -296,6 +297,33 @@ T_LONG_CASE(no_more_workers_than_can_run, 60)
     T_SUBMIT(d, .tag = 500, .class_name = "b");
     t_collect(d, &log, 501);
     T_CMP(row_of(d, "a").workers, <=, 2);
+    t_end(&d, &log);
+}
+
+/* A task is sent at once to an idle worker, though tasks of another class wait and the dispatcher
+ * sleeps. */
+T_CASE(submit_beside_waiting_tasks)
+{
+    gpud_dispatcher *d;
+    struct t_log log = { 0 };
+
+    init();
+    d = T_CREATE(.pooled = 1, .cpus = 2, .max_workers = 4);
+    add(d, T_CLASS(.name = "a", .needs = T_REQUEST(.cpus = 1), .max_workers = 1,
+                   .options = T_OPTIONS(.definition = "def-a", .sent_ahead = 1)));
+    add(d, T_CLASS(.name = "b", .needs = T_REQUEST(.cpus = 1), .max_workers = 1,
+                   .options = T_OPTIONS(.definition = "def-b", .sent_ahead = 1)));
+    (void)T_RUN(d, &log, SUCCESS, .tag = 0, .class_name = "b");
+    T_SUBMIT(d, .tag = GATED + 1, .class_name = "a");
+    t_word_wait(STARTS, 2);
+    T_SUBMIT(d, .tag = 1, .class_name = "a");
+    t_expect_rest(1, NULL, NULL);
+    T_SUBMIT(d, .tag = 2, .class_name = "b");
+    T_EQ(t_word_wait_for(STARTS, 3, T_S(5)), 0); /* else a check after 10 s would find it */
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, 2, SUCCESS);
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 4);
     t_end(&d, &log);
 }
 

@@ -43,6 +43,11 @@ SABOTAGES = [
 
     # ---- pooled dispatchers ----
     Sabotage(
+        "pooled: a submit wakes the dispatcher only if no other task waits", "lib/host/submit.c",
+        "(first || d->set.pooled || gpi_sched_queued(d->core) == 1)",
+        "(first || gpi_sched_queued(d->core) == 1)",
+        "proc/classes.submit_beside_waiting_tasks"),
+    Sabotage(
         "pooled: an event has the devices that its seat has by then", "lib/host/events.c",
         "return d->ran_on ? gpi_set_names(d, d->ran_on[gpi_task_index(d, t)])",
         "return d->ran_on ? gpi_set_names(d, d->slot[t->slot].set)",
@@ -320,8 +325,8 @@ SABOTAGES = [
     # ---- expires ----
     Sabotage(
         "one that expires wakes nobody", "lib/host/submit.c",
-        "(first || gpi_sched_queued",
-        "((first && !d->loop.sleepers) || gpi_sched_queued",
+        "(first || d->set.pooled",
+        "((first && !d->loop.sleepers) || d->set.pooled",
         "proc/expires.wakes_who_sleeps"),
     # ---- stall limit ----
     Sabotage(
