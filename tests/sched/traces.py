@@ -160,6 +160,19 @@ def ten_tenths_return_to_full(r):
     r.start("whole-b", 28)
 
 
+def five_batches_same_cost(r):
+    for i, batch in enumerate("abcde"):
+        r.want(f"starts of {batch}", sorted(2 * list(range(20 * i, 20 * i + 20))),
+               sorted(r.starts(batch)))
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as one:
+        one.write('{"devices": [{"name": "g0"}, {"name": "g1"}], "write": []}\n'
+                  '{"at": 0, "task": "a", "memory_gib": 10, "run_s": 1, "limit_s": 2, '
+                  '"repeat": 200}\n')
+        one.flush()
+        same = json.loads(sim(one.name).stdout)["scans"]
+    r.most("scans", same + 10, r.summary["scans"])
+
+
 def sixteen_gpu_twelve_cpu(r):
     r.want("starts", [0] * 12, r.starts("cpu"))
     r.want("starts", [0] * 8 + [10] * 8, sorted(r.starts("gpu")))
