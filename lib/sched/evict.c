@@ -484,13 +484,14 @@ static bool is_spare(const struct gpi_plan *p, const struct gpi_run *w, uint32_t
     return !c->set.pinned && !serves_up_to(p, w, shape);
 }
 
-/* Returns true if the device fits without its idle transient workers.  Unloads them. */
-static bool clear_device(struct gpi_plan *p, uint32_t device, uint32_t shape,
-                         const struct gpi_request *r)
+/* Returns the number of idle transient workers without which the device fits, and lists them; 0: it
+ * does not.  Those that unload already count, and are listed, too. */
+static uint32_t find_spare(const struct gpi_plan *p, uint32_t device, uint32_t shape,
+                           const struct gpi_request *r, uint32_t *ret)
 {
     const struct gpi_plan_device *d = &p->device[device];
     uint64_t held = d->reserved;
-    uint32_t spare[VICTIMS], n = 0, rest = d->runs;
+    uint32_t n = 0, rest = d->runs;
     const struct gpi_run *w;
 
     for (uint32_t i = d->first; i != GPI_NONE; i = w->next[i % GPI_RUN_DEVICES]) {
@@ -499,16 +500,25 @@ static bool clear_device(struct gpi_plan *p, uint32_t device, uint32_t shape,
             continue;
         held -= w->need.memory == GPI_MEMORY_ALL ? 0 : gpi_memory_of(p, w, device);
         rest--;
-        spare[n++] = i / GPI_RUN_DEVICES;
+        ret[n++] = i / GPI_RUN_DEVICES;
     }
-    if (n == 0 ||
-        (r->memory == GPI_MEMORY_ALL ? rest > 0
-                                     : held + r->memory > d->usable || (d->alone && rest)))
-        return false;
+    if (r->memory == GPI_MEMORY_ALL ? rest > 0
+                                    : held + r->memory > d->usable || (d->alone && rest))
+        return 0;
+    return n;
+}
+
+/* Returns true if the device fits without its idle transient workers.  Unloads them. */
+static bool clear_device(struct gpi_plan *p, uint32_t device, uint32_t shape,
+                         const struct gpi_request *r)
+{
+    uint32_t spare[VICTIMS];
+    const uint32_t n = find_spare(p, device, shape, r, spare);
+
     for (uint32_t i = 0; i < n; i++)
         if (p->run[spare[i]].work == GPI_WORK_IDLE)
             gpi_leave_worker(p, spare[i]);
-    return true;
+    return n > 0;
 }
 
 /* Returns true if enough devices of which the shape is the head are free, or are cleared now. */
@@ -612,22 +622,24 @@ uint32_t gpi_evict_replaced(const struct gpi_plan *p, uint32_t shape)
     return i;
 }
 
-/* Returns true if the idle worker is all that keeps the shape from its device. */
-static bool frees(const struct gpi_plan *p, const struct gpi_run *idle, uint32_t device,
-                  uint64_t kinds)
+/* Returns true if idle workers are all that keeps the shape from the device. */
+static bool frees(const struct gpi_plan *p, uint32_t shape, const struct gpi_request *r,
+                  uint32_t device, uint64_t kinds)
 {
     const struct gpi_plan_device *d = &p->device[device];
+    uint32_t spare[VICTIMS];
 
-    return d->may == GPI_PLAN_IN && kinds & GPI_BIT_KIND(d->kind) && d->runs == 1 &&
-           d->share == 0 && gpi_is_among(idle->device, idle->n_devices, device);
+    return d->may == GPI_PLAN_IN && kinds & GPI_BIT_KIND(d->kind) &&
+           d->share + r->share <= GPI_SHARE_ALL && find_spare(p, device, shape, r, spare) > 0;
 }
 
 /* Returns the number of devices, at most those of the request, that a worker for the shape could
- * have in place of the idle one: they are free now, or workers that stay may go there.  Else
- * *ret_at is the time at which one of these may go, if that is sooner. */
-static uint32_t count_places(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t variant,
-                             uint32_t idle, uint64_t *ret_at)
+ * have once an idle one is gone: they are free now, or without idle workers, or workers that stay
+ * may go there.  Else *ret_at is the time at which one of these may go, if that is sooner. */
+static uint32_t count_places(const struct gpi_plan *p, uint32_t shape, uint32_t variant,
+                             uint64_t *ret_at)
 {
+    const struct gpi_shape *s = &p->shape[shape];
     const struct gpi_request *r = &s->request[variant];
     const uint64_t kinds = gpi_memory_kinds(p, s->class, r);
     uint16_t device[GPI_RUN_DEVICES];
@@ -638,7 +650,7 @@ static uint32_t count_places(const struct gpi_plan *p, const struct gpi_shape *s
     for (uint32_t d = 0; d < p->n_devices && n < r->devices; d++) {
         if (gpi_is_among(device, has, d))
             continue;
-        if (frees(p, &p->run[idle], d, kinds)) {
+        if (frees(p, shape, r, d, kinds)) {
             n++;
         } else if (is_way(p, s, variant, d, hard_at(p, s), &w)) {
             n += w.at <= p->now;
@@ -648,14 +660,14 @@ static uint32_t count_places(const struct gpi_plan *p, const struct gpi_shape *s
     return n;
 }
 
-/* Returns when a worker for the shape could boot in place of the idle one, as things are. */
-static uint64_t could_boot_at(const struct gpi_plan *p, uint32_t shape, uint32_t idle)
+/* Returns when a worker for the shape could boot in place of an idle one, as things are. */
+static uint64_t could_boot_at(const struct gpi_plan *p, uint32_t shape)
 {
     const struct gpi_shape *s = &p->shape[shape];
     uint64_t at = GPI_NEVER;
 
     for (uint32_t i = 0; i < s->n_requests; i++)
-        if (count_places(p, s, i, idle, &at) >= s->request[i].devices)
+        if (count_places(p, shape, i, &at) >= s->request[i].devices)
             return p->now;
     return at;
 }
@@ -685,7 +697,7 @@ static uint64_t replace(struct gpi_plan *p, uint32_t shape)
     const bool would_boot = s->cold || p->class[s->class].booting == GPI_NONE;
     const bool may = s->late && would_boot && gpi_evict_may_replace(p, s->class);
     const uint32_t idle = may ? gpi_evict_replaced(p, shape) : GPI_NONE;
-    const uint64_t at = idle == GPI_NONE ? GPI_NEVER : could_boot_at(p, shape, idle);
+    const uint64_t at = idle == GPI_NONE ? GPI_NEVER : could_boot_at(p, shape);
 
     if (at > p->now)
         return at;

@@ -372,6 +372,13 @@ def eviction_behind_a_head(r):
     r.want("boots", 1, r.summary["boots"])
 
 
+def idle_workers_of_a_full_class(r):
+    r.outcomes(success=6)
+    r.start("ab", 21)
+    r.start("bc", 33)
+    r.start("ca", 43)
+
+
 def impossible_load_holds_nothing(r):
     r.start("t", 2)
     r.outcome("refused", "refused")
