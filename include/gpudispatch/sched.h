@@ -413,9 +413,9 @@ GPUD_API const char *gpud_class_change_name(uint32_t change);
  * A task that comes first for a device, and whose class has a worker there, has a
  * promise: the time at which the tasks there have ended by their limits, with grace and
  * kill.  Where one of them has no limit there is none, nor beside workers of a transient
- * class, since their memory is free only when they have left.  A promise only falls,
- * unless one of these reasons renews it.  Such events are dropped while too many events
- * wait, and counted in events_dropped.
+ * class, since their memory is free only when they have left.  A task of several devices
+ * has none.  A promise only falls, unless one of these reasons renews it.  Such events
+ * are dropped while too many events wait, and counted in events_dropped.
  */
 #define GPUD_PROMISE_MAP(X)                                                              \
     X(NONE, 0, "the event is not about a promise")                                       \
