@@ -491,7 +491,7 @@ static uint32_t find_spare(const struct gpi_plan *p, uint32_t device, uint32_t s
 {
     const struct gpi_plan_device *d = &p->device[device];
     uint64_t held = d->reserved;
-    uint32_t n = 0, rest = d->runs;
+    uint32_t n = 0, rest = d->runs, alone = d->alone;
     const struct gpi_run *w;
 
     for (uint32_t i = d->first; i != GPI_NONE; i = w->next[i % GPI_RUN_DEVICES]) {
@@ -499,11 +499,11 @@ static uint32_t find_spare(const struct gpi_plan *p, uint32_t device, uint32_t s
         if (n == VICTIMS || !is_spare(p, w, shape))
             continue;
         held -= w->need.memory == GPI_MEMORY_ALL ? 0 : gpi_memory_of(p, w, device);
+        alone -= w->need.memory == GPI_MEMORY_ALL;
         rest--;
         ret[n++] = i / GPI_RUN_DEVICES;
     }
-    if (r->memory == GPI_MEMORY_ALL ? rest > 0
-                                    : held + r->memory > d->usable || (d->alone && rest))
+    if (r->memory == GPI_MEMORY_ALL ? rest > 0 : held + r->memory > d->usable || alone)
         return 0;
     return n;
 }

@@ -47,9 +47,11 @@ static uint32_t next_end(const struct gpi_plan *p, uint32_t device, enum gpi_pla
     return best;
 }
 
-/* Names the task that ends first, and the time at which enough has ended, by limits.  `lacks` may
- * be GPI_MEMORY_ALL; then, and behind many runs, that is when all have ended. */
-static void find_end(const struct gpi_plan *p, struct gpi_plan_reason *r, uint64_t lacks)
+/* Names the task that ends first, and the time at which enough has ended, by limits: `lacks` of
+ * the parts, and `alone` runs with all memory.  `lacks` may be GPI_MEMORY_ALL; then, and behind
+ * many runs, that is when all have ended. */
+static void find_end(const struct gpi_plan *p, struct gpi_plan_reason *r, uint64_t lacks,
+                     uint32_t alone)
 {
     const enum gpi_plan_why what = (enum gpi_plan_why)r->kind;
     uint32_t run = next_end(p, r->device, what, GPI_NONE);
@@ -60,9 +62,12 @@ static void find_end(const struct gpi_plan *p, struct gpi_plan_reason *r, uint64
     for (uint32_t i = 0; i < ENDS_MOST && lacks != GPI_MEMORY_ALL; i++) {
         const uint64_t amount = run == GPI_NONE ? 0 : amount_of(p, run, r->device, what);
         r->until = run == GPI_NONE ? GPI_NEVER : end_of(&p->run[run], what);
-        if (run == GPI_NONE || lacks <= amount)
+        if (amount == GPI_MEMORY_ALL)
+            alone--;
+        else
+            lacks -= gpi_time_min(lacks, amount);
+        if (run == GPI_NONE || (lacks == 0 && alone == 0))
             return;
-        lacks -= amount;
         run = next_end(p, r->device, what, run);
     }
     if (lacks != GPI_MEMORY_ALL)
@@ -77,7 +82,7 @@ void gpi_explain_share(struct gpi_answer *a, uint32_t device, uint32_t variant, 
 
     r.have = have;
     r.need = share;
-    find_end(a->p, &r, share - have);
+    find_end(a->p, &r, share + used - GPI_SHARE_ALL, 0);
     gpi_explain_add(a, &r);
 }
 
@@ -164,6 +169,12 @@ static void add_spare(struct gpi_answer *a, uint32_t device, uint32_t variant, u
     gpi_explain_add(a, &row);
 }
 
+/* Returns the bytes that the device lacks for the request.  Runs may have more than there is. */
+static uint64_t lacking(const struct gpi_plan_device *d, uint64_t need)
+{
+    return need + d->reserved > d->usable ? need + d->reserved - d->usable : 0;
+}
+
 static void add_memory(struct gpi_answer *a, uint32_t device, uint32_t variant,
                        const struct gpi_request *r)
 {
@@ -190,7 +201,8 @@ static void add_memory(struct gpi_answer *a, uint32_t device, uint32_t variant,
         add_spare(a, device, variant, p->run[idle.spare].class);
         return;
     } else {
-        find_end(p, &row, r->memory == GPI_MEMORY_ALL ? r->memory : row.need - row.have);
+        find_end(p, &row, r->memory == GPI_MEMORY_ALL ? r->memory : lacking(d, r->memory),
+                 d->alone);
     }
     gpi_explain_add(a, &row);
 }
@@ -344,7 +356,8 @@ bool gpi_explain_host(struct gpi_answer *a, uint32_t variant, const struct gpi_r
         gpi_explain_held_by(a, &row, keeper);
     } else if (!cpus) {
         row.kind = GPI_REASON_MEMORY;
-    } else if ((run = gpi_tree_unit(&p->cpu_ends, (uint32_t)(row.need - row.have))) != GPI_NONE) {
+    } else if ((run = gpi_tree_unit(&p->cpu_ends, r->cpus + p->cpus_used - p->set.cpus)) !=
+               GPI_NONE) {
         row.other = p->run[run].task;
         row.until = p->cpu_ends.node[run].key.major;
     }

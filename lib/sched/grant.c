@@ -597,11 +597,14 @@ void gpi_grant_ends_by(struct gpi_plan *p, uint32_t task, uint64_t at)
     p->headless |= r->need.cpus ? GPI_BITS_HEADED : gpi_memory_kinds_of(p, r);
 }
 
-/* Heads may have to wait longer, and other shapes may pass them. */
+/* Heads may have to wait longer, and other shapes may pass them.  One that lacked nothing but CPU
+ * slots may lack these devices now. */
 static void unsettle(struct gpi_plan *p, const struct gpi_run *r)
 {
     p->unsure |= 1u << GPI_PROMISE_DEVICE;
     p->passable |= GPI_BITS_HEADED;
+    if (p->n_lacking)
+        p->changed |= gpi_memory_kinds_of(p, r);
     if (r->need.cpus || r->need.host_memory)
         p->changed |= GPI_BIT_HOST;
 }
@@ -627,7 +630,10 @@ uint32_t gpi_grant_adopt(struct gpi_plan *p, uint32_t task, const struct gpi_pla
                            .grant = GPI_GRANT_NONE };
     for (uint32_t i = 0; i < r->n_devices; i++)
         r->device[i] = a->device[i];
-    p->task[task] = (struct gpi_plan_record){ .limit = a->limit, .holder = run };
+    /* As each task that runs it is behind no other one. */
+    p->task[task] = (struct gpi_plan_record){
+        .limit = a->limit, .next = GPI_NONE, .prev = GPI_NONE, .holder = run
+    };
     gpi_memory_take(p, run, GPI_HOLD | GPI_SHARE);
     unsettle(p, r);
     return run;

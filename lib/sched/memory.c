@@ -155,10 +155,11 @@ static uint64_t room(const struct gpi_plan_device *d)
     return d->firm < d->usable ? d->usable - d->firm : 0;
 }
 
-/* A worker that stays has all of its memory. */
+/* A worker that stays has all of its memory.  An adopted run beside one may have that, too, but
+ * ends on its own. */
 static bool is_shut(const struct gpi_plan_device *d)
 {
-    return d->alone && d->n_firm;
+    return d->n_shut;
 }
 
 bool gpi_memory_is_quiet(const struct gpi_plan *p, const struct gpi_plan_device *d)
@@ -765,6 +766,7 @@ void gpi_memory_there(struct gpi_plan *p, uint32_t run, bool there)
 {
     struct gpi_run *r = &p->run[run];
     const bool firm = p->class[r->class].set.residence == GPI_RESIDENT;
+    const bool shuts = firm && r->need.memory == GPI_MEMORY_ALL;
     const uint64_t mark = mixed(mark_of(p, r) + r->need.share);
 
     p->n_firm = p->n_firm + (firm && there) - (firm && !there);
@@ -775,6 +777,7 @@ void gpi_memory_there(struct gpi_plan *p, uint32_t run, bool there)
         d->workers = there ? d->workers + mark : d->workers - mark;
         d->firm = there ? d->firm + bytes : d->firm - bytes;
         d->n_firm = d->n_firm + (firm && there) - (firm && !there);
+        d->n_shut = d->n_shut + (shuts && there) - (shuts && !there);
         join_kind(p, r->device[i]);
     }
 }

@@ -49,6 +49,7 @@ struct gpi_plan_device {
     uint64_t usable;            /* bytes: without headroom and foreign memory */
     uint64_t reserved, firm;    /* bytes; of these, those of workers that stay */
     uint32_t n_firm;            /* such workers */
+    uint32_t n_shut;            /* of these, those that have all of its memory */
     uint64_t residents;         /* mix of the classes that have a warm worker here */
     uint64_t workers;           /* mix of the workers here that do not leave, and their shares */
     uint64_t end_by, plausible; /* of its runs, the last one */

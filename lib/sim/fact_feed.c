@@ -14,6 +14,17 @@ static struct gpi_plan_task task_of(const struct gpi_fact *f)
     return t;
 }
 
+static uint32_t adopt(const struct gpi_fact *f, struct gpi_plan *p)
+{
+    const struct gpi_plan_adoption a = { .class = f->class,
+                                         .has = f->request[0],
+                                         .device = f->list,
+                                         .limit = f->job.limit,
+                                         .ends_by = f->at };
+
+    return gpi_plan_adopt(p, f->now, f->task, &a);
+}
+
 static uint32_t set_up_plan(const struct gpi_fact *f, struct gpi_plan *p)
 {
     const struct gpi_plan_class c = gpi_fact_class(f);
@@ -52,7 +63,10 @@ uint32_t gpi_fact_feed_plan(const struct gpi_fact *f, struct gpi_plan *p)
         return gpi_plan_device(p, f->now, f->device, (enum gpi_plan_may)f->what), 1u;
     case GPI_FACT_FOREIGN:
         return gpi_plan_foreign(p, f->now, f->device, f->bytes, f->load), 1u;
+    case GPI_FACT_ADOPT:
+        return adopt(f, p);
     case GPI_FACT_OBSERVED:
+    case GPI_FACT_OBSERVED_OF:
         return gpi_plan_observed(p, f->now, f->worker, f->device, f->bytes), 1u;
     case GPI_FACT_CLASS_SET:
         return gpi_plan_class_set(p, f->now, f->class, (enum gpi_plan_class_what)f->what), 1u;
@@ -113,6 +127,12 @@ void gpi_fact_feed_slow(const struct gpi_fact *f, struct gpi_slow *m)
         return;
     case GPI_FACT_OBSERVED:
         gpi_slow_observed(m, f->now, f->worker, f->device, f->bytes);
+        return;
+    case GPI_FACT_OBSERVED_OF:
+        gpi_slow_observed_of(m, f->now, f->task, f->device, f->bytes);
+        return;
+    case GPI_FACT_ADOPT:
+        gpi_slow_adopt(m, f->now, f->task, &t, f->list, f->at);
         return;
     case GPI_FACT_CLASS_SET:
         gpi_slow_class_set(m, f->now, f->class, (enum gpi_plan_class_what)f->what);

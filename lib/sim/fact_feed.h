@@ -6,8 +6,9 @@
 #include "log/fact.h"
 #include "sim/slow.h"
 
-/* Feed the fact, of any kind but PLAN.  The plan's returns the number of the worker for WARM, and 0
- * for a SUBMIT of too many shapes; else 1.  The slow model takes that number from the record. */
+/* Feed the fact, of any kind but PLAN.  The plan's returns the number of the worker for WARM, that
+ * of the run for ADOPT, and 0 for a SUBMIT of too many shapes; else 1.  The slow model takes the
+ * number of the worker from the record, and the plan takes that of the run for OBSERVED_OF. */
 uint32_t gpi_fact_feed_plan(const struct gpi_fact *f, struct gpi_plan *p);
 void gpi_fact_feed_slow(const struct gpi_fact *f, struct gpi_slow *m);
 

@@ -150,13 +150,16 @@ static void drop_device(struct gpi_fact *f, uint32_t d)
         if (f->list[i] != d)
             f->list[n++] = (uint16_t)(f->list[i] - (f->list[i] > d));
     f->n_devices = n;
+    if (f->kind == GPI_FACT_ADOPT)
+        f->request[0].devices = n;
     f->device -= f->device > d;
 }
 
 static bool is_of_device(const struct gpi_fact *f, uint32_t d)
 {
     return f->device == d && (f->kind == GPI_FACT_DEVICE || f->kind == GPI_FACT_STATE ||
-                              f->kind == GPI_FACT_FOREIGN || f->kind == GPI_FACT_OBSERVED);
+                              f->kind == GPI_FACT_FOREIGN || f->kind == GPI_FACT_OBSERVED ||
+                              f->kind == GPI_FACT_OBSERVED_OF);
 }
 
 static bool take_out_devices(struct search *s)
@@ -204,7 +207,7 @@ static void simplify_request(struct gpi_request *r, uint32_t how)
     }
 }
 
-#define SIMPLER 14u
+#define SIMPLER 15u
 
 static void simplify(struct gpi_fact *f, uint32_t how)
 {
@@ -226,6 +229,8 @@ static void simplify(struct gpi_fact *f, uint32_t how)
         f->job.stream = false;
     if (how == 13 && f->kind == GPI_FACT_END)
         f->run = f->keep_alive = 0;
+    if (how == 14 && f->kind == GPI_FACT_ADOPT)
+        f->at = f->job.limit = GPI_NEVER;
 }
 
 static bool make_simpler(struct search *s)

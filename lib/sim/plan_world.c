@@ -119,6 +119,30 @@ static bool end_task(struct gpi_plan_world *w, struct gpi_fact *f, uint32_t task
     return true;
 }
 
+static bool runs_alone(const struct gpi_trial_task *t)
+{
+    return t->state == GPI_TRIAL_RUNS && t->worker == GPI_NOWHERE;
+}
+
+/* Often it ends as late as it may. */
+static void draw_end(struct gpi_plan_world *w, uint32_t task, uint64_t *ret_by)
+{
+    const uint64_t most = (gpi_plan_chance(w, 10) ? 0 : scale(w, 50000)) * w->unit;
+    const bool is_known = gpi_plan_chance(w, 75);
+
+    *ret_by = is_known ? w->now + most : GPI_NEVER;
+    w->task[task].ends = w->now + (gpi_plan_chance(w, 50) ? most : gpi_plan_below(w, most + 1));
+}
+
+/* The task ends by another time, which may be now, or never. */
+static bool move_end(struct gpi_plan_world *w, struct gpi_fact *f, uint32_t task)
+{
+    f->kind = GPI_FACT_ENDS_BY;
+    f->task = task;
+    draw_end(w, task, &f->at);
+    return true;
+}
+
 static bool end(struct gpi_plan_world *w, struct gpi_fact *f)
 {
     const uint32_t task = next_task(w);
@@ -126,6 +150,8 @@ static bool end(struct gpi_plan_world *w, struct gpi_fact *f)
     if (task == NO_ONE || w->task[task].ends > horizon(w))
         return false;
     go_to(w, w->task[task].ends);
+    if (runs_alone(&w->trial->task[task]) && gpi_plan_in_part(w, GPI_PLAN_PART_ENDS_BY, 15))
+        return move_end(w, f, task);
     return end_task(w, f, task, gpi_plan_chance(w, 80));
 }
 
@@ -140,6 +166,55 @@ static bool limit_run(struct gpi_plan_world *w, struct gpi_fact *f)
         return false;
     ends = w->task[f->task].ends;
     f->at = (ends > w->now ? ends : w->now) + gpi_plan_units(w, 5000);
+    return true;
+}
+
+static bool know_end(struct gpi_plan_world *w, struct gpi_fact *f)
+{
+    const uint32_t task = (uint32_t)gpi_plan_below(w, w->set.tasks);
+
+    return gpi_plan_has(w, GPI_PLAN_PART_ENDS_BY) && runs_alone(&w->trial->task[task]) &&
+           move_end(w, f, task);
+}
+
+/* Often it has more than the first device has. */
+static void make_adopted(struct gpi_plan_world *w, struct gpi_request *r)
+{
+    *r = (struct gpi_request){
+        .devices = gpi_plan_chance(w, 70) ? 1 : (uint32_t)gpi_plan_below(w, 4),
+        .share = 1000 * (uint32_t)gpi_plan_below(w, 11),
+        .memory = gpi_plan_chance(w, 25) ? GPI_MEMORY_ALL : GIB * gpi_plan_below(w, 60),
+    };
+    if (r->devices > w->n_devices)
+        r->devices = w->n_devices;
+    if (gpi_plan_in_part(w, GPI_PLAN_PART_HOST, 40))
+        r->cpus = (uint32_t)gpi_plan_below(w, 10);
+    if (gpi_plan_in_part(w, GPI_PLAN_PART_HOST, 20))
+        r->host_memory = GIB * gpi_plan_below(w, 20);
+}
+
+static bool adopt(struct gpi_plan_world *w, struct gpi_fact *f)
+{
+    uint32_t first;
+
+    f->kind = GPI_FACT_ADOPT;
+    if (!gpi_plan_has(w, GPI_PLAN_PART_ADOPT))
+        return false;
+    f->class = (uint32_t)gpi_plan_below(w, w->n_classes);
+    while (f->task < w->set.tasks && w->trial->task[f->task].state != GPI_TRIAL_NONE)
+        f->task++;
+    make_adopted(w, &f->request[0]);
+    f->grant = f->n_requests = 1;
+    f->n_devices = f->request[0].devices;
+    first = gpi_plan_chance(w, 40) ? 0 : (uint32_t)gpi_plan_below(w, w->n_devices);
+    for (uint32_t i = 0; i < f->n_devices; i++)
+        f->list[i] = (uint16_t)((first + i) % w->n_devices);
+    f->job.limit = gpi_plan_chance(w, 30) ? GPI_NEVER : (100 + scale(w, 50000)) * w->unit;
+    f->at = GPI_NEVER;
+    if (gpi_trial_refuses(w->trial, f))
+        return false;
+    w->task[f->task].dies = false;
+    draw_end(w, f->task, &f->at);
     return true;
 }
 
@@ -274,6 +349,21 @@ static bool read_worker(struct gpi_plan_world *w, struct gpi_fact *f)
     return true;
 }
 
+/* So may a task without a worker. */
+static bool read_task(struct gpi_plan_world *w, struct gpi_fact *f)
+{
+    const struct gpi_trial_task *t;
+
+    f->kind = GPI_FACT_OBSERVED_OF;
+    f->task = (uint32_t)gpi_plan_below(w, w->set.tasks);
+    t = &w->trial->task[f->task];
+    if (!gpi_plan_has(w, GPI_PLAN_PART_OBSERVED) || !runs_alone(t) || t->n_devices == 0)
+        return false;
+    f->device = t->device[gpi_plan_below(w, t->n_devices)];
+    f->bytes = gpi_plan_below(w, 60 * GIB);
+    return true;
+}
+
 static bool set_class(struct gpi_plan_world *w, struct gpi_fact *f)
 {
     static const enum gpi_plan_class_what what[] = {
@@ -339,7 +429,8 @@ static const struct {
     { 90, submit },       { 80, end },         { 25, worker_event }, { 15, wake },
     { 80, limit_run },    { 8, withdraw },     { 4, leave },         { 4, doom },
     { 5, change_device }, { 4, read_foreign }, { 4, read_worker },   { 4, set_class },
-    { 6, queue },         { 4, pass_time },
+    { 6, queue },         { 4, pass_time },    { 8, adopt },         { 15, know_end },
+    { 10, read_task },
 };
 #define EVENTS (sizeof events / sizeof *events)
 

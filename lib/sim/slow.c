@@ -217,18 +217,38 @@ void gpi_slow_warm(struct gpi_slow *m, uint32_t worker, uint32_t class, const ui
     gpi_slow_count_loads(m);
 }
 
+/* Readings are rounded up to 1/64 of the memory. */
+static uint64_t rounded_up(const struct gpi_slow *m, uint32_t device, uint64_t bytes)
+{
+    const uint64_t part = m->place[device].has.memory / 64 + 1;
+
+    return (bytes + part - 1) / part * part;
+}
+
 void gpi_slow_observed(struct gpi_slow *m, uint64_t now, uint32_t worker, uint32_t device,
                        uint64_t bytes)
 {
     struct hand *h = &m->hand[worker];
-    const uint64_t part = m->place[device].has.memory / 64 + 1;
-    const uint64_t has = (bytes + part - 1) / part * part;
+    const uint64_t has = rounded_up(m, device, bytes);
 
     m->now = now;
     m->happened |= 1u << GPI_PROMISE_DEVICE;
     for (uint32_t i = 0; i < h->n_devices && h->need.memory != GPI_MEMORY_ALL; i++)
         if (h->device[i] == device)
             h->beyond[i] = has > h->need.memory ? has - h->need.memory : 0;
+}
+
+void gpi_slow_observed_of(struct gpi_slow *m, uint64_t now, uint32_t task, uint32_t device,
+                          uint64_t bytes)
+{
+    struct job *j = &m->job[task];
+    const uint64_t has = rounded_up(m, device, bytes), word = j->request[j->variant].memory;
+
+    m->now = now;
+    m->happened |= 1u << GPI_PROMISE_DEVICE;
+    for (uint32_t i = 0; i < j->n_devices && word != GPI_MEMORY_ALL; i++)
+        if (j->device[i] == device)
+            j->beyond[i] = has > word ? has - word : 0;
 }
 
 void gpi_slow_device_add(struct gpi_slow *m, uint32_t device, const struct gpi_plan_has *has)
@@ -243,6 +263,38 @@ void gpi_slow_places_add(struct gpi_slow *m, uint32_t set, const uint16_t *devic
     for (uint32_t i = 0; i < n; i++)
         m->place[device[i]].in_set[set] = true;
     gpi_slow_count_loads(m);
+}
+
+/* The earliest time at which it could end, if it began now. */
+uint64_t gpi_slow_plausible(const struct gpi_slow *m, const struct job *j)
+{
+    const struct class *c = &m->class[j->what.class];
+    uint64_t least = 65536;
+
+    for (uint32_t i = 0; i < 32 && i < c->n; i++)
+        least = c->ratio[i] < least ? c->ratio[i] : least;
+    return c->n < 4 || j->what.limit == NEVER
+               ? m->now
+               : m->now + (uint64_t)((unsigned __int128)j->what.limit * least / 65536);
+}
+
+void gpi_slow_adopt(struct gpi_slow *m, uint64_t now, uint32_t task,
+                    const struct gpi_plan_task *what, const uint16_t *device, uint64_t ends_by)
+{
+    struct job *j = &m->job[task];
+
+    m->now = now;
+    m->happened |= 1u << GPI_PROMISE_DEVICE;
+    *j = (struct job){ .state = RUNS,
+                       .what = *what,
+                       .request = { what->request[0] },
+                       .promise = NEVER,
+                       .n_devices = what->request[0].devices,
+                       .begun = now,
+                       .end_by = ends_by,
+                       .hand = NONE };
+    memcpy(j->device, device, j->n_devices * sizeof *device);
+    j->plausible = gpi_slow_plausible(m, j);
 }
 
 /* With the stream task of a class the model knows the oldest task of its queue. */
@@ -303,6 +355,11 @@ void gpi_slow_ends_by(struct gpi_slow *m, uint64_t now, uint32_t task, uint64_t 
     struct job *j = &m->job[task];
 
     m->now = now;
+    if (j->hand == NONE) {
+        m->happened |= (uint32_t)(at > j->end_by) << GPI_PROMISE_DEVICE;
+        j->end_by = at;
+        return;
+    }
     if (j->grant != REVOKED)
         return;
     j->ahead = false;
@@ -329,10 +386,8 @@ void gpi_slow_queue(struct gpi_slow *m, uint64_t now, uint32_t class, uint32_t n
 void gpi_slow_foreign(struct gpi_slow *m, uint64_t now, uint32_t device, uint64_t bytes,
                       uint32_t load)
 {
-    const uint64_t part = m->place[device].has.memory / 64 + 1;
-
     m->now = now;
-    m->place[device].foreign = (bytes + part - 1) / part * part;
+    m->place[device].foreign = rounded_up(m, device, bytes);
     m->place[device].load = load;
     m->happened |= 1u << GPI_PROMISE_DEVICE;
 }

@@ -34,6 +34,11 @@ void gpi_slow_foreign(struct gpi_slow *m, uint64_t now, uint32_t device, uint64_
                       uint32_t load);
 void gpi_slow_observed(struct gpi_slow *m, uint64_t now, uint32_t worker, uint32_t device,
                        uint64_t bytes);
+void gpi_slow_observed_of(struct gpi_slow *m, uint64_t now, uint32_t task, uint32_t device,
+                          uint64_t bytes);
+/* A task that runs already, on these devices: it has its only request. */
+void gpi_slow_adopt(struct gpi_slow *m, uint64_t now, uint32_t task,
+                    const struct gpi_plan_task *what, const uint16_t *device, uint64_t ends_by);
 void gpi_slow_class_set(struct gpi_slow *m, uint64_t now, uint32_t class,
                         enum gpi_plan_class_what what);
 void gpi_slow_queue(struct gpi_slow *m, uint64_t now, uint32_t class, uint32_t n);

@@ -152,11 +152,7 @@ static const char *leave_breaks(struct gpi_slow *m, const struct gpi_plan_action
 static void begin(struct gpi_slow *m, const struct gpi_plan_action *a)
 {
     struct job *j = &m->job[a->task];
-    const struct class *c = &m->class[j->what.class];
-    uint64_t least = 65536;
 
-    for (uint32_t i = 0; i < 32 && i < c->n; i++)
-        least = c->ratio[i] < least ? c->ratio[i] : least;
     j->state = RUNS;
     j->variant = a->what;
     j->n_devices = a->n_devices;
@@ -167,9 +163,7 @@ static void begin(struct gpi_slow *m, const struct gpi_plan_action *a)
         m->hand[j->hand].job = a->task;
     j->begun = m->now;
     j->end_by = gpi_slow_takes(m, j) == NEVER ? NEVER : m->now + gpi_slow_takes(m, j);
-    j->plausible = m->now;
-    if (c->n >= 4 && j->what.limit != NEVER)
-        j->plausible += (uint64_t)((unsigned __int128)j->what.limit * least / 65536);
+    j->plausible = gpi_slow_plausible(m, j);
     j->grant = a->how == GPI_RUN_GRANT ? GRANTED : NO_GRANT;
     j->ahead = j->what.stream && j->grant == NO_GRANT;
     if (j->grant == GRANTED) {
@@ -255,7 +249,7 @@ static bool could_spare(const struct gpi_slow *m, uint32_t i, const struct gpi_r
                                       !m->class[h->class].set.pinned && !does_up_to(m, h, i))))
             continue;
         memory -= h->need.memory == GPI_MEMORY_ALL ? 0 : h->need.memory + gpi_slow_beyond(h, d);
-        alone &= h->need.memory != GPI_MEMORY_ALL;
+        alone -= h->need.memory == GPI_MEMORY_ALL;
         n--;
     }
     return gpi_slow_may_use(m, class, r, d) && !alone &&

@@ -9,18 +9,19 @@ uint64_t gpi_slow_usable(const struct gpi_slow *m, uint32_t d)
     return foreign < all ? all - foreign : 0;
 }
 
-static bool has(const struct job *j, uint32_t d)
+/* Returns the index of the device among those of the task, or NONE. */
+static uint32_t index_of(const struct job *j, uint32_t d)
 {
     for (uint32_t i = 0; i < j->n_devices; i++)
         if (j->device[i] == d)
-            return true;
-    return false;
+            return i;
+    return NONE;
 }
 
 static void use_memory(struct used *u, const struct gpi_request *r)
 {
     u->runs++;
-    u->alone |= r->memory == GPI_MEMORY_ALL;
+    u->alone += r->memory == GPI_MEMORY_ALL;
     u->memory += r->memory == GPI_MEMORY_ALL ? 0 : r->memory;
 }
 
@@ -45,10 +46,13 @@ struct used gpi_slow_used(const struct gpi_slow *m, uint32_t d)
     for (uint32_t t = 0; t < m->n_jobs; t++) {
         const struct job *j = &m->job[t];
         const struct gpi_request *r = &j->request[j->variant];
-        if (j->state != RUNS || !has(j, d))
+        const uint32_t at = index_of(j, d);
+        if (j->state != RUNS || at == NONE)
             continue;
-        if (j->hand == NONE)
+        if (j->hand == NONE) {
             use_memory(&u, r);
+            u.memory += j->beyond[at];
+        }
         u.share += j->hand == NONE ? r->share : m->hand[j->hand].need.share;
         u.end = j->end_by > u.end ? j->end_by : u.end;
         u.plausible = j->plausible > u.plausible ? j->plausible : u.plausible;
@@ -62,6 +66,7 @@ struct used gpi_slow_used(const struct gpi_slow *m, uint32_t d)
         if (!gpi_slow_stays(m, h))
             u.end = NEVER;
         u.n_firm += gpi_slow_stays(m, h);
+        u.firm_alone += gpi_slow_stays(m, h) && h->need.memory == GPI_MEMORY_ALL;
         if (gpi_slow_stays(m, h))
             u.firm += h->need.memory == GPI_MEMORY_ALL ? m->place[d].has.memory
                                                        : h->need.memory + gpi_slow_beyond(h, d);
@@ -106,7 +111,7 @@ bool gpi_slow_may_use(const struct gpi_slow *m, uint32_t class, const struct gpi
     const uint64_t room = u.firm < gpi_slow_usable(m, d) ? gpi_slow_usable(m, d) - u.firm : 0;
 
     return r->devices && p->may == GPI_PLAN_IN && p->has.compute >= r->compute &&
-           !is_full(m, class, r, d) && !(u.alone && u.n_firm) &&
+           !is_full(m, class, r, d) && !u.firm_alone &&
            (r->places == GPI_PLACES_ANY || p->in_set[r->places]) &&
            (r->memory == GPI_MEMORY_ALL ? gpi_slow_is_clear(m, p) && u.n_firm == 0
                                         : r->memory <= room);

@@ -139,12 +139,13 @@ static uint64_t kth(const struct gpi_slow *m, const struct job *j, uint32_t vari
     return r->devices == 0 ? m->now : n < r->devices ? NEVER : end[r->devices - 1];
 }
 
-static uint64_t cpus_used(const struct gpi_slow *m, uint64_t after)
+/* The CPU slots of the tasks that run, without those that end by a time. */
+static uint64_t cpus_after(const struct gpi_slow *m, const uint64_t *by)
 {
     uint64_t cpus = 0;
 
     for (uint32_t t = 0; t < m->n_jobs; t++)
-        if (m->job[t].state == RUNS && m->job[t].end_by > after)
+        if (m->job[t].state == RUNS && (!by || m->job[t].end_by > *by))
             cpus += m->job[t].hand == NONE ? m->job[t].request[m->job[t].variant].cpus
                                            : m->hand[m->job[t].hand].need.cpus;
     return cpus;
@@ -168,13 +169,13 @@ static uint64_t host_end(const struct gpi_slow *m, const struct gpi_request *r, 
 
     if (r->cpus == 0 && r->host_memory == 0)
         return m->now;
-    if (head != 0 || memory_used(m) + r->host_memory > m->set.host_memory)
+    if (head != 0 || (r->host_memory && memory_used(m) + r->host_memory > m->set.host_memory))
         return NEVER;
-    if (cpus_used(m, 0) + r->cpus <= m->set.cpus)
+    if (r->cpus == 0 || cpus_after(m, NULL) + r->cpus <= m->set.cpus)
         return m->now;
     for (uint32_t t = 0; t < m->n_jobs; t++)
         if (m->job[t].state == RUNS && m->job[t].end_by < at &&
-            cpus_used(m, m->job[t].end_by) + r->cpus <= m->set.cpus)
+            cpus_after(m, &m->job[t].end_by) + r->cpus <= m->set.cpus)
             at = m->job[t].end_by;
     return at;
 }
@@ -313,7 +314,7 @@ static bool is_host_head(const struct gpi_slow *m, uint32_t i)
 bool gpi_slow_host_has(const struct gpi_slow *m, uint32_t i, const struct gpi_request *r,
                        bool for_life)
 {
-    uint64_t cpus = cpus_used(m, 0) + r->cpus, bytes = memory_used(m) + r->host_memory;
+    uint64_t cpus = cpus_after(m, NULL) + r->cpus, bytes = memory_used(m) + r->host_memory;
 
     for (uint32_t k = 0; k < i && (r->cpus || r->host_memory); k++) {
         const struct job *j = &m->job[m->order[k]];

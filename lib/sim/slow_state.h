@@ -39,6 +39,7 @@ struct job {
     uint32_t variant, n_devices;
     uint16_t device[16];
     uint64_t begun, end_by, plausible, queued_at;
+    uint64_t beyond[16]; /* its request, on each device */
     uint32_t hand;
     bool told;  /* that it is hopeless */
     bool ahead; /* the caller may have older tasks of the class */
@@ -94,10 +95,11 @@ struct gpi_slow {
 struct used {
     uint64_t share, memory, end, plausible, firm;
     uint32_t runs, n_firm;
-    bool alone;
+    uint32_t alone, firm_alone; /* that have all of its memory; of them, those that stay */
 };
 
 /* slow.c */
+uint64_t gpi_slow_plausible(const struct gpi_slow *m, const struct job *j);
 int gpi_slow_compare(const void *a, const void *b);
 bool gpi_slow_is_on(const struct hand *h, uint32_t d);
 uint32_t gpi_slow_hands(const struct gpi_slow *m, uint32_t class);

@@ -11,6 +11,9 @@
 #define TASKS_MOST (1u << 16) /* so that no script takes all memory */
 #define RUN_DEVICES 16u       /* of a request, at most */
 #define QUEUE_MOST (1u << 31) /* tasks in the queue of a class */
+/* An adopted task may have more than there is, but no sum over all runs overflows. */
+#define CPUS_MOST (1u << 15)
+#define BYTES_MOST (1ull << 46)
 
 /* ---- facts that a caller may feed ---- */
 
@@ -177,6 +180,41 @@ static const char *refuses_submit(const struct gpi_trial *t, const struct gpi_fa
     return could(t, resident ? &t->class[f->class] : f) ? NULL : "no device could ever hold it";
 }
 
+static bool runs_alone(const struct gpi_trial_task *task)
+{
+    return task->state == GPI_TRIAL_RUNS && task->worker == GPI_NOWHERE;
+}
+
+static bool has_run(const struct gpi_trial *t)
+{
+    uint32_t runs = 0;
+
+    for (uint32_t i = 0; i < t->set.runs; i++)
+        runs += t->worker[i].life != GPI_TRIAL_OFF;
+    for (uint32_t i = 0; i < t->set.tasks; i++)
+        runs += runs_alone(&t->task[i]);
+    return runs < t->set.runs;
+}
+
+/* Its devices may be in any state, and may lack what it has. */
+static const char *refuses_adopt(const struct gpi_trial *t, const struct gpi_fact *f)
+{
+    const struct gpi_request *has = &f->request[0];
+
+    if (!is_there(t, f->class) || t->class[f->class].is.residence != GPI_EXTERNAL)
+        return "only a task of an external class runs already";
+    if (f->task >= t->set.tasks || t->task[f->task].state != GPI_TRIAL_NONE)
+        return "the task is submitted already, or its number is too large";
+    if (f->n_requests != 1 || has->devices != f->n_devices || has->devices > RUN_DEVICES)
+        return "expected d= and one need= with as many devices";
+    if (has->share > GPI_SHARE_ALL || has->cpus > CPUS_MOST || has->host_memory > BYTES_MOST ||
+        (has->memory != GPI_MEMORY_ALL && has->memory > BYTES_MOST))
+        return "it has too much";
+    if (f->at < f->now)
+        return "it ends before now";
+    return has_run(t) ? refuses_list(t, f) : "no run is free";
+}
+
 static const char *refuses_task(const struct gpi_trial *t, const struct gpi_fact *f, uint32_t state)
 {
     return f->task < t->set.tasks && t->task[f->task].state == state ? NULL
@@ -190,8 +228,8 @@ static const char *refuses_ends_by(const struct gpi_trial *t, const struct gpi_f
 
     if (reason)
         return reason;
-    if (!t->task[f->task].revoked)
-        return "its run is not revoked";
+    if (!t->task[f->task].revoked && !runs_alone(&t->task[f->task]))
+        return "its run has a worker, and is not revoked";
     return f->at < f->now ? "it ends before now" : NULL;
 }
 
@@ -216,6 +254,20 @@ static const char *refuses_observed(const struct gpi_trial *t, const struct gpi_
         if (t->worker[f->worker].device[i] == f->device)
             return NULL;
     return reason ? reason : "the worker is not on the device";
+}
+
+static const char *refuses_observed_of(const struct gpi_trial *t, const struct gpi_fact *f)
+{
+    const char *reason = refuses_task(t, f, GPI_TRIAL_RUNS);
+
+    if (!reason && !runs_alone(&t->task[f->task]))
+        return "it has a worker";
+    if (!reason && f->bytes > BYTES_MOST)
+        return "it has too much";
+    for (uint32_t i = 0; !reason && i < t->task[f->task].n_devices; i++)
+        if (t->task[f->task].device[i] == f->device)
+            return NULL;
+    return reason ? reason : "the task is not on the device";
 }
 
 static const char *refuses_queue(const struct gpi_trial *t, const struct gpi_fact *f)
@@ -270,6 +322,10 @@ const char *gpi_trial_refuses(const struct gpi_trial *t, const struct gpi_fact *
         return refuses_worker(t, f);
     case GPI_FACT_OBSERVED:
         return refuses_observed(t, f);
+    case GPI_FACT_OBSERVED_OF:
+        return refuses_observed_of(t, f);
+    case GPI_FACT_ADOPT:
+        return refuses_adopt(t, f);
     case GPI_FACT_CLASS_SET:
         return is_there(t, f->class) ? NULL : "no class has this number";
     case GPI_FACT_QUEUE:
@@ -301,6 +357,17 @@ static void sum_up(struct gpi_trial *t, const struct gpi_plan_action *a)
         add_sum(t, a->device[i]);
 }
 
+/* A worker has the number of its run, and no two tasks and workers have one run. */
+static bool is_run_sane(const struct gpi_trial *t, const struct gpi_plan_action *a)
+{
+    if (a->worker != GPI_NOWHERE || a->kind != GPI_PLAN_RUN)
+        return a->run == a->worker;
+    for (uint32_t i = 0; i < t->set.tasks; i++)
+        if (runs_alone(&t->task[i]) && t->task[i].run == a->run)
+            return false;
+    return a->run < t->set.runs && t->worker[a->run].life == GPI_TRIAL_OFF;
+}
+
 /* Returns true if the task, the worker and the devices of the action exist. */
 static bool is_sane(const struct gpi_trial *t, const struct gpi_plan_action *a)
 {
@@ -316,7 +383,7 @@ static bool is_sane(const struct gpi_trial *t, const struct gpi_plan_action *a)
     for (uint32_t i = 0; i < a->n_devices; i++)
         if (a->device[i] >= t->n_devices)
             return false;
-    return (!worker || is_there(t, a->class)) &&
+    return (!worker || is_there(t, a->class)) && is_run_sane(t, a) &&
            (a->kind != GPI_PLAN_BOOT || t->worker[a->worker].life == GPI_TRIAL_OFF);
 }
 
@@ -330,6 +397,7 @@ static void take_run(struct gpi_trial *t, const struct gpi_plan_action *a)
     if (task->granted)
         task->end_by = GPI_NEVER;
     task->worker = a->worker;
+    task->run = a->run;
     task->hopeless = false;
     task->n_devices = a->n_devices;
     memcpy(task->device, a->device, a->n_devices * sizeof *a->device);
@@ -465,6 +533,26 @@ static void book_warm(struct gpi_trial *t, const struct gpi_fact *f)
     }
 }
 
+static void book_adopt(struct gpi_trial *t, const struct gpi_fact *f)
+{
+    struct gpi_trial_task *task = &t->task[f->task];
+
+    *task = (struct gpi_trial_task){ .state = GPI_TRIAL_RUNS,
+                                     .class = f->class,
+                                     .worker = GPI_NOWHERE,
+                                     .run = f->worker,
+                                     .order = GPI_NEVER,
+                                     .limit = f->job.limit,
+                                     .end_by = f->at,
+                                     .n_devices = f->n_devices };
+    memcpy(task->device, f->list, f->n_devices * sizeof *f->list);
+}
+
+static void book_ends_by(struct gpi_trial_task *task, uint64_t at)
+{
+    task->end_by = runs_alone(task) ? at : gpi_time_min(task->end_by, at);
+}
+
 static void book_leaves(struct gpi_trial *t, uint32_t worker)
 {
     struct gpi_trial_worker *w = &t->worker[worker];
@@ -494,7 +582,10 @@ static void book(struct gpi_trial *t, const struct gpi_fact *f)
         book_task(t, f);
         break;
     case GPI_FACT_ENDS_BY:
-        t->task[f->task].end_by = gpi_time_min(t->task[f->task].end_by, f->at);
+        book_ends_by(&t->task[f->task], f->at);
+        break;
+    case GPI_FACT_ADOPT:
+        book_adopt(t, f);
         break;
     case GPI_FACT_UP:
         if (t->worker[f->worker].life == GPI_TRIAL_BOOTS) /* an UNLOAD may cross it */
@@ -521,7 +612,7 @@ static void feed_both(struct gpi_trial *t, struct gpi_fact *f)
 
     if (t->allocations)
         t->allocations_of_steps += *t->allocations - before;
-    f->worker = f->kind == GPI_FACT_WARM ? result : f->worker;
+    f->worker = f->kind == GPI_FACT_WARM || f->kind == GPI_FACT_ADOPT ? result : f->worker;
     if (f->kind == GPI_FACT_SUBMIT && !result)
         return; /* too many shapes: the caller has kept it */
     book(t, f);
@@ -546,6 +637,8 @@ void gpi_trial_feed(struct gpi_trial *t, const struct gpi_fact *f)
     }
     if (f->kind == GPI_FACT_SUBMIT && t->slow)
         object(t, judge_could(t, &own));
+    if (f->kind == GPI_FACT_OBSERVED_OF)
+        own.worker = t->task[f->task].run;
     feed_both(t, &own);
     take_actions(t);
     if (f->kind != GPI_FACT_DECIDE || t->broken || !t->slow)
@@ -553,6 +646,8 @@ void gpi_trial_feed(struct gpi_trial *t, const struct gpi_fact *f)
     object(t, gpi_slow_decided(t->slow));
     object(t, judge_wants(t));
     object(t, judge_rest(t));
+    if (gpi_plan_has_run(t->plan) != has_run(t))
+        object(t, "S1: is a run free?");
 }
 
 void gpi_trial_fini(struct gpi_trial *t)

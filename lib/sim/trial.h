@@ -17,6 +17,7 @@
 enum gpi_trial_state { GPI_TRIAL_NONE, GPI_TRIAL_WAITS, GPI_TRIAL_RUNS };
 struct gpi_trial_task {
     uint32_t state, class, worker;
+    uint32_t run; /* of a task that runs without a worker */
     uint64_t order, limit, end_by; /* end_by: when it is killed, if it runs */
     bool hopeless;                 /* the caller withdraws it */
     bool granted, revoked;         /* its run */

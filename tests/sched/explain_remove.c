@@ -96,7 +96,7 @@ static void free_memory(struct gpi_plan *p, uint32_t device)
 
 static void free_cpus(struct gpi_plan *p, uint64_t need)
 {
-    while (p->set.cpus - p->cpus_used < need)
+    while (gpi_memory_free_cpus(p) < need)
         end_task(p, gpi_tree_unit(&p->cpu_ends, 1));
 }
 

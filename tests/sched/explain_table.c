@@ -65,6 +65,13 @@ static const struct gpi_request request[] = {
     }
 #define SUBMIT(t, need) TASK(t, 0, need, 1000)
 #define ENDLESS(t, need) TASK(t, 0, need, GPI_NEVER)
+#define ADOPT(t, parts, bytes, slots, by)                                  \
+    {                                                                      \
+        .kind = T_ADOPT, .who = t, .what.limit = GPI_NEVER, .at = by,      \
+        .has = {                                                           \
+            .devices = 1, .share = parts, .memory = bytes, .cpus = slots   \
+        }                                                                  \
+    }
 #define DECIDE(at)                  \
     {                               \
         .kind = T_DECIDE, .now = at \
@@ -160,6 +167,58 @@ static const struct small {
       0,
       { NOWHERE, GPI_REASON_HEAD_HOLDS, 1, 2, 1, 1100 },
       1 },
+    { "a share, of which more is in use than there is",
+      1,
+      9,
+      GPI_MODE_BACKFILL,
+      { ADOPT(0, 10000, 0, 0, 500), ADOPT(1, 6000, 0, 0, 900), SUBMIT(2, HALF), DECIDE(0) },
+      2,
+      0,
+      { 0, GPI_REASON_SHARE, 0, 0, 5000, 900 },
+      1 },
+    { "memory, of which more is in use than there is",
+      1,
+      9,
+      GPI_MODE_BACKFILL,
+      { ADOPT(0, 0, 40 * GIB, 0, 500), ADOPT(1, 0, 60 * GIB, 0, 900), SUBMIT(2, SMALL), DECIDE(0) },
+      2,
+      0,
+      { 0, GPI_REASON_MEMORY, 0, 0, 20 * GIB, 900 },
+      1 },
+    { "all memory, which two have",
+      1,
+      9,
+      GPI_MODE_BACKFILL,
+      { ADOPT(0, 0, GPI_MEMORY_ALL, 0, 500), ADOPT(1, 0, GPI_MEMORY_ALL, 0, 900), SUBMIT(2, SMALL), DECIDE(0) },
+      2,
+      0,
+      { 0, GPI_REASON_MEMORY, 0, 0, 20 * GIB, 900 },
+      1 },
+    { "CPU slots, of which more are in use than there are",
+      1,
+      9,
+      GPI_MODE_BACKFILL,
+      { ADOPT(0, 0, 0, 5, 500), ADOPT(1, 0, 0, 3, 900), SUBMIT(2, CPUS_2), DECIDE(0) },
+      2,
+      0,
+      { NOWHERE, GPI_REASON_CPUS, 1, 0, 2, 900 },
+      1 },
+    { "it runs already, and was behind another one before",
+      1,
+      9,
+      GPI_MODE_BACKFILL,
+      { SUBMIT(0, WHOLE),
+        SUBMIT(1, WHOLE),
+        DECIDE(0),
+        { .kind = T_END, .now = 5 },
+        { .kind = T_WITHDRAW, .who = 1 },
+        ADOPT(1, 10000, 0, 0, 900),
+        SUBMIT(2, HALF),
+        DECIDE(5) },
+      1,
+      0,
+      { 0, 0, 0, 0, 0, 0 },
+      0 },
     { "behind its own shape",
       1,
       9,
@@ -496,7 +555,7 @@ static bool check(const struct small *s)
     for (uint32_t i = 0; i < FACTS && (i == 0 || s->fact[i].kind || s->fact[i].what.request); i++) {
         struct t_fact f = s->fact[i];
         f.now = now = f.now > now ? f.now : now;
-        t_fact_feed(p, &f);
+        (void)t_fact_feed(p, &f);
         while (gpi_plan_next(p, &a))
             ;
     }

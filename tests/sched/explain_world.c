@@ -124,10 +124,11 @@ static struct gpi_plan *make_plan(const struct t_world *w)
     return p;
 }
 
-void t_world_begin(struct t_world *w, uint64_t seed, bool mixed)
+void t_world_begin(struct t_world *w, uint64_t seed, bool mixed, bool adopts)
 {
     memset(w, 0, sizeof *w);
     w->mixed = mixed;
+    w->adopts = adopts;
     w->rng.state = seed;
     invent(w);
     w->p = make_plan(w);
@@ -140,7 +141,18 @@ void t_world_end(struct t_world *w)
 
 /* ---- facts ---- */
 
-void t_fact_feed(struct gpi_plan *p, const struct t_fact *f)
+static uint32_t feed_adopt(struct gpi_plan *p, const struct t_fact *f)
+{
+    const struct gpi_plan_adoption a = { .class = f->what.class,
+                                         .has = f->has,
+                                         .device = f->device,
+                                         .limit = f->what.limit,
+                                         .ends_by = f->at };
+
+    return gpi_plan_adopt(p, f->now, f->who, &a);
+}
+
+uint32_t t_fact_feed(struct gpi_plan *p, const struct t_fact *f)
 {
     switch (f->kind) {
     case T_SUBMIT:
@@ -171,12 +183,18 @@ void t_fact_feed(struct gpi_plan *p, const struct t_fact *f)
     case T_OBSERVED:
         gpi_plan_observed(p, f->now, f->who, f->how, f->at);
         break;
+    case T_ADOPT:
+        return feed_adopt(p, f);
+    case T_ENDS_BY:
+        gpi_plan_ends_by(p, f->now, f->who, f->at);
+        break;
     case T_CLASS:
         gpi_plan_class_set(p, f->now, f->who, (enum gpi_plan_class_what)f->how);
         break;
     case T_DECIDE:
         gpi_plan_decide(p, f->now);
     }
+    return GPI_NOWHERE;
 }
 
 static void add_up(uint64_t *sum, const struct gpi_plan_action *a)
@@ -194,7 +212,7 @@ struct gpi_plan *t_world_replay(const struct t_world *w, uint64_t *ret_actions)
 
     *ret_actions = 0;
     for (uint32_t i = 0; i < w->n_facts; i++) {
-        t_fact_feed(p, &w->fact[i]);
+        (void)t_fact_feed(p, &w->fact[i]);
         while (gpi_plan_next(p, &a))
             add_up(ret_actions, &a);
     }
@@ -209,6 +227,7 @@ static void run(struct t_world *w, const struct gpi_plan_action *a)
 
     t->state = T_RUNS_NOW;
     t->worker = a->worker;
+    t->run = a->run;
     t->ends = w->now + t->takes;
     t->n_devices = a->n_devices;
     memcpy(t->device, a->device, sizeof *a->device * a->n_devices);
@@ -254,10 +273,13 @@ static void act(struct t_world *w)
 static void tell(struct t_world *w, const struct t_fact *f)
 {
     struct t_fact *kept = &w->fact[w->n_facts++];
+    uint32_t run;
 
     *kept = *f;
     kept->now = w->now;
-    t_fact_feed(w->p, kept);
+    run = t_fact_feed(w->p, kept);
+    if (f->kind == T_ADOPT)
+        w->task[f->who].run = run;
     act(w);
     drop(w);
 }
@@ -289,13 +311,20 @@ bool t_world_invent(struct t_world *w, struct gpi_plan_task *ret)
     return true;
 }
 
+static uint32_t unused_task(const struct t_world *w)
+{
+    uint32_t i = 0;
+
+    while (i < T_TASKS && w->task[i].state != T_NOT)
+        i++;
+    return i;
+}
+
 static void submit(struct t_world *w)
 {
-    struct t_fact f = { .kind = T_SUBMIT };
+    struct t_fact f = { .kind = T_SUBMIT, .who = unused_task(w) };
     struct t_task *t;
 
-    while (f.who < T_TASKS && w->task[f.who].state != T_NOT)
-        f.who++;
     if (f.who == T_TASKS || !t_world_invent(w, &f.what))
         return;
     t = &w->task[f.who];
@@ -439,6 +468,60 @@ static void change_foreign(struct t_world *w)
                               .at = chance(w, 50) ? 0 : below(w, 10 * GIB) });
 }
 
+/* Often the task ends as late as it may. */
+static uint64_t end_by(struct t_world *w, struct t_task *t)
+{
+    const uint64_t most = chance(w, 10) ? 0 : gpi_random_scale(&w->rng, 1, 50000) * US;
+
+    t->ends = w->now + (chance(w, 50) ? most : below(w, most + 1));
+    return chance(w, 75) ? w->now + most : GPI_NEVER;
+}
+
+/* Often it has more than its devices have. */
+static void adopt(struct t_world *w)
+{
+    struct t_fact f = { .kind = T_ADOPT, .who = unused_task(w), .what.class = number(w, T_CLASSES) };
+    const uint32_t most = w->set.devices < 3 ? w->set.devices : 3;
+    const uint32_t first = chance(w, 40) ? 0 : number(w, w->set.devices);
+    struct t_task *t;
+
+    if (f.who == T_TASKS || w->class[f.what.class].residence != GPI_EXTERNAL ||
+        !gpi_plan_has_run(w->p))
+        return;
+    f.has = (struct gpi_request){ .devices = chance(w, 70) ? 1 : number(w, most + 1),
+                                  .share = 1000 * number(w, 11),
+                                  .memory = chance(w, 25) ? GPI_MEMORY_ALL : GIB * below(w, 60),
+                                  .cpus = chance(w, 40) ? number(w, 10) : 0,
+                                  .host_memory = chance(w, 20) ? GIB * below(w, 20) : 0 };
+    f.what.limit = chance(w, 30) ? GPI_NEVER : (100 + gpi_random_scale(&w->rng, 1, 50000)) * US;
+    t = &w->task[f.who];
+    *t = (struct t_task){ .state = T_RUNS_NOW,
+                          .what.class = f.what.class,
+                          .worker = GPI_NOWHERE,
+                          .n_devices = f.has.devices };
+    f.at = end_by(w, t);
+    for (uint32_t i = 0; i < f.has.devices; i++)
+        f.device[i] = t->device[i] = (uint16_t)((first + i) % w->set.devices);
+    tell(w, &f);
+}
+
+/* The end of a run without a worker moves, or a reading of it is above its word. */
+static void change_run(struct t_world *w)
+{
+    const uint32_t i = number(w, T_TASKS);
+    struct t_task *t = &w->task[i];
+
+    if (t->state != T_RUNS_NOW || t->worker != GPI_NOWHERE)
+        return;
+    if (t->n_devices && chance(w, 50))
+        tell(w, &(struct t_fact){ .kind = T_OBSERVED,
+                                  .who = t->run,
+                                  .how = t->device[number(w, t->n_devices)],
+                                  .at = below(w, 60 * GIB) });
+    else
+        tell(w, &(struct t_fact){ .kind = T_ENDS_BY, .who = i, .at = end_by(w, t) });
+}
+
 /* A worker dies, at once or soon. */
 static void crash(struct t_world *w)
 {
@@ -484,7 +567,12 @@ static void happen(struct t_world *w)
 
 bool t_world_step(struct t_world *w)
 {
-    happen(w);
+    if (w->adopts && chance(w, 6))
+        adopt(w);
+    else if (w->adopts && chance(w, 12))
+        change_run(w);
+    else
+        happen(w);
     if (!chance(w, 70))
         return false;
     do /* tasks that are found hopeless are withdrawn, and that is a fact again */

@@ -32,6 +32,8 @@ enum t_fact_kind {
     T_DEVICE,
     T_FOREIGN,
     T_OBSERVED,
+    T_ADOPT,
+    T_ENDS_BY,
     T_CLASS,
     T_DECIDE
 };
@@ -40,8 +42,10 @@ struct t_fact {
     enum t_fact_kind kind;
     uint64_t now;
     uint32_t who, how;         /* task, worker, device or class; good, may, device or what */
-    uint64_t at;               /* again, bytes, or keep_alive */
-    struct gpi_plan_task what; /* SUBMIT: its requests are those of the world */
+    uint64_t at;               /* again, bytes, keep_alive, or ends_by */
+    struct gpi_plan_task what; /* SUBMIT: its requests are those of the world; ADOPT: without */
+    struct gpi_request has;    /* ADOPT */
+    uint16_t device[3];
 };
 
 enum t_state { T_NOT, T_WAITS, T_RUNS_NOW, T_HOPELESS };
@@ -50,7 +54,7 @@ struct t_task {
     enum t_state state;
     struct gpi_plan_task what;
     uint64_t takes, ends;
-    uint32_t worker, n_devices;
+    uint32_t worker, run, n_devices;
     uint16_t device[T_DEVICES];
 };
 
@@ -73,7 +77,8 @@ struct t_world {
     struct gpi_request made[T_MADE][GPI_VARIANTS];
     uint32_t n_made[T_MADE];
     bool workers;
-    bool mixed; /* workers of a transient class have different needs */
+    bool mixed;  /* workers of a transient class have different needs */
+    bool adopts; /* some tasks run already, and the ends of runs without a worker move */
     uint64_t now, order;
     bool gone[T_DEVICES];
     struct t_task task[T_TASKS];
@@ -84,12 +89,12 @@ struct t_world {
     uint64_t actions; /* mixed: the same actions have the same sum */
 };
 
-void t_world_begin(struct t_world *w, uint64_t seed, bool mixed);
+void t_world_begin(struct t_world *w, uint64_t seed, bool mixed, bool adopts);
 void t_world_end(struct t_world *w);
 /* Returns true if the plan has decided. */
 bool t_world_step(struct t_world *w);
-/* Feeds one fact to a plan. */
-void t_fact_feed(struct gpi_plan *p, const struct t_fact *f);
+/* Feeds one fact to a plan.  Returns the run of an ADOPT. */
+uint32_t t_fact_feed(struct gpi_plan *p, const struct t_fact *f);
 /* Returns a fresh plan that was told the facts; adds up its actions. */
 struct gpi_plan *t_world_replay(const struct t_world *w, uint64_t *ret_actions);
 /* Invents a task.  Returns false if no device could hold it. */
