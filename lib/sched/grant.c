@@ -597,14 +597,13 @@ void gpi_grant_ends_by(struct gpi_plan *p, uint32_t task, uint64_t at)
     p->headless |= r->need.cpus ? GPI_BITS_HEADED : gpi_memory_kinds_of(p, r);
 }
 
-/* Heads may have to wait longer, and other shapes may pass them.  One that lacked nothing but CPU
- * slots may lack these devices now. */
+/* Heads may have to wait longer, and other shapes may pass them.  One that lacked nothing but
+ * CPU slots, or a worker that goes for it already, may lack these devices now. */
 static void unsettle(struct gpi_plan *p, const struct gpi_run *r)
 {
     p->unsure |= 1u << GPI_PROMISE_DEVICE;
     p->passable |= GPI_BITS_HEADED;
-    if (p->n_lacking)
-        p->changed |= gpi_memory_kinds_of(p, r);
+    p->changed |= gpi_memory_kinds_of(p, r);
     if (r->need.cpus || r->need.host_memory)
         p->changed |= GPI_BIT_HOST;
 }
