@@ -139,7 +139,7 @@ static uint64_t kth(const struct gpi_slow *m, const struct job *j, uint32_t vari
     return r->devices == 0 ? m->now : n < r->devices ? NEVER : end[r->devices - 1];
 }
 
-/* The CPU slots of the tasks that run, without those that end by a time. */
+/* The CPU slots of the tasks that run, without the tasks that end by a time. */
 static uint64_t cpus_after(const struct gpi_slow *m, const uint64_t *by)
 {
     uint64_t cpus = 0;

@@ -95,7 +95,7 @@ struct gpi_slow {
 struct used {
     uint64_t share, memory, end, plausible, firm;
     uint32_t runs, n_firm;
-    uint32_t alone, firm_alone; /* that have all of its memory; of them, those that stay */
+    uint32_t alone, firm_alone; /* with all of its memory; of these, workers that stay */
 };
 
 /* slow.c */

@@ -196,7 +196,7 @@ static bool has_run(const struct gpi_trial *t)
     return runs < t->set.runs;
 }
 
-/* Its devices may be in any state, and may lack what it has. */
+/* Its devices may be in any state, and may have less than the task. */
 static const char *refuses_adopt(const struct gpi_trial *t, const struct gpi_fact *f)
 {
     const struct gpi_request *has = &f->request[0];

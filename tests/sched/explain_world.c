@@ -480,7 +480,9 @@ static uint64_t end_by(struct t_world *w, struct t_task *t)
 /* Often it has more than its devices have. */
 static void adopt(struct t_world *w)
 {
-    struct t_fact f = { .kind = T_ADOPT, .who = unused_task(w), .what.class = number(w, T_CLASSES) };
+    struct t_fact f = { .kind = T_ADOPT,
+                        .who = unused_task(w),
+                        .what.class = number(w, T_CLASSES) };
     const uint32_t most = w->set.devices < 3 ? w->set.devices : 3;
     const uint32_t first = chance(w, 40) ? 0 : number(w, w->set.devices);
     struct t_task *t;

@@ -192,7 +192,8 @@ SABOTAGES = [
            "        d->alone |= r->need.memory == GPI_MEMORY_ALL;\n"),
     mutant("S1", "adopt: a reading of a task without a worker is ignored", "plan.c",
            "    if (r->work == GPI_WORK_NONE || at == r->n_devices ||\n",
-           "    if (r->work == GPI_WORK_NONE || r->work == GPI_WORK_TASK || at == r->n_devices ||\n"),
+           "    if (r->work == GPI_WORK_NONE || r->work == GPI_WORK_TASK ||\n"
+           "        at == r->n_devices ||\n"),
     # ---- S2: heads start by their promise; with APART as without the tasks that passed ----
     mutant("S2", "APART lets short tasks pass", "reserve.c",
            "    if (p->set.passing == GPI_PASS_APART || until == GPI_NEVER)\n",
