@@ -46,8 +46,8 @@ struct used gpi_slow_used(const struct gpi_slow *m, uint32_t d)
     for (uint32_t t = 0; t < m->n_jobs; t++) {
         const struct job *j = &m->job[t];
         const struct gpi_request *r = &j->request[j->variant];
-        const uint32_t at = index_of(j, d);
-        if (j->state != RUNS || at == NONE)
+        const uint32_t at = j->state == RUNS ? index_of(j, d) : NONE;
+        if (at == NONE)
             continue;
         if (j->hand == NONE) {
             use_memory(&u, r);
