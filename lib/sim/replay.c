@@ -136,7 +136,7 @@ static bool check_adoption(struct run *run, const struct gpi_fact *f)
     if (f->n_requests != 1 || has->devices != f->n_devices || has->devices > GPI_LOG_DEVICES)
         return bad(run, "expected d= and need= with as many devices");
     if (has->share > GPI_SHARE_ALL || (has->memory != GPI_MEMORY_ALL && has->memory >> 56) ||
-        has->host_memory >> 56 || has->cpus >> 24)
+        has->host_memory >> 56 || has->cpus >> 15)
         return bad(run, "it has too much");
     if (f->grant == 0 || f->attempts > UINT8_MAX || (f->at != GPI_NEVER && f->at > f->now))
         return bad(run, "expected grant=, attempts= and at= of a task that runs");
