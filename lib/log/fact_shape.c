@@ -96,7 +96,10 @@ const struct gpi_fact_shape gpi_fact_shapes[GPI_FACTS] = {
           { "need", F(REQUESTS), AT(request), OR(0), NULL } } },
     [GPI_FACT_CLASS_SET] = { "class_set",
         { CLASS, { "what", F(WORD), AT(what), NEEDED, CLASS_SET_WORDS } } },
-    [GPI_FACT_QUEUE] = { "queue", { CLASS, { "n", F(NUMBER), AT(queued), NEEDED, NULL } } },
+    [GPI_FACT_QUEUE] = { "queue",
+        { CLASS,
+          { "n", F(NUMBER), AT(queued), NEEDED, NULL },
+          { "run", F(TIME), AT(run), OR(0), NULL } } },
     [GPI_FACT_DECIDE] = { "decide", { { 0 } } },
 };
 

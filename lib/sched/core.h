@@ -333,6 +333,7 @@ struct gpi_sched_class {
     uint64_t waits_for;        /* number of the task that it stands for */
     uint32_t behind;           /* tasks in the queue, as the plan knows it */
     uint32_t wants_from;       /* with more of them it wants a further worker */
+    uint64_t told_run;         /* `mean_run`, as the plan knows it */
     int32_t waits_with;        /* its priority */
     uint32_t n_fresh;          /* grants that have had no task yet: stream.c writes it, too */
     uint32_t unused;           /* of these, those of workers that may take one: spread.c, too */

@@ -450,7 +450,8 @@ bool gpi_grant_could(struct gpi_plan *p, uint32_t shape)
 
 /* ---- tasks that wait no more, and load tasks ---- */
 
-void gpi_grant_queue(struct gpi_plan *p, uint32_t class, uint32_t n)
+/* A grant may last for long, and would teach nothing until its end. */
+void gpi_grant_queue(struct gpi_plan *p, uint32_t class, uint32_t n, uint64_t run)
 {
     struct gpi_learned *c = &p->class[class];
     const bool was_calm = c->queued == 0;
@@ -458,6 +459,9 @@ void gpi_grant_queue(struct gpi_plan *p, uint32_t class, uint32_t n)
     assert(n <= GPI_QUEUE_MOST);
     c->queued += n - c->behind;
     c->behind = n;
+    c->mean = run;
+    if (run && c->run.n == 0)
+        gpi_learn_spell(&c->run, run);
     if (n == 0)
         gpi_revoke_class_empty(p, class);
     gpi_shape_class(p, class);

@@ -65,6 +65,11 @@ static uint32_t rank(uint32_t n, uint32_t percent)
     return (n * percent + 99) / 100 - 1;
 }
 
+uint64_t gpi_learn_usual(const struct gpi_learned *l)
+{
+    return l->mean ? l->mean : l->run.p50;
+}
+
 void gpi_learn_spell(struct gpi_spell *s, uint64_t time)
 {
     uint64_t sorted[GPI_LEARN] = { 0 };

@@ -292,10 +292,10 @@ void gpi_plan_class_set(struct gpi_plan *p, uint64_t now, uint32_t class,
         pause(p, class, what != GPI_CLASS_RESUME);
 }
 
-void gpi_plan_queue(struct gpi_plan *p, uint64_t now, uint32_t class, uint32_t n)
+void gpi_plan_queue(struct gpi_plan *p, uint64_t now, uint32_t class, uint32_t n, uint64_t run)
 {
     set_time(p, now);
-    gpi_grant_queue(p, class, n);
+    gpi_grant_queue(p, class, n, run);
     gpi_leave_boots(p, class);
 }
 

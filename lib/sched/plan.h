@@ -125,8 +125,9 @@ void gpi_plan_class_set(struct gpi_plan *p, uint64_t now, uint32_t class,
                         enum gpi_plan_class_what what);
 
 /* The caller has `n` tasks of the class in its queue, behind the stream task; at most 2^31.  They
- * count as waiting tasks of it.                                                      [R5] [R6] */
-void gpi_plan_queue(struct gpi_plan *p, uint64_t now, uint32_t class, uint32_t n);
+ * count as waiting tasks of it.  `run`: the mean time that such a task takes, as the caller has
+ * measured it; 0: unknown.                                                           [R5] [R6] */
+void gpi_plan_queue(struct gpi_plan *p, uint64_t now, uint32_t class, uint32_t n, uint64_t run);
 /* Returns the smallest `n` of gpi_plan_queue with which the class wants a further worker now;
  * UINT32_MAX: with none.  Each fact and decision may change it.                           [R5] */
 uint32_t gpi_plan_wants_from(const struct gpi_plan *p, uint32_t class);

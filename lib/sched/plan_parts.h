@@ -159,6 +159,7 @@ struct gpi_learned {
     uint16_t ratio[GPI_LEARN]; /* run / limit of the last ones, in 1/65536 */
     uint16_t least;            /* of these */
     struct gpi_spell boot, unload, run;
+    uint64_t mean;             /* of a run, as the caller has measured it; 0: unknown.  grant.c */
     uint32_t queued, behind; /* shape.c: waiting tasks; of these, in the caller's queue */
     /* grant.c, leave.c */
     uint32_t workers, leaving; /* all; of these, draining or unloading ones */
@@ -249,6 +250,8 @@ struct gpi_plan {
 void gpi_learn_run(struct gpi_learned *l, uint64_t run, uint64_t limit);
 /* Returns the earliest plausible end of a run. */
 uint64_t gpi_learn_plausible(const struct gpi_learned *l, uint64_t begun, uint64_t limit);
+/* Returns how long a task of the queue is expected to run. */
+uint64_t gpi_learn_usual(const struct gpi_learned *l);
 void gpi_learn_spell(struct gpi_spell *s, uint64_t time);
 struct gpi_plan_spell gpi_learn_times(const struct gpi_spell *s);
 
@@ -574,7 +577,7 @@ uint32_t gpi_grant_late(const struct gpi_plan *p, uint32_t class);
 /* Puts the load task of the class into the queue, or takes it out. */
 void gpi_grant_load(struct gpi_plan *p, uint32_t class);
 /* The class has this many tasks in the caller's queue. */
-void gpi_grant_queue(struct gpi_plan *p, uint32_t class, uint32_t n);
+void gpi_grant_queue(struct gpi_plan *p, uint32_t class, uint32_t n, uint64_t run);
 /* The task waits no more. */
 void gpi_grant_withdraw(struct gpi_plan *p, uint32_t task);
 uint32_t gpi_grant_warm(struct gpi_plan *p, uint32_t class, const uint16_t *device, uint32_t n);

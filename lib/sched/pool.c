@@ -594,6 +594,14 @@ static void submit(struct gpi_sched *c, struct gpi_sched_class *k, uint32_t task
     fed(c);
 }
 
+/* Its tasks take a fourth more, or less, than the plan knows. */
+static bool has_news(const struct gpi_sched_class *k)
+{
+    const uint64_t quarter = k->told_run / 4;
+
+    return k->mean_run > k->told_run + quarter || k->mean_run < k->told_run - quarter;
+}
+
 /* The stream in the plan stands for the first task that no unused grant is about to take. */
 static void refresh(struct gpi_sched *c, struct gpi_sched_class *k)
 {
@@ -603,9 +611,10 @@ static void refresh(struct gpi_sched *c, struct gpi_sched_class *k)
         withdraw(c, k);
     if (k->waiting == GPI_NOWHERE && n)
         submit(c, k, first);
-    if (k->behind != n) {
+    if (k->behind != n || has_news(k)) {
         k->behind = n;
-        gpi_plan_queue(c->plan, c->now, class_number(c, k), n ? n - 1 : 0);
+        k->told_run = k->mean_run;
+        gpi_plan_queue(c->plan, c->now, class_number(c, k), n ? n - 1 : 0, k->told_run);
         fed(c);
     }
     k->wants_from = gpi_plan_wants_from(c->plan, class_number(c, k));
@@ -618,7 +627,7 @@ static bool is_stale(const struct gpi_sched *c, const struct gpi_sched_class *k)
 
     if (k->waiting == GPI_NOWHERE)
         return n > 0;
-    return n == 0 || c->unplanned || (n != k->behind && n > k->wants_from) ||
+    return n == 0 || c->unplanned || has_news(k) || (n != k->behind && n > k->wants_from) ||
            k->queue.band[0].priority > k->waits_with;
 }
 

@@ -119,8 +119,8 @@ bool gpi_shape_wants(const struct gpi_plan *p, const struct gpi_learned *c, uint
 {
     const uint32_t workers = c->workers - c->leaving;
     const bool lacks = workers < gpi_shape_least_workers(c);
-    const bool enough = queued <= c->n_booting ||
-                        (workers && queued * (c->run.p50 / 1024) <= workers * (c->boot.p50 / 1024));
+    const bool is_soon = queued * (gpi_learn_usual(c) / 1024) <= workers * (c->boot.p50 / 1024);
+    const bool enough = queued <= c->n_booting || (workers && is_soon);
 
     *ret_why_not = c->paused           ? GPI_REASON_PAUSED
                    : enough && !lacks  ? GPI_REASON_BUSY
@@ -132,7 +132,7 @@ bool gpi_shape_wants(const struct gpi_plan *p, const struct gpi_learned *c, uint
 uint32_t gpi_shape_wants_from(const struct gpi_plan *p, const struct gpi_learned *c)
 {
     const uint32_t own = c->queued - c->behind, workers = c->workers - c->leaving;
-    const uint64_t run = c->run.p50 / 1024;
+    const uint64_t run = gpi_learn_usual(c) / 1024;
     enum gpi_plan_why why_not;
     uint64_t n;
 

@@ -71,7 +71,7 @@ uint32_t gpi_fact_feed_plan(const struct gpi_fact *f, struct gpi_plan *p)
     case GPI_FACT_CLASS_SET:
         return gpi_plan_class_set(p, f->now, f->class, (enum gpi_plan_class_what)f->what), 1u;
     case GPI_FACT_QUEUE:
-        return gpi_plan_queue(p, f->now, f->class, f->queued), 1u;
+        return gpi_plan_queue(p, f->now, f->class, f->queued, f->run), 1u;
     case GPI_FACT_DECIDE:
         return gpi_plan_decide(p, f->now), 1u;
     default:
@@ -138,7 +138,7 @@ void gpi_fact_feed_slow(const struct gpi_fact *f, struct gpi_slow *m)
         gpi_slow_class_set(m, f->now, f->class, (enum gpi_plan_class_what)f->what);
         return;
     case GPI_FACT_QUEUE:
-        gpi_slow_queue(m, f->now, f->class, f->queued);
+        gpi_slow_queue(m, f->now, f->class, f->queued, f->run);
         return;
     case GPI_FACT_DECIDE:
         gpi_slow_time(m, f->now);

@@ -392,6 +392,8 @@ static bool queue(struct gpi_plan_world *w, struct gpi_fact *f)
         f->queued = (uint32_t)scale(w, 1u << 20) - 1;
     else if (from != UINT32_MAX)
         f->queued = from - (from && gpi_plan_chance(w, 50));
+    if (gpi_plan_in_part(w, GPI_PLAN_PART_RUNS, 50))
+        f->run = gpi_plan_units(w, 5000);
     return true;
 }
 

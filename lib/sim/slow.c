@@ -377,10 +377,13 @@ void gpi_slow_device(struct gpi_slow *m, uint64_t now, uint32_t device, enum gpi
     gpi_slow_count_loads(m);
 }
 
-void gpi_slow_queue(struct gpi_slow *m, uint64_t now, uint32_t class, uint32_t n)
+void gpi_slow_queue(struct gpi_slow *m, uint64_t now, uint32_t class, uint32_t n, uint64_t run)
 {
     m->now = now;
     m->class[class].behind = n;
+    m->class[class].mean = run;
+    if (run && m->class[class].run.n == 0)
+        learn(&m->class[class].run, run);
 }
 
 void gpi_slow_foreign(struct gpi_slow *m, uint64_t now, uint32_t device, uint64_t bytes,

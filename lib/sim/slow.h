@@ -41,7 +41,7 @@ void gpi_slow_adopt(struct gpi_slow *m, uint64_t now, uint32_t task,
                     const struct gpi_plan_task *what, const uint16_t *device, uint64_t ends_by);
 void gpi_slow_class_set(struct gpi_slow *m, uint64_t now, uint32_t class,
                         enum gpi_plan_class_what what);
-void gpi_slow_queue(struct gpi_slow *m, uint64_t now, uint32_t class, uint32_t n);
+void gpi_slow_queue(struct gpi_slow *m, uint64_t now, uint32_t class, uint32_t n, uint64_t run);
 /* A worker of a resident class that was up before the plan began. */
 void gpi_slow_warm(struct gpi_slow *m, uint32_t worker, uint32_t class, const uint16_t *device,
                    uint32_t n);

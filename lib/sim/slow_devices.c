@@ -146,6 +146,11 @@ uint32_t gpi_slow_queued(const struct gpi_slow *m, uint32_t class)
     return n + m->class[class].behind;
 }
 
+static uint64_t usual(const struct class *c)
+{
+    return c->mean ? c->mean : c->run.p50;
+}
+
 static bool wants_with(const struct gpi_slow *m, uint32_t class, uint32_t q)
 {
     const struct class *c = &m->class[class];
@@ -156,7 +161,7 @@ static bool wants_with(const struct gpi_slow *m, uint32_t class, uint32_t q)
     for (uint32_t w = 0; w < m->set.runs; w++)
         boots += m->hand[w].class == class && m->hand[w].state == BOOTS;
     return !c->paused && (q > boots || lacks) && n < c->set.max_workers && m->now >= c->again &&
-           (n == 0 || lacks || q * (c->run.p50 / 1024) > n * (c->boot.p50 / 1024));
+           (n == 0 || lacks || q * (usual(c) / 1024) > n * (c->boot.p50 / 1024));
 }
 
 bool gpi_slow_wants(const struct gpi_slow *m, uint32_t class)

@@ -59,6 +59,7 @@ struct class
     uint64_t again;
     bool paused, to_load;
     uint32_t behind; /* tasks in the caller's queue */
+    uint64_t mean;   /* how long one of them takes; 0 = unknown */
 };
 
 enum hand_state { NO_HAND, BOOTS, UP, LEAVES, UNLOADS };
