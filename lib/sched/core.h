@@ -274,15 +274,16 @@ struct gpi_lease {
     uint8_t state;      /* enum gpi_lease_state */
     uint8_t why;        /* enum gpi_revoke_why: of the kill that is due or was ordered */
     bool is_killed;     /* the kill was ordered */
-    bool is_late;       /* it has exceeded its limit, and the caller knows */
-    bool is_stalled;    /* the same, of its stall limit */
-    bool is_cancelled;  /* softly, too */
+    bool is_late;       /* its limit has passed, and the caller knows */
+    bool is_stalled;    /* its stall limit has passed */
     uint32_t task, n_devices;
     uint64_t since;     /* when it was granted, or has started */
     uint64_t start_by;  /* by then it must have started */
     uint64_t expires;   /* of its task; GPI_NEVER */
     uint64_t limit_at, stall_at;
+    uint64_t asked_at;  /* when it was cancelled first, softly or hard; GPI_NEVER */
     uint64_t cancel_at; /* when it was cancelled hard; GPI_NEVER */
+    uint64_t killed_at; /* when the kill was ordered; GPI_NEVER */
     uint64_t kill_at;   /* when the kill is due; once ordered, when it is given up */
     uint16_t device[GPI_SLOT_DEVICES];
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * external.c - work that the caller runs itself.                                    [C1] [C4] [C7]
+ * external.c - work that the caller runs itself.                                 [C1] [C4] [C7]
  *
  * The plan grants devices to a task, and the lease has them until the caller reports the end of the
  * work.  Before the start a grant may come back: then the task waits at its old place, and is not
@@ -109,7 +109,9 @@ static struct gpi_lease *begin(struct gpi_sched *c, uint32_t task, uint32_t run,
                              .expires = GPI_NEVER,
                              .limit_at = GPI_NEVER,
                              .stall_at = GPI_NEVER,
+                             .asked_at = GPI_NEVER,
                              .cancel_at = GPI_NEVER,
+                             .killed_at = GPI_NEVER,
                              .kill_at = GPI_NEVER };
     for (uint32_t i = 0; i < n; i++)
         l->device[i] = device[i];
@@ -117,6 +119,13 @@ static struct gpi_lease *begin(struct gpi_sched *c, uint32_t task, uint32_t run,
     c->task[task].state = GPI_RECORD_GRANTED;
     c->task[task].slot = (uint16_t)run;
     return l;
+}
+
+/* A device that is drained may wait for this end alone. */
+static void note_end(struct gpi_sched *c, const struct gpi_lease *l)
+{
+    for (uint32_t i = 0; i < l->n_devices; i++)
+        gpi_device_note_end(c, l->device[i]);
 }
 
 /* The devices are free.  `run`: how long the task ran, if it succeeded. */
@@ -129,8 +138,8 @@ static void release(struct gpi_sched *c, struct gpi_lease *l, bool good, uint64_
     gpi_plan_end(c->plan, c->now, gpi_own_number(c, l->task), good, run, 0);
     fed(c);
     gpi_own_over(c, l->task);
-    for (uint32_t i = 0; i < l->n_devices && had_task; i++)
-        gpi_device_note_end(c, l->device[i]);
+    if (had_task)
+        note_end(c, l);
 }
 
 /* ---- grants ---- */
@@ -228,6 +237,7 @@ static void harden(struct gpi_sched *c, struct gpi_lease *l, enum gpi_revoke_why
     if (l->is_killed)
         return;
     l->is_killed = true;
+    l->killed_at = c->now;
     l->why = (uint8_t)why;
     l->kill_at = gpi_time_add(c->now, kill_limit(c, l));
     revoke(c, l, GPI_REVOKE_HARD, why, l->kill_at);
@@ -236,7 +246,7 @@ static void harden(struct gpi_sched *c, struct gpi_lease *l, enum gpi_revoke_why
 
 static void cancel_hard(struct gpi_sched *c, struct gpi_lease *l, enum gpi_revoke_why why)
 {
-    l->is_cancelled = true;
+    l->asked_at = gpi_time_min(l->asked_at, c->now);
     if (l->cancel_at != GPI_NEVER)
         return;
     l->cancel_at = c->now;
@@ -273,37 +283,25 @@ static struct verdict cancelled(const struct gpi_lease *l)
                              l->why == GPI_REVOKE_CLOSE ? GPI_WHY_CLOSE : GPI_WHY_CANCEL };
 }
 
-/* The work was killed, for this reason. */
-static struct verdict killed(const struct gpi_lease *l)
-{
-    switch ((enum gpi_revoke_why)l->why) {
-    case GPI_REVOKE_LIMIT:
-    case GPI_REVOKE_STALL:
-        return late(l, true);
-    case GPI_REVOKE_DEVICE:
-        return (struct verdict){ GPUD_OUTCOME_CRASHED, GPUD_PHASE_PROCESS, GPI_WHY_DEVICE };
-    default:
-        return cancelled(l);
-    }
-}
-
-/* The time at which it ended decides, not the time of the report.                          [C7] */
+/* The time at which it ended decides, not the time of the event.                           [C7] */
 static struct verdict judge(const struct gpi_lease *l, enum gpi_ended how, uint64_t at)
 {
     static const uint32_t outcome[] = { GPUD_OUTCOME_SUCCESS, GPUD_OUTCOME_ERROR,
                                         GPUD_OUTCOME_CRASHED };
-    const bool was_killed = l->is_killed && how == GPI_ENDED_CRASHED;
+    const bool was_killed = how == GPI_ENDED_CRASHED && at >= l->killed_at;
     struct verdict v = { outcome[how], GPUD_PHASE_PROCESS, GPI_WHY_NO };
 
     if (at >= l->cancel_at && l->cancel_at <= soft_at(l)) {
         v.outcome = GPUD_OUTCOME_CANCELLED;
         return was_killed ? cancelled(l) : v;
     }
-    if (at > soft_at(l) && !(was_killed && l->why == GPI_REVOKE_DEVICE))
+    if (was_killed && l->why == GPI_REVOKE_DEVICE) {
+        v.why = GPI_WHY_DEVICE;
+        return v;
+    }
+    if (at >= soft_at(l))
         return late(l, was_killed);
-    if (was_killed)
-        return killed(l);
-    if (l->is_cancelled && how != GPI_ENDED_SUCCESS)
+    if (at >= l->asked_at && how != GPI_ENDED_SUCCESS)
         v.outcome = GPUD_OUTCOME_CANCELLED;
     return v;
 }
@@ -343,12 +341,12 @@ static void on_declined(struct gpi_sched *c, uint32_t task, uint64_t not_before)
         gpi_tasks_requeue(c, task);
 }
 
-/* After its limit the work is late, with progress or without. */
+/* After its limit has expired, the work is late in any case. */
 static void on_progress(struct gpi_sched *c, uint32_t task)
 {
     struct gpi_lease *l = lease_of(c, task);
 
-    if (l->stall_at == GPI_NEVER || l->is_late || soft_at(l) < c->now)
+    if (l->stall_at == GPI_NEVER || l->is_late || soft_at(l) <= c->now)
         return;
     l->stall_at = gpi_time_add(c->now, c->external.task[task].stall);
     arm(c, l);
@@ -360,7 +358,7 @@ static void on_ended(struct gpi_sched *c, uint32_t task, enum gpi_ended how, uin
     const struct verdict v = judge(l, how, at);
     const bool good = v.outcome == GPUD_OUTCOME_SUCCESS;
     const uint64_t run = l->state == GPI_LEASE_STARTED && at > l->since ? at - l->since : 1;
-    const bool again = !good && !l->is_cancelled;
+    const bool again = !good && l->asked_at == GPI_NEVER;
 
     if (l->state == GPI_LEASE_HELD) {
         release(c, l, false, 0);
@@ -373,10 +371,10 @@ static void on_ended(struct gpi_sched *c, uint32_t task, enum gpi_ended how, uin
     gpi_tasks_attempt(c, task, v.outcome, v.phase, v.why, again);
 }
 
-/* It has not ended by the kill limit.  The time at which its devices are free is unknown. */
+/* It has not ended by the kill limit.  It is unknown when its devices are free. */
 static void give_up(struct gpi_sched *c, struct gpi_lease *l)
 {
-    const struct verdict v = killed(l);
+    const struct verdict v = judge(l, GPI_ENDED_CRASHED, c->now);
 
     c->task[l->task].attempts++;
     gpi_tasks_finish(c, l->task, v.outcome, GPUD_PHASE_KILL, v.why);
@@ -385,8 +383,7 @@ static void give_up(struct gpi_sched *c, struct gpi_lease *l)
     arm(c, l);
     gpi_plan_ends_by(c->plan, c->now, gpi_own_number(c, l->task), GPI_NEVER);
     fed(c);
-    for (uint32_t i = 0; i < l->n_devices; i++)
-        gpi_device_note_end(c, l->device[i]);
+    note_end(c, l);
 }
 
 void gpi_external_event(struct gpi_sched *c, const struct gpi_sched_event *e)
@@ -421,8 +418,8 @@ void gpi_external_cancel(struct gpi_sched *c, uint32_t task, uint32_t how)
         take_back_for_good(c, l, GPI_REVOKE_CANCEL, GPUD_OUTCOME_CANCELLED);
     } else if (l->state == GPI_LEASE_STARTED && how == GPI_CANCEL_HARD) {
         cancel_hard(c, l, GPI_REVOKE_CANCEL);
-    } else if (l->state == GPI_LEASE_STARTED && !l->is_cancelled) {
-        l->is_cancelled = true;
+    } else if (l->state == GPI_LEASE_STARTED && l->asked_at == GPI_NEVER) {
+        l->asked_at = c->now;
         soften(c, l, GPI_REVOKE_CANCEL, GPI_NEVER);
     }
 }
@@ -463,6 +460,7 @@ static void leave(struct gpi_sched *c, struct gpi_lease *l)
     c->task[l->task].state = GPI_RECORD_FREE;
     l->state = GPI_LEASE_LEFT;
     arm(c, l);
+    note_end(c, l);
 }
 
 void gpi_external_close(struct gpi_sched *c, enum gpi_close how)

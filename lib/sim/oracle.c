@@ -153,6 +153,8 @@ static void enter(struct gpi_oracle *o, struct gpi_book_slot *s, uint32_t life)
     s->just_parked |= life == GPI_LIFE_PARKED;
     if (life == GPI_LIFE_REMOVED)
         remove_devices(o, number - 1);
+    if (life == GPI_LIFE_WAIT && o->truth->pooled && o->deciding && !s->only)
+        gpi_outside_seated(o, number - 1);
     if (o->class[class].renewing == number &&
         (life == GPI_LIFE_UP || life == GPI_LIFE_OFF ||
          (life >= GPI_LIFE_PARKED && life != GPI_LIFE_COOL)))
@@ -227,7 +229,16 @@ static void alarmed(struct gpi_oracle *o, const struct gpi_sched_action *a)
 void gpi_oracle_ordered(struct gpi_oracle *o, const struct gpi_sched_action *a)
 {
     gpi_oracle_about(o, a->slot, SLOT_NONE);
+    if (!o->fed_at)
+        o->fed_at = o->truth->now;
+    if (a->kind == GPI_ACT_GRANT || a->kind == GPI_ACT_GRANT_ON || a->kind == GPI_ACT_REVOKE) {
+        gpi_oracle_about(o, SLOT_NONE, a->task);
+        gpi_outside_ordered(o, a);
+        return;
+    }
     gpi_safety_ordered(o, a);
+    if (a->kind == GPI_ACT_PROMISE)
+        gpi_outside_promised(o, a);
     for_order(o, a);
     if (a->kind == GPI_ACT_ALARM) /* the alarm's time is new if a hard cancel follows a soft one */
         alarmed(o, a);
@@ -236,11 +247,13 @@ void gpi_oracle_ordered(struct gpi_oracle *o, const struct gpi_sched_action *a)
 void gpi_oracle_decides(struct gpi_oracle *o, bool deciding)
 {
     o->deciding = deciding;
+    o->decided_at = o->truth->now;
 }
 
 void gpi_oracle_settled(struct gpi_oracle *o)
 {
     gpi_after_settled(o);
+    gpi_outside_settled(o);
     for (uint32_t i = 0; i < o->truth->slots; i++)
         o->slot[i].just_lost = o->slot[i].just_over = o->slot[i].just_parked = false;
     for (uint32_t i = 0; i < o->truth->devices; i++)
@@ -262,4 +275,5 @@ void gpi_oracle_turned(struct gpi_oracle *o)
             o->task[i].queued = o->truth->now;
         }
     gpi_limits_turned(o);
+    gpi_outside_turned(o);
 }

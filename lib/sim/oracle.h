@@ -15,6 +15,8 @@
  *   oracle_fed.c     inputs of the core            oracle_limits.c   the rules
  *   oracle_tasks.c   tasks                         oracle_after.c
  *   oracle_books.c   questions to the books
+ *   oracle_external.c   external work: its books, its verdicts
+ *   oracle_lease.c      its grants                 oracle_room.c   its room
  */
 #ifndef GPI_SIM_ORACLE_H
 #define GPI_SIM_ORACLE_H
@@ -40,12 +42,22 @@ struct gpi_truth_task {
     uint32_t max_attempts, causes; /* bits of enum gpud_retry */
     uint64_t limit, expires;
     uint64_t order; /* as the user has given it; 0: the youngest of all */
+    uint64_t stall; /* EXTERNAL: ns without progress; 0: any time */
     uint32_t n_requests; /* of its own; 0: it is in the queue of its class */
     struct gpi_request request[GPI_VARIANTS];
-    uint32_t starts;  /* attempts that a worker has begun */
+    uint32_t starts;  /* attempts that a worker has begun; EXTERNAL: that the host has */
     bool unclaimed;   /* a worker has the task and has not begun it */
     bool running;     /* begun and not ended; its worker may be dead */
     uint64_t soft_at; /* when its soft limit expires, unless its worker is stopped */
+};
+
+/* Work of a task that runs already. */
+struct gpi_truth_adoption {
+    struct gpi_request has;
+    uint16_t device[GPI_TRUTH_DEVICES];
+    uint32_t grant, attempts;
+    uint64_t started_at;
+    bool given_up;
 };
 
 struct gpi_truth_slot {
@@ -61,6 +73,9 @@ struct gpi_truth {
     bool pooled;
     uint64_t usable[GPI_TRUTH_DEVICES]; /* bytes of memory that workers may have; pooled */
     uint64_t foreign[GPI_TRUTH_DEVICES]; /* of these, bytes of foreign processes */
+    uint32_t cpus; /* of the machine, which tasks may have; pooled */
+    uint64_t host_memory, foreign_memory; /* the same; R4 */
+    bool all_external; /* each class is */
     struct gpi_plan_class class[GPI_TRUTH_CLASSES]; /* pooled; the only variant is the first */
     bool own[GPI_TRUTH_CLASSES]; /* its tasks may have requests of their own */
     uint32_t ahead, least_ahead, setup_concurrency, makes, max_tasks;
@@ -85,7 +100,9 @@ enum gpi_book_keeper { GPI_BOOK_NONE, GPI_BOOK_ASKED, GPI_BOOK_UP, GPI_BOOK_LOST
 enum gpi_book_kill { GPI_BOOK_SPARE, GPI_BOOK_KILL_AT, GPI_BOOK_KILL };
 enum gpi_book_state {
     GPI_BOOK_FREE, GPI_BOOK_QUEUED, GPI_BOOK_SENT, GPI_BOOK_LATER,
-    GPI_BOOK_JUDGED /* an attempt has ended: an outcome or another attempt follows at once */
+    GPI_BOOK_JUDGED, /* an attempt has ended: an outcome or another attempt follows at once */
+    GPI_BOOK_GRANTED, /* external: it has a lease */
+    GPI_BOOK_HELD /* external: its outcome is out, and its devices are not free */
 };
 
 struct gpi_book_slot {
@@ -154,6 +171,41 @@ struct gpi_book_task {
     uint64_t alarm;
 };
 
+/* HELD: its task has its outcome.  LEFT: it is no task any more. */
+enum gpi_book_lease_state {
+    GPI_BOOK_UNUSED, GPI_BOOK_UNSTARTED, GPI_BOOK_STARTED, GPI_BOOK_UNFREED, GPI_BOOK_LEFT
+};
+
+/* The devices of external work, from its grant to its end. */
+struct gpi_book_lease {
+    uint32_t state; /* enum gpi_book_lease_state */
+    uint32_t task, grant;
+    struct gpi_request has;
+    bool adopted;
+    uint32_t n_devices;
+    uint16_t device[GPI_TRUTH_DEVICES];
+    uint64_t observed[GPI_TRUTH_DEVICES]; /* bytes on each of them */
+    uint64_t start_by;
+    uint64_t limit_at, stall_at;
+    uint64_t asked_at, cancel_at; /* when it was cancelled; when it was cancelled hard */
+    bool told;                    /* its limit has expired, and the host knows */
+    uint64_t kill_at;             /* when the hard REVOKE is due */
+    uint32_t kill_why;            /* enum gpi_revoke_why: of that REVOKE */
+    bool killed;
+    uint64_t killed_at, give_up_at;
+    /* debts of the core for the last event */
+    bool owes_back, owes_soft, owes_hard;
+    uint32_t soft_why, hard_why;
+};
+
+/* The state of an external task over several grants. */
+struct gpi_book_outside {
+    uint32_t grants, in_vain, attempts;
+    uint64_t promise; /* the time by which it starts; GPI_NEVER: it has none */
+    bool owes_end;    /* the core has to report this end at once */
+    struct gpi_sched_end end;
+};
+
 #define GPI_ORACLE_RULE_SIZE 64u
 
 struct gpi_oracle {
@@ -161,6 +213,8 @@ struct gpi_oracle {
     struct gpi_book_slot slot[GPI_TRUTH_SLOTS];
     struct gpi_book_device device[GPI_TRUTH_DEVICES];
     struct gpi_book_task task[GPI_TRUTH_TASKS];
+    struct gpi_book_lease lease[GPI_TRUTH_SLOTS];
+    struct gpi_book_outside outside[GPI_TRUTH_TASKS];
     uint64_t submitted, youngest;
     uint32_t unended;
     bool spawner_gone, source, closed, close_passed;
@@ -168,6 +222,9 @@ struct gpi_oracle {
     uint64_t close_at;
     uint64_t moved_at; /* when a slot entered a state last, or a task came, was sent or ended */
     bool deciding;  /* during gpi_sched_decide: only then may the core begin things */
+    uint64_t decided_at; /* when the last decision began */
+    uint64_t fed_at;     /* the time of the present step, once it has an event or an action */
+    bool is_time;        /* that event is TIME */
     struct {
         uint64_t mean_run; /* ns of a task; 0 = unknown */
         uint32_t renewing; /* 1 + the slot whose worker has had max_tasks tasks; 0 = none */
@@ -187,6 +244,8 @@ void gpi_oracle_init(struct gpi_oracle *o, const struct gpi_truth *truth);
 void gpi_oracle_fed(struct gpi_oracle *o, const struct gpi_sched_event *e);
 void gpi_oracle_submitted(struct gpi_oracle *o, uint32_t task);
 void gpi_oracle_attempt_ended(struct gpi_oracle *o, const struct gpi_sched_attempt *a);
+void gpi_oracle_adopted(struct gpi_oracle *o, uint32_t task, const struct gpi_truth_adoption *a);
+void gpi_oracle_observed_of(struct gpi_oracle *o, uint32_t task, uint32_t device, uint64_t bytes);
 /* The caller calls each of these before the world performs the order. */
 void gpi_oracle_ordered(struct gpi_oracle *o, const struct gpi_sched_action *a);
 void gpi_oracle_sent(struct gpi_oracle *o, const struct gpi_sched_order *s);
@@ -228,6 +287,10 @@ bool gpi_book_doubted(const struct gpi_oracle *o, uint32_t slot);
 bool gpi_book_has(const struct gpi_oracle *o, uint32_t slot, uint32_t device);
 bool gpi_book_cancels(const struct gpi_oracle *o); /* tasks not started end as cancelled */
 bool gpi_book_useless(const struct gpi_oracle *o, uint32_t slot); /* it can have no worker */
+bool gpi_book_is_external(const struct gpi_oracle *o, uint32_t class);
+bool gpi_book_waits(const struct gpi_oracle *o, uint32_t task); /* it may start now */
+/* External work that may still end is on the device: not given up, not left. */
+bool gpi_book_leased(const struct gpi_oracle *o, uint32_t device);
 /* Pooled: devices that are in use, and empty, could hold a worker for the task. */
 bool gpi_book_could_fit(const struct gpi_oracle *o, uint32_t task);
 bool gpi_life_has_worker(uint32_t life);
@@ -252,5 +315,34 @@ void gpi_safety_ended(struct gpi_oracle *o, const struct gpi_sched_end *e);
 void gpi_limits_turned(struct gpi_oracle *o);
 void gpi_after_ended(struct gpi_oracle *o, const struct gpi_sched_end *e);
 void gpi_after_settled(struct gpi_oracle *o);
+
+/* ---- external work: oracle_external.c, oracle_lease.c, oracle_room.c ---- */
+
+/* Returns the lease of the task, or NULL.  Work that was left has none. */
+struct gpi_book_lease *gpi_book_lease(struct gpi_oracle *o, uint32_t task);
+/* The task has a lease without devices; or returns NULL: there are no more. */
+struct gpi_book_lease *gpi_book_begin(struct gpi_oracle *o, uint32_t task, uint32_t grant);
+bool gpi_book_is_on(const struct gpi_book_lease *l, uint32_t device);
+bool gpi_book_is_barred(const struct gpi_book_device *d); /* it starts nothing */
+bool gpi_book_is_on_one(const struct gpi_oracle *o, const struct gpi_book_lease *l,
+                        bool (*is)(const struct gpi_book_device *));
+uint64_t gpi_book_soft_at(const struct gpi_book_lease *l); /* the earlier one of its limits */
+/* The task waits, until a time at the earliest. */
+void gpi_book_wait(struct gpi_oracle *o, uint32_t task, uint64_t until);
+
+void gpi_outside_submitted(struct gpi_oracle *o, uint32_t task);
+void gpi_outside_fed(struct gpi_oracle *o, const struct gpi_sched_event *e); /* first of all */
+void gpi_outside_ordered(struct gpi_oracle *o, const struct gpi_sched_action *a);
+void gpi_outside_promised(struct gpi_oracle *o, const struct gpi_sched_action *a);
+void gpi_outside_ended(struct gpi_oracle *o, const struct gpi_sched_end *e);
+void gpi_outside_settled(struct gpi_oracle *o);
+void gpi_outside_turned(struct gpi_oracle *o);
+
+/* The machine, and the device, must have room for the grant.                               [S1] */
+void gpi_room_machine(struct gpi_oracle *o, const struct gpi_book_lease *l);
+void gpi_room_device(struct gpi_oracle *o, const struct gpi_book_lease *l, uint32_t device);
+/* The same for the worker of a seat, and for a task that is sent to it. */
+void gpi_outside_seated(struct gpi_oracle *o, uint32_t slot);
+void gpi_outside_sent(struct gpi_oracle *o, uint32_t slot);
 
 #endif

@@ -270,6 +270,33 @@ static bool could_hold(const struct gpi_oracle *o, const struct gpi_request *nee
     return n >= need->devices;
 }
 
+bool gpi_book_is_external(const struct gpi_oracle *o, uint32_t class)
+{
+    return o->truth->pooled && o->truth->class[class].residence == GPI_EXTERNAL;
+}
+
+bool gpi_book_waits(const struct gpi_oracle *o, uint32_t task)
+{
+    const struct gpi_book_task *t = &o->task[task];
+
+    return t->state == GPI_BOOK_QUEUED ||
+           (t->state == GPI_BOOK_LATER && t->until <= o->truth->now);
+}
+
+bool gpi_book_leased(const struct gpi_oracle *o, uint32_t device)
+{
+    for (uint32_t i = 0; i < GPI_TRUTH_SLOTS; i++) {
+        const struct gpi_book_lease *l = &o->lease[i];
+        const bool is_over = o->is_time && l->give_up_at <= o->fed_at; /* given up just now */
+        if ((l->state != GPI_BOOK_UNSTARTED && l->state != GPI_BOOK_STARTED) || is_over)
+            continue;
+        for (uint32_t k = 0; k < l->n_devices; k++)
+            if (l->device[k] == device)
+                return true;
+    }
+    return false;
+}
+
 bool gpi_book_could_fit(const struct gpi_oracle *o, uint32_t task)
 {
     const struct gpi_truth_task *t = &o->truth->task[task];

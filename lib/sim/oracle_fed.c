@@ -370,8 +370,9 @@ static void for_all(struct gpi_oracle *o, const struct gpi_sched_event *e)
     } else if (e->kind == GPI_EV_SOURCE) {
         o->source = e->how;
     } else if (e->kind == GPI_EV_CLOSE) {
-        if (!o->closed || e->how > o->close)
-            o->close = e->how;
+        const uint32_t how = e->how == GPI_CLOSE_LEAVE ? GPI_CLOSE_RUNNING : e->how;
+        if (!o->closed || how > o->close)
+            o->close = how;
         o->closed = true;
         o->close_passed &= e->at >= o->close_at;
         o->close_at = gpi_time_min(o->close_at, e->at);
@@ -399,6 +400,7 @@ void gpi_oracle_fed(struct gpi_oracle *o, const struct gpi_sched_event *e)
 {
     const uint32_t fields = fields_of(e->kind);
 
+    gpi_outside_fed(o, e);
     if (fields & GPI_F_SLOT)
         for_slot(o, e);
     if (fields & GPI_F_TASK)

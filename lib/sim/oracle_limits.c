@@ -157,7 +157,7 @@ static bool stands_still(const struct gpi_oracle *o, uint32_t class)
         if (stays(o, i))
             return false;
     for (uint32_t i = 0; i < o->truth->slots; i++)
-        if (o->slot[i].sent || o->slot[i].still || !o->slot[i].room ||
+        if (o->lease[i].state || o->slot[i].sent || o->slot[i].still || !o->slot[i].room ||
             (o->slot[i].life != GPI_LIFE_OFF && o->slot[i].life != GPI_LIFE_UP))
             return false;
     return is_over(o, o->moved_at, longest);
@@ -256,10 +256,12 @@ static void devices(struct gpi_oracle *o)
             worker |= o->slot[i].worker;
             slot |= o->slot[i].life != GPI_LIFE_REMOVED && o->slot[i].life != GPI_LIFE_STUCK;
         }
-        if (!any || o->device[d].noted)
+        if ((!any && !o->truth->all_external) || o->device[d].noted)
             continue;
-        object(o, o->device[d].removing && !slot, "a removed device is not reported");
-        object(o, o->device[d].draining && !o->device[d].removing && !worker,
+        object(o, o->device[d].removing && !slot && !gpi_book_leased(o, d),
+               "a removed device is not reported");
+        object(o, o->device[d].draining && !o->device[d].removing && !worker &&
+                      !gpi_book_leased(o, d),
                "a drained device is not reported");
     }
 }

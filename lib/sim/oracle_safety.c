@@ -228,6 +228,7 @@ static void note(struct gpi_oracle *o, const struct gpi_sched_action *a)
         return;
     }
     object(o, o->device[a->device].noted, "a device is reported twice");
+    object(o, gpi_book_leased(o, a->device), "a device is drained, and has external work");
     object(o, a->how == GPI_NOTE_DRAINED && device_is(o, a->device, true),
            "a device is drained, and has a worker");
     object(o, a->how == GPI_NOTE_REMOVED && device_is(o, a->device, false),
@@ -254,15 +255,9 @@ static void task_order(struct gpi_oracle *o, const struct gpi_sched_action *a)
            "a soft ALARM for a task that is to be stopped");
 }
 
-static bool waits(const struct gpi_oracle *o, const struct gpi_book_task *t)
-{
-    return t->state == GPI_BOOK_QUEUED ||
-           (t->state == GPI_BOOK_LATER && t->until <= o->truth->now);
-}
-
 static void promise(struct gpi_oracle *o, const struct gpi_sched_action *a)
 {
-    object(o, a->task >= o->truth->tasks || !waits(o, &o->task[a->task]),
+    object(o, a->task >= o->truth->tasks || !gpi_book_waits(o, a->task),
            "a promise for a task that does not wait");
     object(o, a->at < o->truth->now, "a promise that has passed");
 }
@@ -451,6 +446,7 @@ void gpi_safety_sent(struct gpi_oracle *o, const struct gpi_sched_order *s)
     else
         sent_in_order(o, task);
     sent_with(o, s);
+    gpi_outside_sent(o, slot);
 }
 
 /* ---- outcomes ---- */

@@ -36,6 +36,8 @@ void gpi_oracle_submitted(struct gpi_oracle *o, uint32_t task)
                                             .queued = o->truth->now };
     o->moved_at = o->truth->now;
     o->unended++;
+    if (gpi_book_is_external(o, o->truth->task[task].class))
+        gpi_outside_submitted(o, task);
 }
 
 /* The mean of all tasks of the class, as the core learns it. */
@@ -90,6 +92,11 @@ void gpi_oracle_ended(struct gpi_oracle *o, const struct gpi_sched_end *e)
 
     gpi_oracle_about(o, SLOT_NONE, e->task);
     o->moved_at = o->truth->now;
+    if (e->task < o->truth->tasks && o->task[e->task].state != GPI_BOOK_FREE &&
+        gpi_book_is_external(o, o->truth->task[e->task].class)) {
+        gpi_outside_ended(o, e);
+        return;
+    }
     gpi_safety_ended(o, e);
     if (e->task >= o->truth->tasks || o->task[e->task].state == GPI_BOOK_FREE)
         return;

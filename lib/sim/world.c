@@ -46,7 +46,7 @@ static void draw_chances(struct gpi_world *w)
 {
     const uint32_t often = (uint32_t)gpi_random_below(&w->random, 1000000);
 
-    for (uint32_t i = 0; i < GPI_TROUBLES; i++)
+    for (uint32_t i = 0; i < GPI_TROUBLE_DECLINES; i++)
         w->chance[i] = gpi_random_chance(&w->random, often)
                            ? (uint32_t)gpi_world_time(w, 2000, 250000)
                            : 0;
@@ -96,6 +96,8 @@ static void draw_settings(struct gpi_world *w)
     c->retry.cap = gpi_world_time(w, GPI_S, 3 * GPI_S);
     if (w->seed % 5 == 4)
         gpi_pool_draw(w);
+    if (w->seed % 10 == 9)
+        gpi_work_draw(w);
 }
 
 /* Copies the settings to the place where the oracles read them. */
@@ -106,7 +108,8 @@ static void tell_truth(struct gpi_world *w)
 
     w->truth = (struct gpi_truth){
         .slots = p->slots, .devices = p->devices, .tasks = p->tasks, .classes = p->classes,
-        .pooled = p->pooled,
+        .pooled = p->pooled, .cpus = p->plan.cpus, .host_memory = p->plan.host_memory,
+        .foreign_memory = p->plan.foreign_memory,
         .ahead = c->ahead, .least_ahead = c->least_ahead, .batch_wait = c->batch_wait,
         .setup_concurrency = p->setup_concurrency,
         .makes = p->makes, .max_tasks = c->max_tasks, .executed = c->executed,
@@ -211,7 +214,10 @@ static void populate(struct gpi_world *w)
 
 static void dispatch(struct gpi_world *w, const struct gpi_fact *f)
 {
-    if (f->kind == GPI_FACT_WEATHER)
+    if (f->kind == GPI_FACT_WORK_ENDS || f->kind == GPI_FACT_GRANTED ||
+        f->kind == GPI_FACT_PROGRESS || f->kind == GPI_FACT_ENDED)
+        gpi_work_fact(w, f);
+    else if (f->kind == GPI_FACT_WEATHER)
         gpi_user_weather(w);
     else if (f->kind == GPI_FACT_HEALS)
         gpi_device_fact(w, f);
@@ -333,6 +339,7 @@ static void live(struct gpi_world *w)
         if (is_over(w))
             return;
         gpi_pool_explain(w);
+        gpi_work_check(w);
         gpi_oracle_turned(&w->oracle);
         tell_objections(w);
         if (gpi_sched_finished(w->play.core)) {

@@ -36,7 +36,7 @@ void gpi_host_perform(struct gpi_world *w)
     w->depth--;
     while (gpi_play_ended(&w->play, &e)) {
         gpi_oracle_ended(&w->oracle, &e);
-        if (e.task < w->truth.tasks && !e.again)
+        if (e.task < w->truth.tasks && !e.again && !e.held)
             w->submitted[e.task] = false;
     }
     gpi_oracle_settled(&w->oracle);
@@ -74,6 +74,29 @@ void gpi_host_submit(struct gpi_world *w, uint32_t task, const struct gpi_sched_
     pass_time(w);
     gpi_oracle_submitted(&w->oracle, task);
     (void)gpi_play_submit(&w->play, task, what);
+    gpi_host_perform(w);
+}
+
+void gpi_host_adopt(struct gpi_world *w, uint32_t task, const struct gpi_truth_adoption *a)
+{
+    const struct gpi_sched_adoption what = { .has = a->has,
+                                             .device = a->device,
+                                             .grant = a->grant,
+                                             .attempts = a->attempts,
+                                             .started_at = a->started_at,
+                                             .given_up = a->given_up };
+
+    pass_time(w);
+    gpi_oracle_adopted(&w->oracle, task, a);
+    gpi_play_adopt(&w->play, w->now, task, &what);
+    gpi_host_perform(w);
+}
+
+void gpi_host_observed_of(struct gpi_world *w, uint32_t task, uint32_t device, uint64_t bytes)
+{
+    pass_time(w);
+    gpi_oracle_observed_of(&w->oracle, task, device, bytes);
+    gpi_play_observed_of(&w->play, w->now, task, device, bytes);
     gpi_host_perform(w);
 }
 
@@ -375,6 +398,8 @@ static void perform(struct gpi_world *w, const struct gpi_sched_action *a)
     }
     if (a->kind == GPI_ACT_NOTE)
         note(w, a);
+    if (a->kind == GPI_ACT_GRANT || a->kind == GPI_ACT_REVOKE)
+        gpi_work_ordered(w, a);
     if (a->slot >= w->truth.slots)
         return;
     switch (a->kind) {
@@ -443,8 +468,8 @@ static bool send_one(struct gpi_world *w)
 
 void gpi_host_decide(struct gpi_world *w)
 {
-    gpi_oracle_decides(&w->oracle, true);
     w->truth.now = w->now;
+    gpi_oracle_decides(&w->oracle, true);
     gpi_play_decide(&w->play, w->now);
     gpi_host_perform(w);
     gpi_oracle_decides(&w->oracle, false);

@@ -80,6 +80,8 @@ static void set_class(struct gpi_world *w, uint32_t class)
     w->truth.class[class] = draw_class(w);
     w->truth.own[class] = w->truth.class[class].residence == GPI_TRANSIENT &&
                           gpi_random_chance(&w->random, 600000);
+    if (w->external)
+        gpi_work_draw_class(w, class);
 }
 
 bool gpi_pool_begin(struct gpi_world *w)
@@ -203,8 +205,10 @@ static void wish(struct gpi_world *w)
 {
     const uint32_t class = (uint32_t)gpi_random_below(&w->random, w->truth.classes);
     const bool ends = gpi_random_chance(&w->random, 100000);
+    const bool external = gpi_book_is_external(&w->oracle, class);
+    const uint32_t ways = external ? GPI_CLASS_DRAIN : GPI_CLASS_UNPIN; /* the host refuses more */
     const uint32_t what =
-        ends ? GPI_CLASS_END : (uint32_t)gpi_random_below(&w->random, GPI_CLASS_UNPIN + 1);
+        ends ? GPI_CLASS_END : (uint32_t)gpi_random_below(&w->random, ways + 1);
 
     gpi_pool_wish(w, class, what);
     if (what == GPI_CLASS_PAUSE || what == GPI_CLASS_DRAIN)
@@ -240,7 +244,8 @@ static bool is_sound(const struct gpi_world *w, const struct gpi_plan_reason *r)
         return true;
     if (r->other >= w->truth.tasks)
         return r->other - w->truth.tasks < w->truth.classes;
-    return w->oracle.task[r->other].state != GPI_BOOK_FREE;
+    return w->oracle.task[r->other].state != GPI_BOOK_FREE &&
+           w->oracle.task[r->other].state != GPI_BOOK_HELD;
 }
 
 static void check_rows(struct gpi_world *w, uint32_t task, const struct gpi_plan_reason *r,
@@ -282,8 +287,9 @@ void gpi_pool_explain(struct gpi_world *w)
     const bool decided = gpi_sched_due(w->play.core) > w->now; /* time goes on while it sends */
 
     for (uint32_t i = 0; i < w->truth.tasks && w->truth.pooled && decided; i++)
-        if (w->oracle.task[i].state != GPI_BOOK_FREE)
+        if (w->oracle.task[i].state != GPI_BOOK_FREE && w->oracle.task[i].state != GPI_BOOK_HELD)
             explain(w, i);
     for (uint32_t i = 0; i < w->truth.classes && w->truth.pooled && decided; i++)
-        suppose(w, i);
+        if (!gpi_book_is_external(&w->oracle, i))
+            suppose(w, i);
 }

@@ -11,6 +11,7 @@
  *   world_device.c   devices: their health, their memory
  *   world_user.c     the user, and spontaneous trouble
  *   world_pool.c     classes and seats of a pooled world
+ *   world_external.c external work, which the host runs itself
  *
  * A world keeps two sides apart: the truth (keeper, worker, device), and the host's beliefs (host).
  */
@@ -46,6 +47,7 @@ enum gpi_fact_kind {
     GPI_FACT_KILL_AT,       /* the time of the keeper's deferred kill */
     GPI_FACT_HEALS,
     GPI_FACT_WEATHER,       /* spontaneous trouble */
+    GPI_FACT_WORK_ENDS,     /* external work ends */
     /* from the user, and from timers of the host, which receives them at once */
     GPI_FACT_HEARD,         /* the first kind that the host receives */
     GPI_FACT_TRY = GPI_FACT_HEARD,
@@ -58,6 +60,9 @@ enum gpi_fact_kind {
     GPI_FACT_ROOM,          /* the host frees results in a slot's arena, or they fill it */
     GPI_FACT_WISH,          /* for a class: see gpi_pool_wish */
     GPI_FACT_SOURCE_ENDS,
+    GPI_FACT_GRANTED,       /* the host starts external work, or declines it */
+    GPI_FACT_PROGRESS,      /* its work goes on */
+    GPI_FACT_ENDED,         /* the host learns that it has ended */
     GPI_FACT_LOOK,          /* the host checks whether a keeper is stopped */
     GPI_FACT_PATIENCE,      /* the host checks whether a worker begins its tasks */
     /* messages */
@@ -163,6 +168,19 @@ struct gpi_world_slot {
     uint64_t heard[2];    /* the times of the last messages: page, socket */
 };
 
+enum gpi_work_plan { GPI_WORK_STARTS, GPI_WORK_DECLINES, GPI_WORK_ENDS, GPI_WORK_NOTHING };
+
+/* External work of a task, as the host and the outside have it. */
+struct gpi_world_work {
+    bool granted, started, over; /* over: it has ended, and the host does not know */
+    uint32_t life;               /* the token of all facts about this grant */
+    uint32_t step;               /* the token of its end */
+    uint32_t plan;               /* enum gpi_work_plan */
+    uint64_t granted_at, started_at, over_at;
+    uint32_t how;                /* enum gpi_ended */
+    bool obeys, unkillable, stalls;
+};
+
 struct gpi_world_device {
     bool watched, sick;
     uint32_t may, passes, tries, token; /* `token`: of its next try */
@@ -195,10 +213,11 @@ struct gpi_world {
     } spawner;
     struct gpi_world_slot slot[GPI_TRUTH_SLOTS];
     struct gpi_world_device device[GPI_TRUTH_DEVICES];
+    bool external;           /* the pool has classes of external work */
+    struct gpi_world_work work[GPI_TRUTH_TASKS];
     bool submitted[GPI_TRUTH_TASKS]; /* the task's record is in use */
     uint32_t tasks_left;     /* to submit */
     bool source, closed;
-    uint32_t close_how;      /* enum gpi_close */
     uint64_t close_at;
     uint64_t events, happened;
     uint64_t turns;          /* since time last advanced */
@@ -226,6 +245,8 @@ void gpi_world_soon(struct gpi_world *w, enum gpi_fact_kind kind, uint32_t slot,
 void gpi_host_feed(struct gpi_world *w, struct gpi_sched_event e);
 void gpi_host_feed_slot(struct gpi_world *w, uint32_t kind, uint32_t slot, uint32_t how);
 void gpi_host_submit(struct gpi_world *w, uint32_t task, const struct gpi_sched_task *what);
+void gpi_host_adopt(struct gpi_world *w, uint32_t task, const struct gpi_truth_adoption *a);
+void gpi_host_observed_of(struct gpi_world *w, uint32_t task, uint32_t device, uint64_t bytes);
 void gpi_host_decide(struct gpi_world *w);
 void gpi_host_perform(struct gpi_world *w); /* all orders */
 void gpi_host_collect(struct gpi_world *w, uint32_t slot); /* tasks that have ended in its cells */
@@ -293,7 +314,23 @@ void gpi_pool_wish(struct gpi_world *w, uint32_t class, uint32_t what);
 /* After a decision: checks that each task that waits has a reason.                       [S9] */
 void gpi_pool_explain(struct gpi_world *w);
 
+/* ---- world_external.c ---- */
+
+void gpi_work_draw(struct gpi_world *w);
+void gpi_work_draw_class(struct gpi_world *w, uint32_t class); /* it may be external */
+void gpi_work_draw_task(struct gpi_world *w, struct gpi_truth_task *t);
+void gpi_work_begin(struct gpi_world *w); /* adopts work that runs already */
+void gpi_work_ordered(struct gpi_world *w, const struct gpi_sched_action *a);
+void gpi_work_fact(struct gpi_world *w, const struct gpi_fact *f);
+void gpi_work_left(struct gpi_world *w); /* at a close */
+void gpi_work_disturb(struct gpi_world *w);
+/* After a decision: the core's own queries agree with the world. */
+void gpi_work_check(struct gpi_world *w);
+
 /* ---- world_user.c ---- */
+
+/* Submits a task.  Returns its record, or GPI_NOWHERE. */
+uint32_t gpi_user_submit(struct gpi_world *w);
 
 void gpi_user_begin(struct gpi_world *w, uint64_t length);
 void gpi_user_hear(struct gpi_world *w, const struct gpi_fact *f);

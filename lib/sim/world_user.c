@@ -60,16 +60,9 @@ static void draw_requests(struct gpi_world *w, struct gpi_truth_task *t)
         t->request[i] = gpi_pool_draw_need(w);
 }
 
-static void submit(struct gpi_world *w)
+static struct gpi_truth_task draw_task(struct gpi_world *w, uint32_t class, bool expires)
 {
-    const uint32_t task = free_record(w), class = draw_class(w);
-    const bool expires = gpi_world_happens(w, GPI_TROUBLE_EXPIRES);
-    struct gpi_truth_task *t;
-
-    if (task == GPI_NOWHERE || (w->closed && !w->source) || class == GPI_NOWHERE)
-        return;
-    t = &w->truth.task[task];
-    *t = (struct gpi_truth_task){
+    struct gpi_truth_task t = {
         .class = class,
         .priority = (int32_t)gpi_random_below(&w->random, 4) - 1,
         .max_attempts = (uint32_t)gpi_random_from(&w->random, 1, 3),
@@ -78,8 +71,25 @@ static void submit(struct gpi_world *w)
         .expires = expires ? w->now + gpi_world_time(w, GPI_US, GPI_S) : GPI_NEVER,
         .soft_at = GPI_NEVER,
     };
-    draw_requests(w, t);
-    t->order = draw_order(w);
+
+    if (gpi_book_is_external(&w->oracle, class))
+        gpi_work_draw_task(w, &t);
+    else
+        draw_requests(w, &t);
+    t.order = draw_order(w);
+    return t;
+}
+
+uint32_t gpi_user_submit(struct gpi_world *w)
+{
+    const uint32_t task = free_record(w), class = draw_class(w);
+    const bool expires = gpi_world_happens(w, GPI_TROUBLE_EXPIRES);
+    struct gpi_truth_task *t;
+
+    if (task == GPI_NOWHERE || (w->closed && !w->source) || class == GPI_NOWHERE)
+        return GPI_NOWHERE;
+    t = &w->truth.task[task];
+    *t = draw_task(w, class, expires);
     w->submitted[task] = true;
     gpi_host_submit(w, task, &(struct gpi_sched_task){ .class = t->class,
                                                        .order = t->order,
@@ -89,8 +99,18 @@ static void submit(struct gpi_world *w)
                                                        .max_attempts = t->max_attempts,
                                                        .causes = t->causes,
                                                        .limit = t->limit,
+                                                       .stall = t->stall,
                                                        .expires = t->expires,
                                                        .keep_alive = draw_keep_alive(w) });
+    return task;
+}
+
+static void submit(struct gpi_world *w)
+{
+    const uint32_t task = gpi_user_submit(w);
+
+    if (task == GPI_NOWHERE)
+        return;
     if (w->submitted[task] && gpi_world_happens(w, GPI_TROUBLE_CANCELS))
         gpi_agenda_add(w, (struct gpi_fact){
                               .at = w->now + gpi_world_time(w, GPI_US, 4 * w->task_time),
@@ -186,10 +206,10 @@ static void close_it(struct gpi_world *w, const struct gpi_fact *f)
     const uint64_t limit = f->token ? gpi_world_time(w, GPI_MS, 3 * GPI_S) : GPI_NEVER;
     const uint64_t at = gpi_time_add(w->now, limit);
 
-    if (!w->closed || f->word.how > w->close_how)
-        w->close_how = f->word.how;
     w->closed = true;
     w->close_at = gpi_time_min(w->close_at, at);
+    if (f->word.how == GPI_CLOSE_LEAVE)
+        gpi_work_left(w);
     gpi_host_feed(w, (struct gpi_sched_event){ .kind = GPI_EV_CLOSE, .how = f->word.how,
                                                .at = at });
 }
@@ -198,8 +218,9 @@ static void close_it(struct gpi_world *w, const struct gpi_fact *f)
  * would never end. */
 static void plan_close(struct gpi_world *w, uint64_t length)
 {
+    const uint32_t ways = w->external ? GPI_CLOSE_LEAVE + 1 : GPI_CLOSE_LEAVE;
     const bool gentle = gpi_random_chance(&w->random, 500000);
-    uint32_t how = (uint32_t)gpi_random_below(&w->random, 3);
+    uint32_t how = (uint32_t)gpi_random_below(&w->random, ways);
     uint64_t at = length;
 
     gpi_agenda_add(w, (struct gpi_fact){
@@ -207,7 +228,7 @@ static void plan_close(struct gpi_world *w, uint64_t length)
                           .word.how = how });
     if (gpi_random_chance(&w->random, 400000)) {
         at += gpi_world_time(w, GPI_US, 2 * GPI_S);
-        how = (uint32_t)gpi_random_below(&w->random, 3);
+        how = (uint32_t)gpi_random_below(&w->random, ways);
         gpi_agenda_add(w, (struct gpi_fact){
                               .at = w->now + at, .kind = GPI_FACT_CLOSE, .word.how = how });
     }
@@ -241,6 +262,7 @@ void gpi_user_begin(struct gpi_world *w, uint64_t length)
         plan(w, GPI_FACT_SOURCE_ENDS, 0, 0, gpi_random_below(&w->random, length + 2 * GPI_S));
     }
     gpi_world_soon(w, GPI_FACT_WEATHER, 0, 0, w->weather);
+    gpi_work_begin(w);
 }
 
 /* Most arenas soon have room again. */
@@ -358,4 +380,6 @@ void gpi_user_weather(struct gpi_world *w)
     disturb_devices(w);
     if (w->truth.pooled)
         gpi_pool_disturb(w);
+    if (w->external)
+        gpi_work_disturb(w);
 }
