@@ -582,6 +582,8 @@ void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t took, 
     }
     p->changed |= gpi_memory_release(p, run, GPI_HOLD | GPI_SHARE);
     end_run(p, run);
+    if (p->has_workers)
+        gpi_shape_evict_again(p);
 }
 
 void gpi_grant_ends_by(struct gpi_plan *p, uint32_t task, uint64_t at)

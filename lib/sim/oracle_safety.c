@@ -259,7 +259,7 @@ static void promise(struct gpi_oracle *o, const struct gpi_sched_action *a)
 {
     object(o, a->task >= o->truth->tasks || !gpi_book_waits(o, a->task),
            "a promise for a task that does not wait");
-    object(o, a->at < o->truth->now, "a promise that has passed");
+    object(o, a->at < o->fed_at, "a promise that has passed");
 }
 
 void gpi_safety_ordered(struct gpi_oracle *o, const struct gpi_sched_action *a)

@@ -21,10 +21,15 @@ void gpi_work_draw(struct gpi_world *w)
 
     w->external = true;
     w->set.pool.plan.host_memory = 64 * GIB;
+    if (gpi_random_chance(&w->random, 300000))
+        w->set.class.setup_limit = gpi_world_time(w, 2 * GPI_MS, 300 * GPI_MS);
     for (uint32_t i = GPI_TROUBLE_DECLINES; i < GPI_TROUBLES; i++)
         w->chance[i] = gpi_random_chance(&w->random, often)
                            ? (uint32_t)gpi_world_time(w, 5000, 400000)
                            : 0;
+    if (gpi_random_chance(&w->random, 100000)) /* a host that is slow to start anything */
+        w->chance[GPI_TROUBLE_UNSTARTED] = w->chance[GPI_TROUBLE_DECLINES] =
+            w->chance[GPI_TROUBLE_IDLE_ENDS] = 300000;
 }
 
 void gpi_work_draw_class(struct gpi_world *w, uint32_t class)

@@ -125,7 +125,8 @@ static void cancel(struct gpi_world *w, const struct gpi_fact *f)
 
     if (!w->submitted[f->task] || (uint32_t)w->oracle.task[f->task].order != f->token)
         return; /* another task has its record now */
-    if (!hard && gpi_random_chance(&w->random, 300000)) { /* HARD may follow SOFT */
+    /* HARD may follow SOFT; external work may be cancelled again */
+    if ((!hard || w->external) && gpi_random_chance(&w->random, 300000)) {
         struct gpi_fact again = *f;
         again.at = w->now + gpi_world_time(w, GPI_US, w->task_time);
         gpi_agenda_add(w, again);
