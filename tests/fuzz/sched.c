@@ -2,8 +2,8 @@
 /*
  * sched.c - any events in any order as inputs of the core, including those that no caller feeds.
  * The build has no assertions: the core counts an impossible event and ignores it.  Each submitted
- * task must end exactly once, and the ring of actions must not overflow.  Some cores are pooled, have
- * classes of external work, and get no event of a slot.
+ * task must end exactly once, and the ring of actions must not overflow.  Some cores are pooled,
+ * have classes of external work, and get no event of a slot.
  */
 #include "fuzz.h"
 

@@ -501,4 +501,110 @@ SABOTAGES = [
         "gpi_restart_good(s->restart);",
         "(void)s;",
         "sched/scripts.success_between"),
+    # ---- external work ----
+    Sabotage(
+        "a crash before the device failed is its failure", "lib/sched/external.c",
+        "how == GPI_ENDED_CRASHED && at >= l->killed_at;",
+        "how == GPI_ENDED_CRASHED && l->is_killed;",
+        "sched/scripts.external_verdicts"),
+    Sabotage(
+        "an error before a soft cancel counts as cancelled", "lib/sched/external.c",
+        "if (at >= l->asked_at && how",
+        "if (l->asked_at != GPI_NEVER && how",
+        "sched/scripts.external_verdicts"),
+    Sabotage(
+        "the time of the report decides on external work", "lib/sched/external.c",
+        "judge(l, how, at);",
+        "judge(l, how, c->now);",
+        "sched/scripts.external_verdicts"),
+    Sabotage(
+        "external work that succeeds late is in time", "lib/sched/external.c",
+        "if (at >= soft_at(l))",
+        "if (at >= soft_at(l) && how != GPI_ENDED_SUCCESS)",
+        "sched/worlds.oracles"),
+    Sabotage(
+        "the limit of external work counts from the report of its start", "lib/sched/external.c",
+        "l->limit_at = gpi_time_add(at, ",
+        "l->limit_at = gpi_time_add(c->now, ",
+        "sched/worlds.oracles"),
+    Sabotage(
+        "the grace of external work counts from the REVOKE", "lib/sched/external.c",
+        "gpi_time_add(at, settings_of(c, l)->grace));",
+        "gpi_time_add(c->now, settings_of(c, l)->grace));",
+        "sched/worlds.oracles"),
+    Sabotage(
+        "late progress revives external work", "lib/sched/external.c",
+        "l->is_late || soft_at(l) <= c->now)",
+        "l->is_late)",
+        "sched/scripts.external_grants"),
+    Sabotage(
+        "external work is cancelled hard twice", "lib/sched/external.c",
+        "    if (l->cancel_at != GPI_NEVER)\n        return;\n",
+        "",
+        "sched/scripts.external_grants"),
+    Sabotage(
+        "a declined grant counts as one in vain", "lib/sched/external.c",
+        "    c->external.task[task].in_vain = 0;\n    give_back(c, l);\n",
+        "    give_back(c, l);\n",
+        "sched/scripts.external_grants"),
+    Sabotage(
+        "a declined task does not expire any more", "lib/sched/external.c",
+        "        gpi_heap_set(&c->expiries, l->task, l->expires);\n",
+        "        c->task[l->task].expires = false;\n",
+        "sched/scripts.external_grants"),
+    Sabotage(
+        "a fourth grant in vain", "lib/sched/external.c",
+        "#define IN_VAIN_MOST 3u",
+        "#define IN_VAIN_MOST 4u",
+        "sched/scripts.external"),
+    Sabotage(
+        "a grant stays on a device that is paused", "lib/sched/external.c",
+        "is_out || v->paused || v->draining",
+        "is_out || v->draining",
+        "sched/scripts.external_grants"),
+    Sabotage(
+        "a pause takes the grants of every class", "lib/sched/external.c",
+        "if (l->state == GPI_LEASE_GRANTED && &c->class[c->task[l->task].class] == k)",
+        "if (l->state == GPI_LEASE_GRANTED && k)",
+        "sched/scripts.external_grants"),
+    Sabotage(
+        "the devices of work that is given up are free", "lib/sched/external.c",
+        "    gpi_plan_ends_by(c->plan, c->now, gpi_own_number(c, l->task), GPI_NEVER);\n",
+        "    gpi_plan_end(c->plan, c->now, gpi_own_number(c, l->task), false, 0, 0);\n",
+        "sched/worlds.oracles"),
+    Sabotage(
+        "work that is given up is no attempt", "lib/sched/external.c",
+        "    c->task[l->task].attempts++;\n",
+        "",
+        "sched/scripts.external"),
+    Sabotage(
+        "adopted work goes on on a device that is out of use", "lib/sched/external.c",
+        "    if (is_out)\n        harden",
+        "    if (is_out && a->given_up)\n        harden",
+        "sched/scripts.external_adopt"),
+    Sabotage(
+        "the close limit spares external work", "lib/sched/sched.c",
+        "    gpi_external_kill_all(c);\n",
+        "",
+        "sched/scripts.external_adopt"),
+    Sabotage(
+        "a drained device waits for work that a close left", "lib/sched/external.c",
+        "    l->state = GPI_LEASE_LEFT;\n    arm(c, l);\n    note_end(c, l);\n",
+        "    l->state = GPI_LEASE_LEFT;\n    arm(c, l);\n",
+        "sched/scripts.external_leave"),
+    Sabotage(
+        "a device is drained beside external work", "lib/sched/device.c",
+        " && !has_lease(c, device))",
+        ")",
+        "sched/scripts.external_leave"),
+    Sabotage(
+        "the end of external work lets no idle worker go", "lib/sched/grant.c",
+        "    if (p->has_workers)\n        gpi_shape_evict_again(p);\n}\n",
+        "}\n",
+        "sched/scripts.pool_external"),
+    Sabotage(
+        "adopted work shuts its device", "lib/sched/memory.c",
+        "return d->n_shut > 0;",
+        "return d->alone && d->n_firm;",
+        "sched/scripts.pool_adopted"),
 ]
