@@ -538,7 +538,7 @@ bool gpi_sched_can_adopt(const struct gpi_sched *c, uint32_t task)
     const struct gpi_sched_record *t = &c->task[task];
 
     return t->state == GPI_RECORD_OWN && c->class[t->class].plan.residence == GPI_EXTERNAL &&
-           c->own.task[task].known == GPI_OWN_NOTHING;
+           (c->own.task[task].known == GPI_OWN_NOTHING || c->own.task[task].is_gone);
 }
 
 void gpi_external_adopt(struct gpi_sched *c, uint32_t task, const struct gpi_sched_adoption *a)
@@ -554,6 +554,7 @@ void gpi_external_adopt(struct gpi_sched *c, uint32_t task, const struct gpi_sch
     bool is_out = false;
 
     assert(gpi_sched_can_adopt(c, task));
+    (void)gpi_own_withdraw(c, task); /* the task that had the record before */
     l = begin(c, task, gpi_plan_adopt(c->plan, c->now, gpi_own_number(c, task), &what), a->device,
               a->has.devices);
     o->grants = a->grant;

@@ -153,7 +153,7 @@ static void enter(struct gpi_oracle *o, struct gpi_book_slot *s, uint32_t life)
     s->just_parked |= life == GPI_LIFE_PARKED;
     if (life == GPI_LIFE_REMOVED)
         remove_devices(o, number - 1);
-    if (life == GPI_LIFE_WAIT && o->truth->pooled && o->deciding && !s->only)
+    if (life == GPI_LIFE_WAIT && o->truth->pooled && parked && !s->only)
         gpi_outside_seated(o, number - 1);
     if (o->class[class].renewing == number &&
         (life == GPI_LIFE_UP || life == GPI_LIFE_OFF ||

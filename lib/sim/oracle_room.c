@@ -124,18 +124,23 @@ void gpi_outside_seated(struct gpi_oracle *o, uint32_t slot)
     }
 }
 
+/* A run that a worker had before an adoption goes on beside it. */
 void gpi_outside_sent(struct gpi_oracle *o, uint32_t slot)
 {
-    bool leased = false;
+    const struct gpi_request *need = need_of(o, slot);
 
     for (uint32_t i = 0; o->truth->pooled && i < o->truth->slot[slot].n_devices; i++) {
         const uint32_t device = o->truth->slot[slot].device[i];
         struct use u = use_of(o, device, NULL);
-        for (uint32_t k = 0; k < GPI_TRUTH_SLOTS; k++)
-            leased |= o->lease[k].state && !o->lease[k].adopted &&
-                      gpi_book_is_on(&o->lease[k], device);
-        u.share += o->slot[slot].sent || !need_of(o, slot) ? 0 : need_of(o, slot)->share;
-        object(o, leased && u.share > GPI_SHARE_ALL, "a send to a device that has too much");
+        bool leased = false, adopted = false;
+        for (uint32_t k = 0; k < GPI_TRUTH_SLOTS; k++) {
+            const struct gpi_book_lease *l = &o->lease[k];
+            leased |= l->state && gpi_book_is_on(l, device);
+            adopted |= l->state && gpi_book_is_on(l, device) && l->adopted;
+        }
+        u.share += o->slot[slot].sent || !need ? 0 : need->share;
+        object(o, leased && !adopted && u.share > GPI_SHARE_ALL,
+               "a send to a device that has too much");
     }
 }
 

@@ -138,6 +138,8 @@ static void kill_order(struct gpi_oracle *o, const struct gpi_sched_action *a)
         object(o, true, "KILL_AT without a task");
         return;
     }
+    if (o->task[a->task].slot == GPI_NOWHERE && o->task[a->task].ended >= o->fed_at)
+        return; /* it has ended since the core ordered that, and its worker is spared */
     object(o, a->at + GPI_MS < gpi_time_add(o->truth->task[a->task].soft_at, o->truth->grace) &&
                   !o->truth->slot[a->slot].stopped, "KILL_AT before the limit and the grace");
     object(o, o->task[a->task].slot != a->slot, "KILL_AT for a task of another worker");

@@ -355,8 +355,13 @@ static void adopt(struct gpi_world *w)
 
     if (task == GPI_NOWHERE || !w->submitted[task] || w->oracle.objected ||
         !gpi_book_is_external(&w->oracle, w->truth.task[task].class) ||
-        !gpi_sched_has_run(w->play.core) || !gpi_sched_can_adopt(w->play.core, task))
+        !gpi_sched_has_run(w->play.core))
         return;
+    if (!gpi_sched_can_adopt(w->play.core, task)) { /* a worker may have had its record before */
+        if (w->truth.all_external)
+            gpi_oracle_object(&w->oracle, GPI_ORACLE_SAFETY, "a new task cannot be adopted");
+        return;
+    }
     k = work_of(w, task);
     draw_adoption(w, &a);
     w->truth.task[task].starts = a.attempts + 1;
