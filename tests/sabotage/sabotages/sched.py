@@ -548,6 +548,21 @@ SABOTAGES = [
         "    give_back(c, l);\n",
         "sched/scripts.external_grants"),
     Sabotage(
+        "an attempt ends no row of grants in vain", "lib/sched/external.c",
+        "    c->external.task[task].in_vain = 0;\n    c->task[task].expires = false;\n",
+        "    c->task[task].expires = false;\n",
+        "sched/scripts.external_grants"),
+    Sabotage(
+        "the plan does not know by when adopted work ends", "lib/sched/external.c",
+        "gpi_time_add(gpi_time_add(l->limit_at, set->grace), kill_limit(c, l)));",
+        "gpi_time_add(gpi_time_add(GPI_NEVER, set->grace), kill_limit(c, l)));",
+        "sched/scripts.external_promise"),
+    Sabotage(
+        "an adoption renews no promise", "lib/sched/grant.c",
+        "    unsettle(p, r);\n    return run;\n",
+        "    return run;\n",
+        "sched/scripts.external_promise"),
+    Sabotage(
         "a declined task does not expire any more", "lib/sched/external.c",
         "        gpi_heap_set(&c->expiries, l->task, l->expires);\n",
         "        c->task[l->task].expires = false;\n",
