@@ -34,8 +34,7 @@ int gpi_external_make(struct gpi_sched *c)
 
 void gpi_external_free(struct gpi_sched *c)
 {
-    if (c->external.times.n)
-        gpi_heap_fini(&c->external.times);
+    gpi_heap_fini(&c->external.times);
     free(c->external.lease);
     free(c->external.task);
 }

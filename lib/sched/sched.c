@@ -49,7 +49,7 @@ void gpi_sched_destroy(struct gpi_sched *c)
 int gpi_sched_class_add(struct gpi_sched *c, uint32_t class, const struct gpi_class_settings *set,
                         const struct gpi_plan_class *plan)
 {
-    if (plan && plan->residence == GPI_EXTERNAL && gpi_external_make(c))
+    if (c->plan && plan->residence == GPI_EXTERNAL && gpi_external_make(c))
         return -1;
     if (gpi_classes_add(c, class, set))
         return -1;
