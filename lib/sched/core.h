@@ -274,8 +274,8 @@ struct gpi_lease {
     uint8_t state;      /* enum gpi_lease_state */
     uint8_t why;        /* enum gpi_revoke_why: of the kill that is due or was ordered */
     bool is_killed;     /* the kill was ordered */
-    bool is_late;       /* its limit has passed, and the caller knows */
-    bool is_stalled;    /* its stall limit has passed */
+    bool is_late;       /* it has exceeded its limit, and the caller knows */
+    bool is_stalled;    /* the same, of its stall limit */
     uint32_t task, n_devices;
     uint64_t since;     /* when it was granted, or has started */
     uint64_t start_by;  /* by then it must have started */

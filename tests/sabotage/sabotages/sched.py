@@ -619,7 +619,7 @@ SABOTAGES = [
         "sched/scripts.pool_external"),
     Sabotage(
         "adopted work shuts its device", "lib/sched/memory.c",
-        "return d->n_shut > 0;",
+        "return d->n_shut;",
         "return d->alone && d->n_firm;",
         "sched/scripts.pool_adopted"),
 ]
