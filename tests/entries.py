@@ -169,12 +169,15 @@ def kinds(tree):
     for row, kind in rows:
         if row not in fields:
             yield f"lib/api/option_kinds.h: there is no option {row}"
-        if kind not in ("POOL", "CLASS", "BOTH"):
-            yield f"lib/api/option_kinds.h: {row} is {kind}, expected POOL, CLASS or BOTH"
+        if kind not in ("POOL", "CLASS", "TASKS", "BOTH"):
+            yield f"lib/api/option_kinds.h: {row} is {kind}, expected POOL, CLASS, TASKS or BOTH"
     if sorted(fields) == sorted(row for row, _ in rows) and fields != [row for row, _ in rows]:
         yield "lib/api/option_kinds.h: its rows are not in the order of the fields"
     pool = [row for row, kind in rows if kind == "POOL"]
     own = next(f for f in headers.fields(tree.items["gpud_class"]) if f.name == "options")
+    for row in (row for row, kind in rows if kind == "TASKS"):
+        if not word(row, own.comment.text):
+            yield f"gpud_class.options: the comment does not name {row}, an option of TASKS"
     for row in pool[:pool.index("pooled") + 1]:
         if not word(row, own.comment.text):
             yield f"gpud_class.options: the comment does not name {row}, an option of POOL"

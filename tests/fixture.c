@@ -192,7 +192,7 @@ static void check_event(const struct gpud_event *e)
     if (e->outcome == GPUD_OUTCOME_SUCCESS) {
         T_CHECK(e->started_at);
         T_EQ(e->code, 0);
-        T_EQ(e->exit_kind, GPUD_EXIT_NONE);
+        T_CHECK(e->exit_kind == GPUD_EXIT_NONE || e->slot == GPUD_NO_SLOT); /* external */
         T_EQ(e->phase, GPUD_PHASE_PROCESS);
     }
 }
@@ -214,6 +214,7 @@ int t_log_add(const struct gpud_event *e, void *user)
     kept->label = copy(e->label, strlen(e->label));
     kept->text = copy(e->text, strlen(e->text));
     kept->device = copy(e->device, strlen(e->device));
+    kept->device_uuid = copy(e->device_uuid, e->device_uuid ? strlen(e->device_uuid) : 0);
     kept->result = copy(e->result, e->result_size);
     kept->output = copy(e->output, e->output_size);
     kept->output_before = copy(e->output_before, e->output_before_size);
@@ -226,6 +227,7 @@ void t_log_free(struct t_log *log)
         free((void *)(uintptr_t)log->list[i].label);
         free((void *)(uintptr_t)log->list[i].text);
         free((void *)(uintptr_t)log->list[i].device);
+        free((void *)(uintptr_t)log->list[i].device_uuid);
         free((void *)(uintptr_t)log->list[i].result);
         free((void *)(uintptr_t)log->list[i].output);
         free((void *)(uintptr_t)log->list[i].output_before);

@@ -181,7 +181,12 @@ enum gpud_drive {
 enum gpud_finish {
     GPUD_FINISH_ALL = 0,     /* accepts no more tasks; accepted ones run to their end */
     GPUD_FINISH_RUNNING = 1, /* as ALL, but tasks that have not started end CANCELLED */
-    GPUD_FINISH_NOW = 2      /* as RUNNING, and cancels running tasks as CANCEL_HARD */
+    GPUD_FINISH_NOW = 2,     /* as RUNNING, and cancels running tasks as CANCEL_HARD */
+    /*
+     * As RUNNING, but external work that has started is left alone: it gets no event any
+     * more, and no call knows its id.  gpud_dispatcher_close alone takes this value.
+     */
+    GPUD_FINISH_LEAVE = 3
 };
 
 /*
@@ -1110,7 +1115,8 @@ struct gpud_task_desc {
 
     /*
      * The bytes that gpud_task_data returns in the worker.  submit copies them.  It
-     * takes a buffer of gpud_dispatcher_buffer_alloc as it is, without a copy.
+     * takes a buffer of gpud_dispatcher_buffer_alloc as it is, without a copy.  External
+     * work has none: the host finds its own data by tag.
      * Default: none.
      * See: size, gpud_dispatcher_buffer_alloc, gpud_task_data.
      */
@@ -1169,8 +1175,9 @@ struct gpud_task_desc {
     uint64_t expires;
 
     /*
-     * Limits the time that the task may run without a call of gpud_task_progress.
-     * After it the task's limit counts as expired.
+     * Limits the time that the task may run without a call of gpud_task_progress, or of
+     * gpud_dispatcher_progress for external work.  After it the task's limit counts as
+     * expired.
      * Default: [option stall_limit].  Range: any.  Unit: ns.
      * See: gpud_task_progress, limit.
      */
@@ -1201,7 +1208,8 @@ struct gpud_task_desc {
 
     /*
      * The worker that runs the task leaves after this time without another one, instead
-     * of the keep_alive of its class.  A dispatcher that is not pooled refuses it.
+     * of the keep_alive of its class.  A dispatcher that is not pooled refuses it, and so
+     * does an external class, which has no workers.
      * Default: that of the class.  Range: GPUD_AT_ONCE, any time, GPUD_NEVER.  Unit: ns.
      * See: gpud_dispatcher_class_add, option pooled.
      */
@@ -1209,10 +1217,11 @@ struct gpud_task_desc {
 
     /*
      * The needs of this task, in place of those of its class, with variants (sched.h).
-     * The class must be transient: the workers of a resident class have their devices
-     * already.  The task runs in a worker that has just these needs, and that gets no
-     * other task before its end.  submit copies the records.  Tasks that have not ended
-     * may have up to 1,024 requests that differ in class, priority or needs.
+     * The class must be transient or external: the workers of a resident class have
+     * their devices already.  The task runs in a worker that has just these needs, and
+     * that gets no other task before its end.  submit copies the records.  Tasks that
+     * have not ended may have up to 1,024 requests that differ in class, priority or
+     * needs.
      * Default: the needs of the class.
      * See: struct gpud_request, gpud_dispatcher_class_add.
      */
@@ -1259,7 +1268,8 @@ struct gpud_task_desc {
  *   GPUD_ECLOSED   intake has ended: by stop, close, destroy or a callback of run,
  *                  before or during the wait.  Or the class of task is being removed
  *   GPUD_EINVAL    d or task is NULL, or a field of task is out of its range.  Or
- *                  task.class_name is NULL and d is pooled, or the reverse.  Or
+ *                  task.class_name is NULL and d is pooled, or the reverse.  Or the
+ *                  class is external, and size or keep_alive is not 0.  Or
  *                  task.request is set, and d is not pooled, or the class is resident;
  *                  or it has more than 4 variants, or names the 257th different set of
  *                  devices.  Or data is NULL and size is not 0.  Or data lies in
@@ -1745,10 +1755,10 @@ GPUD_API int gpud_dispatcher_cancel(gpud_dispatcher *d, uint64_t task_id, uint32
  *
  * Parameters:
  *   d    the dispatcher
- *   how  a value of enum gpud_finish: the tasks that still run
+ *   how  GPUD_FINISH_ALL, RUNNING or NOW: the tasks that still run
  * Returns: 0.  errno stays as it was.  On failure nothing has changed.
  * Errors:
- *   GPUD_EINVAL    d is NULL, or how is none of enum gpud_finish
+ *   GPUD_EINVAL    d is NULL, or how is none of ALL, RUNNING and NOW
  *   GPUD_EREENTER  d is used in a worker, not in the host
  *   GPUD_EFORKED   d belongs to the parent of this forked process
  * Thread: any, also signal handlers.  From callbacks: yes.  Process: host.  Since: 1.
@@ -1769,12 +1779,17 @@ GPUD_API int gpud_dispatcher_stop(gpud_dispatcher *d, uint32_t how);
  * its text names the limit.  A LOG event of level WARNING (option log_level) has the
  * number of these tasks.  gpud_dispatcher_destroy has a limit of its own.
  *
+ * External work that has started gets an event REVOKED where a worker would be killed.
+ * After GPUD_FINISH_LEAVE it gets no event and no outcome.  Neither GPUD_EEND nor
+ * gpud_dispatcher_destroy waits for it.  The host may hand it to another dispatcher with
+ * gpud_dispatcher_adopt.
+ *
  * Parameters:
  *   d      the dispatcher
  *   how    a value of enum gpud_finish: the tasks that still run
  *   limit  nanoseconds from this call; any value, since it is often the rest of a
- *          deadline; 0: option close_limit for GPUD_FINISH_NOW, and no limit for ALL
- *          and RUNNING, where tasks end on their own; GPUD_NEVER: no limit
+ *          deadline; 0: option close_limit for GPUD_FINISH_NOW, and no limit for ALL,
+ *          RUNNING and LEAVE, where tasks end on their own; GPUD_NEVER: no limit
  * Returns: 0.  On failure nothing has changed.
  * Errors:
  *   GPUD_EINVAL    d is NULL, or how is none of enum gpud_finish

@@ -16,6 +16,7 @@
 #include "device.h"
 #include "dispatch.h"
 #include "error.h"
+#include "external.h"
 #include "sched.h"
 #include "shared.h"
 #include "stats.h"

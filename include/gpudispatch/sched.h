@@ -37,16 +37,15 @@
 extern "C" {
 #endif
 
-/*
- * Selects how long the workers of a class stay.  The number 2 is reserved for work that
- * the host runs itself.
- */
+/* Selects how long the workers of a class stay, or that it has none. */
 enum gpud_residence {
     GPUD_RESIDENT = 0, /* for min_residence, and then until another class needs their
                           place (the default) */
-    GPUD_TRANSIENT = 1 /* an idle worker leaves at once for another class, whatever its
-                          min_residence; a task may have a request of its own, and an idle
-                          worker leaves also for a task that needs another one */
+    GPUD_TRANSIENT = 1, /* an idle worker leaves at once for another class, whatever its
+                           min_residence; a task may have a request of its own, and an
+                           idle worker leaves also for a task that needs another one */
+    GPUD_EXTERNAL = 2   /* it has no workers: the host runs its tasks (external.h).  A
+                           task may have a request of its own */
 };
 
 /*
@@ -160,7 +159,8 @@ struct gpud_class {
     const char *name;
 
     /*
-     * The needs of each of its workers, with variants.
+     * The needs of each of its workers, with variants.  GPUD_EXTERNAL: those of a task
+     * without a request.
      * Default: [one whole device].
      */
     const struct gpud_request *needs;
@@ -168,7 +168,8 @@ struct gpud_class {
     /*
      * The number of workers that start at once, and stay even if another class needs
      * their place.
-     * Default: 0.  Range: up to max_workers; 0 with GPUD_TRANSIENT.  Unit: workers.
+     * Default: 0.  Range: up to max_workers; 0 with GPUD_TRANSIENT and GPUD_EXTERNAL.
+     * Unit: workers.
      */
     uint32_t min_workers;
 
@@ -178,13 +179,13 @@ struct gpud_class {
      * waiting tasks take longer than the start of a worker: their number times the run
      * time of one, divided by the number of workers.  No more workers start than the
      * shares of each device, or option cpus, let run at a time.
-     * Default: [as many as fit].  Unit: workers.
+     * Default: [as many as fit].  Range: any; 0 with GPUD_EXTERNAL.  Unit: workers.
      */
     uint32_t max_workers;
 
     /*
      * With 1 its workers never leave for another class.  UNLOAD and DRAIN still end them.
-     * Default: [0].  Range: 0 or 1; 0 with GPUD_TRANSIENT.
+     * Default: [0].  Range: 0 or 1; 0 with GPUD_TRANSIENT and GPUD_EXTERNAL.
      */
     uint32_t pinned;
 
@@ -193,7 +194,7 @@ struct gpud_class {
 
     /*
      * A worker of a resident class stays this long before it may leave for another
-     * class.
+     * class.  With GPUD_EXTERNAL this time and the next four must be 0.
      * Default: [30 s].  Range: GPUD_AT_ONCE, 1 us to 292 years, GPUD_NEVER.  Unit: ns.
      */
     uint64_t min_residence;
@@ -243,6 +244,11 @@ struct gpud_class {
      * canary_passes, canary_backoff, canary_backoff_cap, memory_wait, xid_rules, and
      * pooled with all that follow it.  devices_per_worker must be 0, too: needs has the
      * devices.
+     *
+     * A class with GPUD_EXTERNAL may have setup_limit, task_limit, grace, max_attempts,
+     * retry_causes, retry_backoff, retry_backoff_cap, expires and stall_limit.  All other
+     * options are about workers, and must be 0.  Its setup_limit is the longest time from
+     * an event GRANTED to gpud_dispatcher_started.
      * Default: [the defaults of struct gpud_options].
      */
     const struct gpud_options *options;
@@ -342,7 +348,8 @@ enum gpud_class_what {
  *   GPUD_ECLOSED        the class is being removed
  *   GPUD_EINVAL         d or name is NULL, the request is none of enum gpud_class_what,
  *                       or d is not pooled (field pooled).  Or the request is LOAD or
- *                       PIN, and the class is transient
+ *                       PIN, and the class is transient.  Or it is LOAD, UNLOAD, PIN or
+ *                       UNPIN, and the class is external
  *   GPUD_EREENTER       d is used in a worker, not in the host
  *   GPUD_EFORKED        d belongs to the parent of this forked process
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.

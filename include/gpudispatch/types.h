@@ -93,7 +93,10 @@ typedef struct gpud_task gpud_task;
     X(STARTED, 8, "an attempt of a task started (option start_events)")                  \
     X(CLASS, 9,                                                                          \
       "pooled: a class was loaded, unloaded, paused or resumed, or has failed")          \
-    X(PROMISE, 10, "pooled: the time by which a waiting task starts is known, or changed")
+    X(PROMISE, 10,                                                                       \
+      "pooled: the time by which a waiting task starts is known, or changed")            \
+    X(GRANTED, 11, "external: a task may start, on the devices of the event")            \
+    X(REVOKED, 12, "external: a grant is over, or a task is to end or to be killed")
 
 /* The states of a slot. */
 #define GPUD_SLOT_MAP(X)                                                                 \
@@ -136,7 +139,7 @@ typedef struct gpud_task gpud_task;
 #define GPUD_X_HEALTH(name, value, text) GPUD_HEALTH_##name = value,
 enum gpud_outcome { GPUD_OUTCOME_MAP(GPUD_X_OUTCOME) GPUD_OUTCOME_COUNT = 7 };
 enum gpud_phase { GPUD_PHASE_MAP(GPUD_X_PHASE) GPUD_PHASE_COUNT = 8 };
-enum gpud_event_kind { GPUD_EVENT_MAP(GPUD_X_EVENT) GPUD_EVENT_COUNT = 11 };
+enum gpud_event_kind { GPUD_EVENT_MAP(GPUD_X_EVENT) GPUD_EVENT_COUNT = 13 };
 enum gpud_slot_state { GPUD_SLOT_MAP(GPUD_X_SLOT) GPUD_SLOT_COUNT = 10 };
 enum gpud_level { GPUD_LEVEL_MAP(GPUD_X_LEVEL) GPUD_LEVEL_COUNT = 5 };
 enum gpud_health { GPUD_HEALTH_MAP(GPUD_X_HEALTH) GPUD_HEALTH_COUNT = 6 };
@@ -255,8 +258,8 @@ struct gpud_event {
     uint32_t struct_size;  /* set by GPUD_EVENT_INIT */
     uint32_t kind;         /* enum gpud_event_kind */
     /*
-     * OUTCOME, PROGRESS, STARTED: the task.  LOG with a stream: the task that ran,
-     * 0 = none.
+     * OUTCOME, PROGRESS, STARTED, PROMISE, GRANTED, REVOKED: the task.  LOG with a
+     * stream: the task that ran, 0 = none.
      */
     uint64_t task_id;
     uint64_t tag;          /* of the task, as submitted */
@@ -269,7 +272,11 @@ struct gpud_event {
      * which is negative, or 0.
      */
     int32_t code;
-    uint32_t attempt;      /* attempts started, 0 = the task never started */
+    /*
+     * Attempts started, 0 = the task never started.  GRANTED, REVOKED: the number of the
+     * grant.
+     */
+    uint32_t attempt;
     uint32_t slot;         /* the slot's number; GPUD_NO_SLOT when none */
     uint32_t incarnation;  /* which worker of the slot it was, from 1 */
     uint32_t slot_state;   /* SLOT: the enum gpud_slot_state that it entered */
@@ -279,8 +286,9 @@ struct gpud_event {
     double progress;       /* PROGRESS: 0..1 as reported */
     const char *text;      /* error text, progress text, log line; "" when none */
     /*
-     * DEVICE: the name of the device.  Other kinds: the names of the slot's devices, such
-     * as "cpu:0" or "cpu:0,cpu:1"; "" when none.
+     * DEVICE: the name of the device.  GRANTED, REVOKED: the names of the grant's
+     * devices.  Other kinds: the names of the slot's devices, or of those that external
+     * work had, such as "cpu:0" or "cpu:0,cpu:1"; "" when none.
      */
     const char *device;
     /* OUTCOME: the result, also one that a failed or late task had set. */
@@ -300,7 +308,11 @@ struct gpud_event {
     void *kept;            /* the library's own: not NULL while the event is kept */
     uint32_t device_health; /* DEVICE: the enum gpud_health that it has now */
     uint32_t xid;          /* DEVICE: the driver's fault number behind it, 0 = none */
-    const char *device_uuid; /* DEVICE: the UUID of device; "" when none */
+    /*
+     * DEVICE: the UUID of device.  GRANTED, REVOKED: the UUIDs of the devices, in the
+     * order of device.  "" when none.
+     */
+    const char *device_uuid;
     /* OUTCOME: the worker's bytes before output, not terminated. */
     const char *output_before;
     uint64_t output_before_size; /* bytes; with output_size at most 8 KiB */
@@ -320,11 +332,26 @@ struct gpud_event {
     uint64_t starts_by;
     uint32_t promise;      /* PROMISE: enum gpud_promise */
     uint32_t reserved3;    /* 0 */
+    uint32_t share;        /* GRANTED: of its device, in 1/10,000 */
+    uint32_t revoked;      /* REVOKED: the reason, enum gpud_revoked */
+    uint64_t memory;       /* GRANTED: bytes of each device; 0 = all of each device */
+    /*
+     * GRANTED: the longest time from its start to its end.  Unit: ns; GPUD_NEVER: any.
+     */
+    uint64_t limit;
+    uint32_t revoke;       /* REVOKED: enum gpud_revoke */
+    uint32_t reserved4;    /* 0 */
+    /*
+     * REVOKED: SOFT: it is to be killed then; HARD: it is given up then; BACK: when the
+     * grant ended.  On CLOCK_MONOTONIC in ns; GPUD_NEVER: at no time.
+     */
+    uint64_t revoke_by;
 };
 
 #define GPUD_EVENT_INIT                                                                  \
     { (uint32_t)sizeof(struct gpud_event), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
+      0, 0, 0, 0 }
 
 /*
  * Formats an event of any kind as one line of text.
@@ -339,6 +366,8 @@ struct gpud_event {
  *     WARNING slot 1: the text
  *     INFO slot 1, stderr: a line that the worker printed
  *     class whisper FAILED: setup returned 17
+ *     task 19 of class jobs GRANTED, attempt 1, on gpu:0,gpu:1, limit 60.000 s
+ *     task 19 of class jobs REVOKED, attempt 1, SOFT, LIMIT, within 2.000 s
  *
  * The line has no line end, and each control character of a label or text becomes a
  * blank.  A line that does not fit is cut between two characters, also where they are

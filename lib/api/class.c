@@ -77,6 +77,28 @@ static int check_times(const struct gpud_class *c, struct gpud_error *e)
     return r;
 }
 
+/* Fields about workers, which the class has not. */
+static int check_external(const struct gpud_class *c, struct gpud_error *e)
+{
+    const struct {
+        const char *field;
+        uint64_t value;
+    } of_workers[] = {
+        { "min_workers", c->min_workers },     { "max_workers", c->max_workers },
+        { "pinned", c->pinned },               { "min_residence", c->min_residence },
+        { "keep_alive", c->keep_alive },       { "max_wait", c->max_wait },
+        { "boot_seed", c->boot_seed },         { "unload_seed", c->unload_seed },
+    };
+
+    for (size_t i = 0; i < sizeof of_workers / sizeof *of_workers; i++)
+        if (of_workers[i].value)
+            return gpi_fail(e, GPUD_EINVAL, 0, of_workers[i].field,
+                            "class.%s is %llu, but residence is EXTERNAL: it has no workers, "
+                            "expected 0",
+                            of_workers[i].field, (unsigned long long)of_workers[i].value);
+    return check_times(c, e);
+}
+
 static int check_class(const struct gpud_class *c, struct gpud_error *e)
 {
     if (!c->name || !*c->name)
@@ -86,8 +108,10 @@ static int check_class(const struct gpud_class *c, struct gpud_error *e)
         return gpi_fail(e, GPUD_EINVAL, 0, "name",
                         "class.name \"%.*s...\" is too long, the maximum is %u bytes",
                         (int)GPI_NAME_SIZE - 1, c->name, GPI_NAME_SIZE - 1);
-    if (c->residence > GPUD_TRANSIENT)
-        return gpi_fail_most(e, "class.", "residence", c->residence, GPUD_TRANSIENT);
+    if (c->residence > GPUD_EXTERNAL)
+        return gpi_fail_most(e, "class.", "residence", c->residence, GPUD_EXTERNAL);
+    if (c->residence == GPUD_EXTERNAL)
+        return check_external(c, e);
     if (c->pinned > 1)
         return gpi_fail_most(e, "class.", "pinned", c->pinned, 1);
     if (c->pinned && c->residence == GPUD_TRANSIENT)
@@ -112,8 +136,12 @@ static uint64_t value_or(uint64_t value, uint64_t otherwise)
 
 static void convert_class(struct gpi_plan_class *ret, const struct gpud_class *c)
 {
+    static const enum gpi_residence residence[] = { [GPUD_RESIDENT] = GPI_RESIDENT,
+                                                    [GPUD_TRANSIENT] = GPI_TRANSIENT,
+                                                    [GPUD_EXTERNAL] = GPI_EXTERNAL };
+
     *ret = (struct gpi_plan_class){
-        .residence = c->residence == GPUD_TRANSIENT ? GPI_TRANSIENT : GPI_RESIDENT,
+        .residence = residence[c->residence],
         .min_workers = c->min_workers,
         .max_workers = c->max_workers ? c->max_workers : UINT32_MAX,
         .pinned = c->pinned == 1,
@@ -141,21 +169,35 @@ static int check_spawner(const struct gpi_start *s, bool own, struct gpud_error 
     return 0;
 }
 
-static int read_options(struct gpi_class_draft *x, const struct gpud_options *given,
+/* How its workers start, if the class has any. */
+static int read_start(struct gpi_class_draft *x, const struct gpi_process *p, bool own,
+                      struct gpud_error *e)
+{
+    const struct gpud_options *o = &x->options;
+    int r = gpi_options_read_class(&x->set, o, e);
+
+    if (r == 0)
+        r = gpi_start_choose(&x->start, o, p, e);
+    if (r == 0)
+        r = check_spawner(&x->start, own, e);
+    return r ? r : gpi_surroundings_read(&x->start.launch, o, e);
+}
+
+static int read_options(struct gpi_class_draft *x, const struct gpud_class *c,
                         const struct gpi_process *p, bool own, struct gpud_error *e)
 {
+    const struct gpud_options *given = c->options;
     struct gpud_options *o = &x->options;
     const size_t least = offsetof(struct gpud_options, queue_size);
     int r = given ? gpi_versioned_read(o, sizeof *o, given, least) : 0;
 
     if (r)
         return gpi_fail_size(e, r, "options", given->struct_size, sizeof *o);
-    r = gpi_options_read_class(&x->set, o, e);
-    if (r == 0)
-        r = gpi_start_choose(&x->start, o, p, e);
-    if (r == 0)
-        r = check_spawner(&x->start, own, e);
-    return r ? r : gpi_surroundings_read(&x->start.launch, o, e);
+    if (c->residence != GPUD_EXTERNAL)
+        return read_start(x, p, own, e);
+    x->start.program_fd = -1;
+    x->start.name = "";
+    return gpi_options_read_external(&x->set, o, e);
 }
 
 int gpi_class_read(struct gpi_class_draft *ret, const struct gpud_class *added,
@@ -174,8 +216,8 @@ int gpi_class_read(struct gpi_class_draft *ret, const struct gpud_class *added,
     convert_class(&plan, &c);
     r = read_needs(&needs, c.needs, e);
     if (r == 0)
-        r = read_options(ret, c.options, p, own, e);
-    if (r == 0 && needs_devices(&needs))
+        r = read_options(ret, &c, p, own, e);
+    if (r == 0 && c.residence != GPUD_EXTERNAL && needs_devices(&needs))
         r = gpi_surroundings_on_gpus(ret->options.env, e);
     if (r)
         return r;

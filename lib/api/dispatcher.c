@@ -228,7 +228,7 @@ int gpud_dispatcher_close(gpud_dispatcher *d, uint32_t how, uint64_t limit)
 
     if (r)
         return r;
-    if (how > GPUD_FINISH_NOW)
+    if (how > GPUD_FINISH_LEAVE)
         return GPUD_EINVAL;
     pthread_mutex_lock(&d->lock);
     gpi_close(d, how, limit);

@@ -11,6 +11,7 @@
 #include "base/duration.h"
 #include "base/versioned.h"
 #include "gpudispatch/error.h"
+#include "gpudispatch/external.h"
 #include "gpudispatch/sched.h"
 #include "gpudispatch/types.h"
 #include "os/process.h"
@@ -235,6 +236,45 @@ static void add_promise(struct line *l, const struct gpud_event *e)
     say(l, ", %s", gpud_promise_name(e->promise));
 }
 
+static void add_time(struct line *l, const char *before, uint64_t time)
+{
+    char text[GPI_DURATION_SIZE];
+
+    if (time != GPUD_NEVER)
+        say(l, "%s%s", before, gpi_duration_round(text, time));
+}
+
+static void add_grant(struct line *l, const struct gpud_event *e)
+{
+    add_task(l, e);
+    say(l, "of class %s %s, attempt %u", e->class_name ? e->class_name : "",
+        gpud_event_name(e->kind), e->attempt);
+}
+
+/* "task 19 of class jobs GRANTED, attempt 1, on gpu:0,gpu:1, limit 60.0 s" */
+static void add_granted(struct line *l, const struct gpud_event *e)
+{
+    add_grant(l, e);
+    if (e->device && *e->device) {
+        add(l, ", on ");
+        add(l, e->device);
+    }
+    add_time(l, ", limit ", e->limit);
+}
+
+/* "task 19 of class jobs REVOKED, attempt 1, SOFT, LIMIT, within 2.0 s" */
+static void add_revoked(struct line *l, const struct gpud_event *e)
+{
+    static const char *const how[] = { "SOFT", "HARD", "BACK" };
+    const uint64_t now = gpi_now();
+
+    add_grant(l, e);
+    say(l, ", %s, %s", e->revoke < sizeof how / sizeof *how ? how[e->revoke] : "?",
+        gpud_revoked_name(e->revoked));
+    if (e->revoke != GPUD_REVOKE_BACK && e->revoke_by != GPUD_NEVER)
+        add_time(l, ", within ", e->revoke_by > now ? e->revoke_by - now : 0);
+}
+
 static void add_event(struct line *l, const struct gpud_event *e)
 {
     switch (e->kind) {
@@ -267,6 +307,12 @@ static void add_event(struct line *l, const struct gpud_event *e)
         break;
     case GPUD_EVENT_PROMISE:
         add_promise(l, e);
+        break;
+    case GPUD_EVENT_GRANTED:
+        add_granted(l, e);
+        break;
+    case GPUD_EVENT_REVOKED:
+        add_revoked(l, e);
         break;
     default: /* of a later version */
         say(l, "event %u", e->kind);

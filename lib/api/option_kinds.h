@@ -10,11 +10,13 @@
 
 enum gpi_option_kind {
     GPI_OPTION_POOL = 1, /* for the dispatcher: all classes have the same value */
-    GPI_OPTION_CLASS,    /* for a class */
+    GPI_OPTION_CLASS,    /* for a class with workers */
+    GPI_OPTION_TASKS,    /* for a class with or without workers: it is about tasks */
     GPI_OPTION_BOTH
 };
 
-/* X(field, POOL, CLASS or BOTH), in the order of the fields.  Reserved fields have no row. */
+/* X(field, POOL, CLASS, TASKS or BOTH), in the order of the fields.  Reserved fields have no
+ * row. */
 #define GPI_OPTION_KINDS(X)        \
     X(struct_size, BOTH)           \
     X(drive, POOL)                 \
@@ -26,16 +28,16 @@ enum gpi_option_kind {
     X(setup_data, CLASS)           \
     X(setup_size, CLASS)           \
     X(seed, CLASS)                 \
-    X(setup_limit, CLASS)          \
-    X(task_limit, CLASS)           \
-    X(grace, CLASS)                \
+    X(setup_limit, TASKS)          \
+    X(task_limit, TASKS)           \
+    X(grace, TASKS)                \
     X(cleanup_limit, CLASS)        \
     X(close_limit, POOL)           \
     X(kill_limit, POOL)            \
     X(backoff, CLASS)              \
     X(backoff_cap, CLASS)          \
     X(failures_in_a_row, CLASS)    \
-    X(max_attempts, CLASS)         \
+    X(max_attempts, TASKS)         \
     X(log_level, POOL)             \
     X(slot_events, POOL)           \
     X(start, CLASS)                \
@@ -43,12 +45,12 @@ enum gpi_option_kind {
     X(devices_per_worker, CLASS)   \
     X(setup_concurrency, POOL)     \
     X(max_batch, CLASS)            \
-    X(retry_causes, CLASS)         \
+    X(retry_causes, TASKS)         \
     X(batch_wait, CLASS)           \
-    X(retry_backoff, CLASS)        \
-    X(retry_backoff_cap, CLASS)    \
-    X(expires, CLASS)              \
-    X(stall_limit, CLASS)          \
+    X(retry_backoff, TASKS)        \
+    X(retry_backoff_cap, TASKS)    \
+    X(expires, TASKS)              \
+    X(stall_limit, TASKS)          \
     X(env, CLASS)                  \
     X(cwd, CLASS)                  \
     X(stdio_path, CLASS)           \

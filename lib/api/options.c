@@ -99,7 +99,8 @@ enum kind {
 enum { GPI_OPTION_KINDS(X_KIND) };
 #define X_AGREES(option, place, kind, most, otherwise)                                      \
     _Static_assert(                                                                         \
-        ((int)KIND_OF_##option == GPI_OPTION_CLASS) ==                                      \
+        ((int)KIND_OF_##option == GPI_OPTION_CLASS ||                                       \
+         (int)KIND_OF_##option == GPI_OPTION_TASKS) ==                                      \
             (offsetof(struct gpi_settings, place) >= offsetof(struct gpi_settings, class)), \
         "option " #option " is in the other part of the settings");
 OPTIONS(X_AGREES)
@@ -170,8 +171,11 @@ static int check_pooled(const struct gpud_options *o, struct gpud_error *e)
         POOLED_OPTIONS(X_NEEDS_POOL)
     };
 
-    if (o->pooled)
-        return check_unset(o, GPI_OPTION_CLASS, "pooled is 1: set it in the options of a class", e);
+    if (o->pooled) {
+        static const char why[] = "pooled is 1: set it in the options of a class";
+        const int r = check_unset(o, GPI_OPTION_CLASS, why, e);
+        return r ? r : check_unset(o, GPI_OPTION_TASKS, why, e);
+    }
     for (size_t i = 0; i < sizeof needs_pool / sizeof *needs_pool; i++)
         if (needs_pool[i].value)
             return gpi_fail(e, GPUD_EINVAL, 0, needs_pool[i].field,
@@ -281,6 +285,14 @@ int gpi_options_read_class(struct gpi_settings *ret, const struct gpud_options *
                         "number of devices",
                         o->devices_per_worker);
     return read_values(ret, o, e);
+}
+
+int gpi_options_read_external(struct gpi_settings *ret, const struct gpud_options *o,
+                              struct gpud_error *e)
+{
+    const int r = check_unset(o, GPI_OPTION_CLASS, "the class is EXTERNAL, and has no workers", e);
+
+    return r ? r : gpi_options_read_class(ret, o, e);
 }
 
 /* ---- defaults of a pooled dispatcher ---- */

@@ -18,6 +18,10 @@ int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o,
 int gpi_options_read_class(struct gpi_settings *ret, const struct gpud_options *o,
                            struct gpud_error *reterr);
 
+/* The same for a class without workers: an option about these must be zero. */
+int gpi_options_read_external(struct gpi_settings *ret, const struct gpud_options *o,
+                              struct gpud_error *reterr);
+
 /* Refuses a time that was meant in another unit, and one that is a negative number.  `record` is
  * "class." or "".  `waits`: it may be GPUD_AT_ONCE.  Returns 0 or GPUD_EINVAL. */
 int gpi_options_time(const char *record, const char *field, uint64_t time, bool waits,

@@ -5,6 +5,7 @@
 #include "host/core.h"
 #include "host/device.h"
 #include "host/event.h"
+#include "host/external.h"
 #include "host/slot.h"
 #include "host/task.h"
 
@@ -94,7 +95,7 @@ static void on_slot(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_sch
     case GPI_ACT_SEAT_ON:
         gpi_slot_seat_on(d, s, a->device);
         break;
-    case GPI_ACT_GRANT: /* no class of the host is external */
+    case GPI_ACT_GRANT: /* of no slot */
     case GPI_ACT_GRANT_ON:
     case GPI_ACT_REVOKE:
     case GPI_ACT_PROMISE:
@@ -110,6 +111,12 @@ static void perform(gpud_dispatcher *d, const struct gpi_sched_action *a)
         gpi_spawner_lost(d); /* the spawner may live, but sends no reply */
     else if (a->kind == GPI_ACT_PROMISE)
         gpi_promise_tell(d, task_of(d, a), a->how, a->at);
+    else if (a->kind == GPI_ACT_GRANT)
+        gpi_grant_begin(d, a);
+    else if (a->kind == GPI_ACT_GRANT_ON)
+        gpi_grant_on(d, a);
+    else if (a->kind == GPI_ACT_REVOKE)
+        gpi_grant_revoke(d, a);
     else if (a->slot == GPI_NOWHERE)
         gpi_device_note(d, a->device, (enum gpi_sched_note)a->how);
     else

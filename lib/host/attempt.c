@@ -41,19 +41,24 @@ void gpi_attempt_words(struct gpi_task *t, const char *how, bool again)
 
 /* ---- words of one attempt ---- */
 
+void gpi_task_give_detail(struct gpi_task *t, struct gpi_detail *det)
+{
+    if (t->detail)
+        det->history = t->detail->history;
+    t->plain = GPI_PLAIN_NO;
+    free(t->detail);
+    t->detail = det;
+}
+
 struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size)
 {
-    struct gpi_detail *old = t->detail, *det = malloc(sizeof *det + output_size);
+    struct gpi_detail *det = malloc(sizeof *det + output_size);
 
     if (!det)
-        return old; /* the outcome stands without its text */
+        return t->detail; /* the outcome stands without its text */
     memset(det, 0, sizeof *det);
-    if (old)
-        det->history = old->history;
     det->output_size = output_size;
-    t->plain = GPI_PLAIN_NO;
-    free(old);
-    t->detail = det;
+    gpi_task_give_detail(t, det);
     return det;
 }
 

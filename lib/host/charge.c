@@ -12,6 +12,7 @@
 #include "base/duration.h"
 #include "host/act.h"
 #include "host/dispatcher.h"
+#include "host/external.h"
 #include "host/slot.h"
 #include "host/task.h"
 
@@ -186,7 +187,9 @@ static int32_t code_without_start(uint32_t outcome)
 
 void gpi_task_over(gpud_dispatcher *d, const struct gpi_sched_end *e)
 {
-    if (e->phase == GPUD_PHASE_QUEUED)
+    if (gpi_task_is_external(d, &d->task[e->task]))
+        gpi_external_over(d, e);
+    else if (e->phase == GPUD_PHASE_QUEUED)
         gpi_task_end(d, &d->task[e->task], e->outcome, e->phase, code_without_start(e->outcome));
     else
         charge(d, e);

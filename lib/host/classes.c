@@ -18,6 +18,7 @@
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
+#include "host/external.h"
 #include "host/slot.h"
 #include "host/task.h"
 #include "sched/plan.h"
@@ -135,9 +136,11 @@ static int take_parts(gpud_dispatcher *d, struct gpi_class *c, const struct gpi_
     const char *name = gpi_keep_name(d, b->class_name);
     int r;
 
-    if (!name)
+    if (!name || (b->plan.residence == GPI_EXTERNAL && gpi_grants_init(d)))
         return gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for a class");
     c->name = name;
+    if (b->plan.residence == GPI_EXTERNAL) /* without workers */
+        return 0;
     r = gpi_class_copy_setup(d, c, b);
     if (r)
         return gpi_fail(e, r, 0, "setup_size",
@@ -204,7 +207,7 @@ static int add(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_error 
     c = &d->class[number];
     gpi_class_init(c, b);
     c->plan.grace = c->set.grace;
-    if (c->plan.max_workers > most_at_once(d, &c->plan))
+    if (c->plan.residence != GPI_EXTERNAL && c->plan.max_workers > most_at_once(d, &c->plan))
         c->plan.max_workers = most_at_once(d, &c->plan);
     r = take_parts(d, c, b, e);
     if (r == 0) {
@@ -261,19 +264,37 @@ static void set(gpud_dispatcher *d, uint32_t i, enum gpi_plan_class_what what)
     gpi_drive_wake(d);
 }
 
+static bool may_set(const struct gpi_class *c, enum gpi_plan_class_what what)
+{
+    if (c->plan.residence == GPI_EXTERNAL)
+        return what == GPI_CLASS_PAUSE || what == GPI_CLASS_RESUME || what == GPI_CLASS_DRAIN;
+    return (what != GPI_CLASS_LOAD && what != GPI_CLASS_PIN) || c->plan.residence == GPI_RESIDENT;
+}
+
+static int refuse_set(const char *name, bool external, struct gpud_error *e)
+{
+    if (external)
+        return gpi_fail(e, GPUD_EINVAL, 0, "what",
+                        "class %.63s is EXTERNAL: it has no workers: no LOAD, UNLOAD, PIN, UNPIN",
+                        name);
+    return gpi_fail(e, GPUD_EINVAL, 0, "what",
+                    "class %.63s is TRANSIENT: its workers start for a task, and do not stay: no "
+                    "LOAD, no PIN",
+                    name);
+}
+
 int gpi_class_set(gpud_dispatcher *d, const char *name, enum gpi_plan_class_what what,
                   struct gpud_error *e)
 {
-    bool may, removing;
+    bool may, removing, external = false;
     int i;
 
     pthread_mutex_lock(&d->lock);
     d->now = gpi_now();
     i = gpi_class_find(d, name);
     removing = i >= 0 && d->class[i].removing;
-    may = i >= 0 && !removing &&
-          ((what != GPI_CLASS_LOAD && what != GPI_CLASS_PIN) ||
-           d->class[i].plan.residence == GPI_RESIDENT);
+    may = i >= 0 && !removing && may_set(&d->class[i], what);
+    external = i >= 0 && d->class[i].plan.residence == GPI_EXTERNAL;
     if (may)
         set(d, (uint32_t)i, what);
     pthread_mutex_unlock(&d->lock);
@@ -281,11 +302,7 @@ int gpi_class_set(gpud_dispatcher *d, const char *name, enum gpi_plan_class_what
         return gpi_class_unknown(name, e);
     if (removing)
         return gpi_fail(e, GPUD_ECLOSED, 0, "name", "class %.63s is being removed", name);
-    return may ? 0
-               : gpi_fail(e, GPUD_EINVAL, 0, "what",
-                          "class %.63s is TRANSIENT: its workers start for a task, and do not "
-                          "stay: no LOAD, no PIN",
-                          name);
+    return may ? 0 : refuse_set(name, external, e);
 }
 
 /* ---- report ---- */
@@ -340,5 +357,6 @@ void gpi_class_report(gpud_dispatcher *d, uint32_t i, struct gpud_class_stats *r
         ret->starting += s->state == GPUD_SLOT_STARTING;
         ret->running += s->sent;
     }
+    ret->running += gpi_grants_of(d, i);
     ret->done = c->accepted - ret->queued - ret->running;
 }

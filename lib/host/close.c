@@ -6,6 +6,7 @@
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
+#include "host/external.h"
 #include "host/slot.h"
 #include "host/task.h"
 
@@ -32,9 +33,9 @@ static void finish(gpud_dispatcher *d, uint32_t how, const char *by)
     gpi_ready_changed(d);
 }
 
-static void hear_close(gpud_dispatcher *d, uint64_t at)
+static void hear_close(gpud_dispatcher *d, uint32_t how, uint64_t at)
 {
-    gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_CLOSE, .how = d->close.how, .at = at });
+    gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_CLOSE, .how = how, .at = at });
     gpi_result_hurry(d); /* after the cancels: so a cancelled task ends as CANCELLED */
 }
 
@@ -45,7 +46,7 @@ void gpi_finish_step(gpud_dispatcher *d)
 
     if (asked && (!d->close.closing || asked - 1 > d->close.how)) {
         finish(d, asked - 1, "gpud_dispatcher_stop");
-        hear_close(d, GPI_NEVER);
+        hear_close(d, d->close.how, GPI_NEVER);
     }
     if (d->close.finished || !gpi_sched_finished(d->core))
         return;
@@ -67,14 +68,28 @@ void gpi_close_by(gpud_dispatcher *d, uint32_t how, uint64_t limit, const char *
         d->close.limit = limit;
         d->close.name = name;
     }
-    hear_close(d, d->close.at);
+    hear_close(d, d->close.how, d->close.at);
     gpi_drive_wake(d);
+}
+
+/* External work that has started goes on, without this dispatcher. */
+static void leave_work(gpud_dispatcher *d, const char *by)
+{
+    d->now = gpi_now();
+    finish(d, GPUD_FINISH_RUNNING, by);
+    hear_close(d, GPI_CLOSE_LEAVE, GPI_NEVER);
+    gpi_external_leave(d);
 }
 
 void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit)
 {
     static const char by[] = "gpud_dispatcher_close";
+    const bool leaves = how == GPUD_FINISH_LEAVE;
 
+    if (leaves)
+        how = GPUD_FINISH_RUNNING;
+    if (leaves && d->outside.of)
+        leave_work(d, by);
     if (limit)
         gpi_close_by(d, how, limit, by, by);
     else if (how == GPUD_FINISH_NOW)

@@ -302,6 +302,8 @@ static gpud_dispatcher *found(const struct gpi_birth *b)
     /* Queued tasks, lent outcomes, and the tasks of one source call that arrive after the last
      * start. */
     d->n_tasks = b->set.queue_size + GPI_EVENTS_MAX + GPI_FED_AT_ONCE;
+    if (b->set.pooled) /* and held external work */
+        d->n_tasks += b->set.max_workers;
     d->arena.input_fd = d->arena.input_ro_fd = d->spawner.pidfd = d->loop.epoll = d->loop.wake =
         d->loop.lib_fd = -1;
     d->pollable.outer = d->pollable.news = d->pollable.alarm = -1;

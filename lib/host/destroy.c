@@ -97,7 +97,8 @@ int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
     say_goodbye(d);
     await_submits(d);
     if (ret_uncollected)
-        *ret_uncollected = d->stats.count.accepted - d->stats.count.delivered;
+        *ret_uncollected =
+            d->stats.count.accepted - d->stats.count.delivered - d->outside.left;
     atomic_fetch_sub(d->places, d->n_slots - d->n_gone);
     pthread_mutex_unlock(&d->lock);
     gpi_free(d);

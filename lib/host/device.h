@@ -69,6 +69,7 @@ struct gpi_known_device {
     uint64_t look_at;          /* when a waiting start needs a reading, else GPI_NEVER */
     bool silent;               /* a requested reading is late, and the host has reported that */
     bool foreign;              /* pooled: foreign processes were there at the last reading */
+    bool outside[GPI_PROCESSES_MAX]; /* these processes of the reading are external work */
     bool here;                 /* from its addition until none of its slots is left */
     bool past;                 /* pooled: it was removed, and never returns in this row */
     enum gpi_may may;          /* how slots may use it, as the core knows it */
@@ -143,6 +144,7 @@ bool gpi_is_ours(const gpud_dispatcher *d, uint32_t pid); /* a worker of this pr
 /* Reports a note of the core to the user. */
 void gpi_device_note(gpud_dispatcher *d, uint32_t device, enum gpi_sched_note how);
 uint64_t gpi_kill_limit(const gpud_dispatcher *d, const struct gpi_slot *s);
+uint64_t gpi_device_kill_limit(const gpud_dispatcher *d, uint32_t device);
 enum gpi_may gpi_judge_may(const struct gpi_known_device *k); /* how slots may use it now */
 /* Returns true if the device's monitor runs, and has the device. */
 bool gpi_device_can_read(const gpud_dispatcher *d, const struct gpi_known_device *k);

@@ -143,6 +143,11 @@ bool gpi_is_ours(const gpud_dispatcher *d, uint32_t pid)
     return false;
 }
 
+uint64_t gpi_device_kill_limit(const gpud_dispatcher *d, uint32_t device)
+{
+    return kill_limit(d, &d->dev.row[device]);
+}
+
 uint64_t gpi_kill_limit(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     return s->n_devices ? kill_limit(d, &d->dev.row[s->devices[0]]) : d->set.kill_limit;
@@ -183,9 +188,10 @@ void gpi_device_note(gpud_dispatcher *d, uint32_t device, enum gpi_sched_note ho
     gpi_devices_rouse(d); /* its monitor may go */
 }
 
-/* Counts the processes that use it: workers of this host, and all other processes. */
+/* Counts the processes that use it: workers of this host and external work, and all other
+ * processes. */
 static void report_users(const gpud_dispatcher *d, const struct gpi_sample *s,
-                         struct gpud_device_info *r)
+                         const bool *outside, struct gpud_device_info *r)
 {
     uint64_t most = 0;
 
@@ -198,7 +204,7 @@ static void report_users(const gpud_dispatcher *d, const struct gpi_sample *s,
     for (uint32_t i = 0; i < s->n_users && i < GPI_PROCESSES_MAX; i++) {
         const struct gpi_user *u = &s->user[i];
         const uint64_t memory = u->memory == GPI_UNKNOWN64 ? 0 : u->memory;
-        if (gpi_is_ours(d, u->pid)) {
+        if (outside[i] || gpi_is_ours(d, u->pid)) {
             r->memory_ours += memory;
             continue;
         }
@@ -215,7 +221,7 @@ void gpi_report_device(gpud_dispatcher *d, uint32_t device, struct gpud_device_i
     const struct gpi_known_device *k = &d->dev.row[device];
 
     gpi_row_fill(r, &k->id, &k->sample, &k->health);
-    report_users(d, &k->sample, r);
+    report_users(d, &k->sample, k->outside, r);
     if (k->health.recovery != GPI_UNKNOWN32)
         r->recovery = k->health.recovery; /* may be newer than the reading */
     r->slots = k->slots;

@@ -46,6 +46,8 @@
 #define GPI_TIMERS (GPI_SLOTS_MAX + 1)
 
 struct gpi_detail;
+struct gpi_ending_outside; /* external.h */
+struct gpi_grant;
 struct gpi_estate; /* see kept_events.c */
 struct gpi_note;
 struct gpi_play; /* log/play.h */
@@ -59,7 +61,7 @@ struct gpi_waiter;
 struct gpi_lent_note {
     struct gpi_detail *words;
     char *output;
-    uint32_t device, set, class;
+    uint32_t device, set, uuids, class;
     bool kept;
     bool line; /* the output is the event's text */
 };
@@ -72,7 +74,8 @@ struct gpi_reason {
 
 enum gpi_lib_state { GPI_LIB_NONE, GPI_LIB_DRIVING, GPI_LIB_TICKING, GPI_LIB_DEEP };
 
-/* Tasks from their arrival (submit.c, payload.c) to their delivery (events.c, wait.c). */
+/* Tasks from their arrival (submit.c, payload.c) to their delivery (events.c, wait.c), or until a
+ * close leaves them (external.c). */
 struct gpi_intake {
     uint64_t arrival, arrival_tick; /* the last queued_at, and the kernel's tick at that time */
     uint32_t live;                  /* tasks accepted and not delivered, at most queue_size */
@@ -109,10 +112,11 @@ struct gpi_spawning {
     int32_t error; /* errno of this call; 0: no report */
 };
 
-/* Events from their creation (notes.c, event.h) to their delivery (events.c). */
+/* Events from their creation (notes.c, grants.c, event.h) to their delivery (events.c). */
 struct gpi_delivery {
-    uint32_t *ring; /* task index, or note index | GPI_RING_NOTE */
+    uint32_t *ring; /* task index, or note index | GPI_RING_NOTE, or see event.h */
     uint32_t ring_mask, ring_head, ring_tail;
+    uint32_t n_skipped; /* entries in the ring that are not delivered */
     struct gpi_note *note;
     uint32_t n_notes, free_note, notes_free, notes_reserved;
     uint32_t lent[GPI_EVENTS_MAX]; /* entries that the user has: task index, or GPI_RING_NOTE */
@@ -128,6 +132,15 @@ struct gpi_looping {
     uint32_t works_without_epoll;
     bool woken; /* `wake` has been written and not yet read */
     int lib_fd; /* ends the library thread's deep sleep */
+};
+
+/* External work: grants.c, external.c. */
+struct gpi_external_work {
+    struct gpi_grant *of;       /* by task; NULL: there was no external class yet */
+    uint32_t task[GPI_SLOTS_MAX], n; /* those that have devices */
+    struct gpi_ending_outside *ending; /* the end that a call reports now */
+    uint64_t work_time; /* ns that attempts have run */
+    uint64_t left;      /* tasks that a close has left alone */
 };
 
 /* Threads of the user that sleep while another one drives: sleepers.c; the poller: drivers.c. */
@@ -250,6 +263,7 @@ struct gpud_dispatcher {
     struct gpi_callback callback;
     struct gpi_outlet pollable;
     struct gpi_closing close;
+    struct gpi_external_work outside;
     struct gpi_tallies stats;
     struct gpi_estate *estate;  /* shared by kept events; NULL = none was kept */
     struct gpi_delivery events; /* last: its arrays are long */

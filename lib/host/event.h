@@ -4,6 +4,7 @@
  * all other events.
  *
  *   notes.c        notes, and the ring of both
+ *   grants.c       the events GRANTED and REVOKED, between both
  *   events.c       from outcomes and notes to struct gpud_event
  *   kept_events.c  events that outlive the next poll, and the dispatcher
  */
@@ -23,13 +24,19 @@
 #include "wire/page.h"
 
 #define GPI_RING_NOTE 0x80000000u
+/* Events of external work: grants.c makes them when the user reads them. */
+#define GPI_RING_GRANTED 0x40000000u
+#define GPI_RING_REVOKED 0x20000000u /* the least of the three: smaller entries are outcomes */
 
 /* An event that is not an outcome. */
 struct gpi_note {
     uint32_t kind, slot, incarnation, state, level, phase, exit_kind;
     int32_t code, exit_status;
     uint32_t device, health, xid; /* DEVICE: the device's place in the table */
-    uint32_t set;                 /* pooled: of the slot's devices */
+    uint32_t set;                 /* pooled: of the slot's devices, or of external work */
+    uint32_t uuids;               /* GRANTED, REVOKED: the set of these */
+    uint32_t share, revoked, revoke; /* the same */
+    uint64_t memory, limit, revoke_by;
     uint32_t class, change;       /* pooled: the class, or GPI_NONE; of CLASS, with the change */
     uint32_t promise;             /* PROMISE: enum gpud_promise */
     uint64_t starts_by;           /* PROMISE: 0: never */
@@ -49,7 +56,9 @@ struct gpi_note {
 int gpi_events_init(gpud_dispatcher *d);
 int gpi_events_grow(gpud_dispatcher *d, uint32_t slots); /* room for the events of `slots` more */
 void gpi_events_fini(gpud_dispatcher *d);
+void gpi_note_init(struct gpi_note *n); /* about no slot, device or class */
 struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable);
+void gpi_note_name_task(const gpud_dispatcher *d, const struct gpi_task *t, struct gpi_note *n);
 /* About a task at this slot.  Droppable; NULL if there is no room. */
 struct gpi_note *gpi_note_of_task(gpud_dispatcher *d, const struct gpi_slot *s,
                                   const struct gpi_task *t, uint32_t kind);
@@ -68,8 +77,10 @@ void gpi_log_line(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t stream,
                   const char *text, uint32_t size);
 
 /* events.c */
-/* Writes the device's names into the event; without a device the names of its slot's devices. */
-void gpi_note_names(const gpud_dispatcher *d, uint32_t device, uint32_t set, struct gpud_event *e);
+/* Writes the device's names into the event; without a device the names of its slot's devices, or
+ * those of the sets. */
+void gpi_note_names(const gpud_dispatcher *d, const struct gpi_lent_note *n,
+                    struct gpud_event *e);
 bool gpi_lent_release(gpud_dispatcher *d); /* returns true if any event was lent */
 void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e);
 int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n);
@@ -82,14 +93,19 @@ void gpi_keep_release(struct gpud_event *e);
 void gpi_keep_leave(gpud_dispatcher *d); /* before the dispatcher is freed */
 uint32_t gpi_keep_count(const gpud_dispatcher *d);
 
-static inline uint32_t gpi_events_waiting(const gpud_dispatcher *d)
+static inline uint32_t gpi_ring_length(const gpud_dispatcher *d)
 {
     return d->events.ring_tail - d->events.ring_head;
 }
 
+static inline uint32_t gpi_events_waiting(const gpud_dispatcher *d)
+{
+    return gpi_ring_length(d) - d->events.n_skipped;
+}
+
 static inline void gpi_event_append(gpud_dispatcher *d, uint32_t entry)
 {
-    assert(gpi_events_waiting(d) <= d->events.ring_mask);
+    assert(gpi_ring_length(d) <= d->events.ring_mask);
     d->events.ring[d->events.ring_tail++ & d->events.ring_mask] = entry;
 }
 

@@ -9,6 +9,7 @@
 #include "base/bits.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
+#include "host/external.h"
 #include "host/slot.h"
 #include "host/task.h"
 
@@ -40,6 +41,8 @@ static inline const void *result_address(const gpud_dispatcher *d, const struct 
         return NULL;
     if (t->result_place == GPI_RESULT_OWN)
         return d->arena.input + t->result_off;
+    if (t->result_place == GPI_RESULT_HEAP)
+        return (const void *)(uintptr_t)t->result_off;
     return t->result_place == GPI_RESULT_POOL ? d->arena.pool + t->result_off
                                               : d->slot[t->slot].ch.result + t->result_off;
 }
@@ -75,7 +78,7 @@ static void add_words(const struct gpi_detail *det, struct gpud_event *e)
 
 static const char *device_of(const gpud_dispatcher *d, const struct gpi_task *t)
 {
-    if (!t->has_slot)
+    if (!t->has_slot && !(t->attempts && gpi_task_is_external(d, t)))
         return "";
     return d->ran_on ? gpi_set_names(d, d->ran_on[gpi_task_index(d, t)]) : d->slot[t->slot].device;
 }
@@ -110,22 +113,35 @@ void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_even
         add_words(t->detail, e);
 }
 
-void gpi_note_names(const gpud_dispatcher *d, uint32_t device, uint32_t set, struct gpud_event *e)
+void gpi_note_names(const gpud_dispatcher *d, const struct gpi_lent_note *n,
+                    struct gpud_event *e)
 {
-    e->device_uuid = device < d->dev.n ? d->dev.row[device].id.uuid : "";
-    if (device < d->dev.n)
-        e->device = d->dev.row[device].id.name;
-    else if (e->slot >= d->n_slots)
-        e->device = "";
+    const bool one = n->device < d->dev.n;
+
+    e->device_uuid = one ? d->dev.row[n->device].id.uuid : gpi_set_names(d, n->uuids);
+    if (one)
+        e->device = d->dev.row[n->device].id.name;
+    else if (d->set.pooled)
+        e->device = gpi_set_names(d, n->set);
     else
-        e->device = d->set.pooled ? gpi_set_names(d, set) : d->slot[e->slot].device;
+        e->device = e->slot < d->n_slots ? d->slot[e->slot].device : "";
 }
 
 /* A note's texts move into a block of their own, so that the note is free at once. */
-static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event *e)
+static void fill_note(gpud_dispatcher *d, const struct gpi_note *n, struct gpud_event *e)
 {
     struct gpi_detail *words = malloc(sizeof *words + GPI_LABEL_SIZE);
+    struct gpi_lent_note *lent = &d->events.lent_note[d->events.n_lent];
 
+    *lent = (struct gpi_lent_note){
+        .words = words,
+        .output = n->output,
+        .device = n->device,
+        .set = n->set,
+        .uuids = n->uuids,
+        .class = n->class,
+        .line = n->stream != 0,
+    };
     e->kind = n->kind;
     e->task_id = n->task_id;
     e->tag = n->tag;
@@ -143,12 +159,18 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
     e->started_at = n->started_at;
     e->device_health = n->health;
     e->xid = n->xid;
-    gpi_note_names(d, n->device, n->set, e);
+    gpi_note_names(d, lent, e);
     e->stream = n->stream;
     e->class_name = n->class < d->n_classes ? d->class[n->class].name : "";
     e->class_change = n->change;
     e->promise = n->promise;
     e->starts_by = n->starts_by;
+    e->share = n->share;
+    e->memory = n->memory;
+    e->limit = n->limit;
+    e->revoked = n->revoked;
+    e->revoke = n->revoke;
+    e->revoke_by = n->revoke_by;
     if (words) {
         memcpy(words->text, n->text, sizeof n->text);
         memcpy(words->output, n->label, GPI_LABEL_SIZE);
@@ -161,15 +183,6 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
         e->output = n->output;
         e->output_size = n->output_size;
     }
-    d->events.lent_note[d->events.n_lent] = (struct gpi_lent_note){
-        .words = words,
-        .output = n->output,
-        .device = n->device,
-        .set = n->set,
-        .class = n->class,
-        .line = n->stream != 0,
-    };
-    gpi_note_free(d, n);
 }
 
 /* The entry may be a note, or a stale one past the tail: the address need not be a record's. */
@@ -223,49 +236,63 @@ static inline void take_outcome(gpud_dispatcher *d, uint32_t task, struct gpud_e
     d->stats.count.delivered++;
 }
 
-static void take_note(gpud_dispatcher *d, uint32_t note, struct gpud_event *e)
+/* Returns false if the event is not to be delivered. */
+static bool take_note(gpud_dispatcher *d, uint32_t entry, struct gpud_event *e)
 {
+    struct gpi_note of_grant, *n = &of_grant;
+
+    if (entry & GPI_RING_NOTE)
+        n = &d->events.note[entry & ~GPI_RING_NOTE];
+    else if (!gpi_grant_read(d, entry, &of_grant))
+        return false;
     memset(e, 0, sizeof *e);
     e->struct_size = sizeof *e;
-    fill_note(d, &d->events.note[note], e);
+    fill_note(d, n, e);
+    if (n != &of_grant)
+        gpi_note_free(d, n);
+    return true;
 }
 
-static inline void take_event(gpud_dispatcher *d, uint32_t entry, struct gpud_event *e)
+static inline bool take_event(gpud_dispatcher *d, uint32_t entry, struct gpud_event *e)
 {
-    if (entry & GPI_RING_NOTE)
-        take_note(d, entry & ~GPI_RING_NOTE, e);
-    else
+    if (entry < GPI_RING_REVOKED)
         take_outcome(d, entry, e);
-    d->events.lent[d->events.n_lent++] = entry;
+    else if (!take_note(d, entry, e))
+        return false;
+    d->events.lent[d->events.n_lent++] = entry < GPI_RING_REVOKED ? entry : GPI_RING_NOTE;
+    return true;
 }
 
 /* Writes a record of the caller's length; fields that the library does not know are zero. */
-static void take_other_length(gpud_dispatcher *d, uint32_t entry, void *to, size_t stride)
+static bool take_other_length(gpud_dispatcher *d, uint32_t entry, void *to, size_t stride)
 {
     struct gpud_event e;
     const size_t both = stride < sizeof e ? stride : sizeof e;
 
-    take_event(d, entry, &e);
+    if (!take_event(d, entry, &e))
+        return false;
     e.struct_size = (uint32_t)stride;
     memcpy(to, &e, both);
     memset((char *)to + both, 0, stride - both);
+    return true;
 }
 
 int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n)
 {
     const uint32_t waiting = gpi_events_waiting(d), lendable = GPI_EVENTS_MAX - d->events.n_lent;
-    const uint32_t head = d->events.ring_head, most = waiting < lendable ? waiting : lendable;
-    uint32_t i;
+    const uint32_t most = waiting < lendable ? waiting : lendable;
+    uint32_t i = 0, head = d->events.ring_head;
 
-    for (i = 0; i < most && i < n; i++) {
-        const uint32_t entry = d->events.ring[(head + i) & d->events.ring_mask];
-        prefetch_record(d, d->events.ring[(head + i + 7) & d->events.ring_mask]);
+    while (i < most && i < n) {
+        const uint32_t entry = d->events.ring[head & d->events.ring_mask];
+        prefetch_record(d, d->events.ring[(head + 7) & d->events.ring_mask]);
+        head++;
         if (stride == sizeof *events)
-            take_event(d, entry, &events[i]);
+            i += take_event(d, entry, &events[i]);
         else
-            take_other_length(d, entry, (char *)events + i * stride, stride);
+            i += take_other_length(d, entry, (char *)events + i * stride, stride);
     }
-    d->events.ring_head += i;
+    d->events.ring_head = head;
     if (i)
         gpi_room_made(d);
     return (int)i;

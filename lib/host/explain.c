@@ -191,6 +191,8 @@ static int explain_desc(gpud_dispatcher *d, const struct gpud_task_desc *desc,
 /* Returns true if the worker has begun the task, or is about to. */
 static bool runs(const gpud_dispatcher *d, const struct gpi_task *t)
 {
+    if (t->state == GPI_TASK_QUEUED && gpi_sched_grant(d->core, gpi_task_index(d, t)))
+        return true; /* external */
     return t->state == GPI_TASK_SENT && gpi_slot_running(d, &d->slot[t->slot]) >> t->cell & 1;
 }
 

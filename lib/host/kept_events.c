@@ -39,6 +39,7 @@ struct gpi_kept {
     struct gpi_estate *estate;
     struct gpi_detail *words; /* text, and output of an outcome */
     char *more;               /* output of a note, or its line; the history of an outcome */
+    void *heap;               /* the result of external work */
     uint64_t off, size;       /* place in the slot's result arena; size 0 = not there */
     uint32_t slot;
     char label[GPI_LABEL_SIZE];
@@ -132,9 +133,10 @@ static void copy_names(struct gpi_kept *k, struct gpud_event *e)
 /* Takes over all that the record holds, except the record itself; `e` was filled from it. */
 int gpi_keep_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *e)
 {
-    bool in_arena = t->result_place == GPI_RESULT_ARENA;
+    const bool in_arena = t->result_place == GPI_RESULT_ARENA;
+    const bool in_heap = t->result_place == GPI_RESULT_HEAP;
     struct gpi_kept *k;
-    int r = make(d, in_arena ? 0 : t->size, &k);
+    int r = make(d, in_arena || in_heap ? 0 : t->size, &k);
 
     if (r)
         return r;
@@ -151,6 +153,9 @@ int gpi_keep_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *
         k->size = t->size;
         d->slot[k->slot].kept += held_size(k);
         gpi_results_room(d, &d->slot[k->slot]);
+        t->result_place = GPI_RESULT_NONE;
+    } else if (in_heap) {
+        k->heap = (void *)(uintptr_t)t->result_off;
         t->result_place = GPI_RESULT_NONE;
     } else if (t->size) {
         memcpy(k->result, e->result, t->size);
@@ -197,17 +202,22 @@ static struct gpi_lent_note *lent_note(gpud_dispatcher *d, const struct gpud_eve
 static int keep_lent_note(gpud_dispatcher *d, struct gpud_event *e)
 {
     struct gpi_lent_note *n = lent_note(d, e);
+    struct gpud_event named = *e;
+    size_t uuids;
     struct gpi_kept *k;
     int r;
 
     if (!n)
         return GPUD_EINVAL;
-    r = make(d, 0, &k);
+    gpi_note_names(d, n, &named);
+    uuids = strlen(named.device_uuid) + 1; /* of several devices */
+    r = make(d, uuids, &k);
     if (r)
         return r;
-    gpi_note_names(d, n->device, n->set, e);
+    *e = named;
     e->class_name = n->class < d->n_classes ? d->class[n->class].name : "";
     copy_names(k, e);
+    e->device_uuid = memcpy(k->result, named.device_uuid, uuids);
     k->words = n->words;
     k->more = n->output;
     *n = (struct gpi_lent_note){ .kept = true };
@@ -273,6 +283,7 @@ void gpi_keep_release(struct gpud_event *e)
     leave(k->estate);
     free(k->words);
     free(k->more);
+    free(k->heap);
     free(k);
     e->kept = NULL;
     e->label = e->text = e->device = e->device_uuid = e->class_name = "";

@@ -21,9 +21,10 @@
 /* A prefetch reads entries ahead of time, unused ones, too: so calloc initialises them. */
 static int lengthen_ring(gpud_dispatcher *d)
 {
-    uint32_t size = 1, n = gpi_events_waiting(d), *ring;
+    const uint32_t of_task = d->set.pooled ? 3 : 1; /* GRANTED, REVOKED, OUTCOME */
+    uint32_t size = 1, n = gpi_ring_length(d), *ring;
 
-    while (size < d->n_tasks + d->events.n_notes)
+    while (size < of_task * d->n_tasks + d->events.n_notes)
         size *= 2;
     if (d->events.ring && size == d->events.ring_mask + 1)
         return 0;
@@ -94,6 +95,14 @@ void gpi_events_fini(gpud_dispatcher *d)
     free(d->events.note);
 }
 
+void gpi_note_init(struct gpi_note *n)
+{
+    memset(n, 0, sizeof *n);
+    n->slot = GPUD_NO_SLOT;
+    n->device = GPI_NO_DEVICE;
+    n->set = n->uuids = n->class = GPI_NONE;
+}
+
 struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable)
 {
     struct gpi_note *n;
@@ -105,15 +114,12 @@ struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable)
     n = &d->events.note[d->events.free_note];
     d->events.free_note = n->next_free;
     d->events.notes_free--;
-    memset(n, 0, sizeof *n);
+    gpi_note_init(n);
     n->kind = kind;
-    n->slot = GPUD_NO_SLOT;
-    n->device = GPI_NO_DEVICE;
-    n->class = GPI_NONE;
     return n;
 }
 
-static void name_task(gpud_dispatcher *d, const struct gpi_task *t, struct gpi_note *n)
+void gpi_note_name_task(const gpud_dispatcher *d, const struct gpi_task *t, struct gpi_note *n)
 {
     n->task_id = t->id;
     n->tag = t->tag;
@@ -130,7 +136,7 @@ struct gpi_note *gpi_note_of_task(gpud_dispatcher *d, const struct gpi_slot *s,
         return NULL;
     n->slot = s->index;
     n->incarnation = s->incarnation;
-    name_task(d, t, n);
+    gpi_note_name_task(d, t, n);
     return n;
 }
 
@@ -162,7 +168,7 @@ void gpi_promise_tell(gpud_dispatcher *d, const struct gpi_task *t, uint32_t how
 
     if (!n)
         return;
-    name_task(d, t, n);
+    gpi_note_name_task(d, t, n);
     n->class = t->class;
     n->promise = how + 1; /* GPUD_PROMISE_NONE is 0 */
     n->starts_by = at == GPI_NEVER ? 0 : at;

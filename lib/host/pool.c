@@ -12,6 +12,7 @@
 #include "host/core.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/external.h"
 #include "host/slot.h"
 
 /* ---- names for events ---- */
@@ -29,8 +30,7 @@ void gpi_sets_fini(gpud_dispatcher *d)
     free(d->dev.set);
 }
 
-/* Returns the number of these names; UINT16_MAX if there is no memory. */
-static uint16_t number_of(gpud_dispatcher *d, const char *names)
+uint16_t gpi_set_number(gpud_dispatcher *d, const char *names)
 {
     uint32_t i = 0;
     char **more;
@@ -63,7 +63,7 @@ void gpi_slot_unseat(gpud_dispatcher *d, struct gpi_slot *s)
     s->done_before = gpi_slot_done(s);
     s->n_devices = 0;
     (void)snprintf(s->device, sizeof s->device, "cpu");
-    s->set = number_of(d, s->device);
+    s->set = gpi_set_number(d, s->device);
 }
 
 void gpi_slot_seat(gpud_dispatcher *d, struct gpi_slot *s, uint32_t class)
@@ -82,7 +82,7 @@ void gpi_slot_seat_on(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device)
     (void)snprintf(s->device + n, sizeof s->device - n, "%s%s", n ? "," : "", name);
     s->devices[s->n_devices++] = (uint16_t)device;
     d->dev.row[device].slots++;
-    s->set = number_of(d, s->device);
+    s->set = gpi_set_number(d, s->device);
 }
 
 /* ---- readings ---- */
@@ -113,27 +113,57 @@ static uint64_t memory_of(const struct gpi_user *u)
     return u->memory == GPI_UNKNOWN64 ? 0 : u->memory;
 }
 
+/* Whose a process of a reading is. */
+struct owner {
+    int32_t session;
+    uint32_t task; /* external work, or GPI_NONE */
+};
+
 static void observe(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t device,
-                    const struct gpi_sample *now, const int32_t *session)
+                    const struct gpi_sample *now, const struct owner *of)
 {
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < now->n_users && i < GPI_PROCESSES_MAX; i++)
-        if (belongs(s, (int32_t)now->user[i].pid, session[i]))
+        if (belongs(s, (int32_t)now->user[i].pid, of[i].session))
             bytes += memory_of(&now->user[i]);
     gpi_core_observed(d, d->now, s->index, device, bytes);
     d->act(d);
 }
 
+static void observe_outside(gpud_dispatcher *d, uint32_t task, uint32_t device,
+                            const struct gpi_sample *now, const struct owner *of)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < now->n_users && i < GPI_PROCESSES_MAX; i++)
+        if (of[i].task == task)
+            bytes += memory_of(&now->user[i]);
+    gpi_core_observed_of(d, d->now, task, device, bytes);
+    d->act(d);
+}
+
+/* Without the processes of a task the plan knows only its reservation. */
+static void observe_all_outside(gpud_dispatcher *d, uint32_t device, const struct gpi_sample *now,
+                                const struct owner *of)
+{
+    for (uint32_t k = d->outside.n; k > 0; k--) {
+        const uint32_t task = d->outside.task[k - 1];
+        const struct gpi_grant *g = &d->outside.of[task];
+        if (gpi_family_known(g) && gpi_grant_has(g, device))
+            observe_outside(d, task, device, now, of);
+    }
+}
+
 static uint64_t foreign(const gpud_dispatcher *d, const struct gpi_sample *now,
-                        const int32_t *session)
+                        const struct owner *of)
 {
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < now->n_users && i < GPI_PROCESSES_MAX; i++) {
-        bool ours = false;
+        bool ours = of[i].task != GPI_NONE;
         for (uint32_t k = 0; k < d->n_slots && !ours; k++)
-            ours = belongs(&d->slot[k], (int32_t)now->user[i].pid, session[i]);
+            ours = belongs(&d->slot[k], (int32_t)now->user[i].pid, of[i].session);
         bytes += ours ? 0 : memory_of(&now->user[i]);
     }
     return bytes;
@@ -148,22 +178,29 @@ static uint32_t foreign_load(const gpud_dispatcher *d, uint32_t device,
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slot[i].pid > 0 && gpi_slot_has(&d->slot[i], device))
             return 0;
+    for (uint32_t i = 0; i < d->outside.n; i++)
+        if (gpi_grant_has(&d->outside.of[d->outside.task[i]], device))
+            return 0;
     return now->utilization == GPI_UNKNOWN32 ? 0 : now->utilization * 100;
 }
 
 void gpi_device_usage(gpud_dispatcher *d, uint32_t device)
 {
     const struct gpi_sample *now = &d->dev.row[device].sample;
-    int32_t session[GPI_PROCESSES_MAX];
+    struct owner of[GPI_PROCESSES_MAX];
     uint64_t bytes;
     uint32_t load;
 
+    memset(d->dev.row[device].outside, 0, sizeof d->dev.row[device].outside);
     if (!d->set.pooled || !now->at || now->reading != GPI_READ_OK || !now->users_known)
         return;
-    for (uint32_t i = 0; i < now->n_users && i < GPI_PROCESSES_MAX; i++)
-        session[i] = getsid((pid_t)now->user[i].pid);
+    for (uint32_t i = 0; i < now->n_users && i < GPI_PROCESSES_MAX; i++) {
+        of[i].session = getsid((pid_t)now->user[i].pid);
+        of[i].task = gpi_family_of(d, now->user[i].pid);
+        d->dev.row[device].outside[i] = of[i].task != GPI_NONE;
+    }
     load = foreign_load(d, device, now);
-    bytes = foreign(d, now, session);
+    bytes = foreign(d, now, of);
     d->dev.n_foreign -= d->dev.row[device].foreign;
     d->dev.row[device].foreign = bytes || load;
     d->dev.n_foreign += d->dev.row[device].foreign;
@@ -171,5 +208,6 @@ void gpi_device_usage(gpud_dispatcher *d, uint32_t device)
     d->act(d);
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slot[i].pid > 0 && gpi_slot_has(&d->slot[i], device))
-            observe(d, &d->slot[i], device, now, session);
+            observe(d, &d->slot[i], device, now, of);
+    observe_all_outside(d, device, now, of);
 }

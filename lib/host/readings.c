@@ -17,6 +17,7 @@
 #include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/external.h"
 #include "host/slot.h"
 
 #define PERIOD_NS GPI_S           /* between readings of a device that runs a task */
@@ -167,6 +168,9 @@ static bool is_busy(const gpud_dispatcher *d, uint32_t device)
         return true;
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slot[i].sent && gpi_slot_has(&d->slot[i], device))
+            return true;
+    for (uint32_t i = 0; i < d->outside.n; i++)
+        if (gpi_grant_has(&d->outside.of[d->outside.task[i]], device))
             return true;
     return false;
 }

@@ -12,6 +12,7 @@
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
+#include "host/external.h"
 #include "host/slot.h"
 #include "host/task.h"
 
@@ -21,7 +22,7 @@ static bool has_tasks(gpud_dispatcher *d, uint32_t class)
 
     for (uint32_t i = 0; i < d->n_slots && !has; i++)
         has = d->slot[i].class == class && d->slot[i].sent;
-    return has;
+    return has || gpi_grants_of(d, class) > 0;
 }
 
 /* A worker that survives SIGKILL never leaves its seat. */
@@ -50,7 +51,8 @@ static void end_class(gpud_dispatcher *d, uint32_t class)
 static void cancel_running(gpud_dispatcher *d, uint32_t class)
 {
     for (uint32_t i = 0; i < d->never_used; i++)
-        if (d->task[i].class == class && d->task[i].state == GPI_TASK_SENT)
+        if (d->task[i].class == class &&
+            (d->task[i].state == GPI_TASK_SENT || gpi_sched_grant(d->core, i)))
             gpi_hear_task(d, &d->task[i], GPI_EV_CANCEL, GPI_CANCEL_HARD);
 }
 

@@ -206,6 +206,8 @@ void gpi_slot_seat(gpud_dispatcher *d, struct gpi_slot *s, uint32_t class); /* S
 void gpi_slot_seat_on(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device);   /* SEAT_ON */
 /* The names of a set of devices: the text stays as long as the dispatcher. */
 const char *gpi_set_names(const gpud_dispatcher *d, uint32_t set);
+/* Returns the number of these names; UINT16_MAX if there is no memory. */
+uint16_t gpi_set_number(gpud_dispatcher *d, const char *names);
 void gpi_sets_fini(gpud_dispatcher *d);
 /* A task waits, or a class lacks a worker: for a device that foreign processes may have. */
 bool gpi_pool_waits(const gpud_dispatcher *d);

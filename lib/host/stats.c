@@ -22,6 +22,8 @@ static void count_slots(gpud_dispatcher *d, struct gpud_stats *s)
         s->slots_ready += gpi_slot_serves(d, &d->slot[i]);
         s->slots_failed += !d->slot[i].gone && gpi_slot_hopeless(&d->slot[i]);
     }
+    for (uint32_t i = 0; i < d->outside.n; i++)
+        s->sent += gpi_sched_grant(d->core, d->outside.task[i]) > 0;
 }
 
 static void count_devices(const gpud_dispatcher *d, struct gpud_stats *s)
@@ -39,7 +41,7 @@ static void count_devices(const gpud_dispatcher *d, struct gpud_stats *s)
  * that running tasks have spent, divided by the number of workers. */
 static double work_left(gpud_dispatcher *d, const struct gpud_stats *s)
 {
-    double worked = 0, running = 0, per_cost, left;
+    double worked = (double)d->outside.work_time, running = 0, per_cost, left;
 
     for (uint32_t i = 0; i < d->n_slots; i++) {
         const struct gpi_slot *sl = &d->slot[i];

@@ -19,6 +19,7 @@
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
+#include "host/external.h"
 #include "host/task.h"
 
 #define LOCKED_TASKS 256u             /* of an array: accepted before the lock is released once */
@@ -53,6 +54,8 @@ static inline uint32_t take_record(gpud_dispatcher *d)
 struct intake {
     bool fed;    /* tasks from the source of run */
     bool unlike; /* EFULL: there is no room for one more different request */
+    bool no_run; /* EFULL: as many tasks and workers as there may be have devices */
+    const struct gpi_adopted *adopted; /* the task runs already; NULL: it waits */
     bool many;   /* several: tasks that follow under the same lock arrive at one time: */
     uint64_t at; /* at this time; 0 until the clock was read */
 };
@@ -350,18 +353,51 @@ static int find_request(gpud_dispatcher *d, const struct gpud_task_desc *desc, u
     return r ? r : gpi_request_fits(d, c->name, "request", ret->request, ret->n, e);
 }
 
+/* A task without a request has the needs of its class. */
+static void take_needs(const struct gpi_class *c, struct gpi_needs *ret)
+{
+    ret->n = c->plan.n_needs;
+    memcpy(ret->request, c->plan.need, sizeof ret->request);
+}
+
+/* What a task of workers may have, and external work may not. */
+static int check_external(const gpud_dispatcher *d, const struct gpud_task_desc *desc,
+                          uint32_t class, struct gpud_error *e)
+{
+    const struct {
+        const char *field;
+        uint64_t value;
+    } fields[] = { { "size", desc->size }, { "keep_alive", desc->keep_alive } };
+
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].value)
+            return gpi_fail(e, GPUD_EINVAL, 0, fields[i].field,
+                            "task.%s is %llu, but class %.63s is EXTERNAL, expected 0",
+                            fields[i].field, (unsigned long long)fields[i].value,
+                            d->class[class].name);
+    return 0;
+}
+
 /* Returns the class of the task, or a code. */
 static int check_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, bool fed,
                       struct gpi_needs *ret, struct gpud_error *e)
 {
     const int class = find_class(d, desc, e);
+    bool external;
     int r = 0;
 
     ret->n = 0;
-    if (class >= 0 && !fed && intake_over(d))
+    if (class < 0)
+        return class;
+    if (!fed && intake_over(d))
         return closed(d, e);
-    if (class >= 0 && desc->request)
+    external = gpi_class_is_external(&d->class[class]);
+    if (external)
+        r = check_external(d, desc, (uint32_t)class, e);
+    if (r == 0 && desc->request)
         r = find_request(d, desc, (uint32_t)class, ret, e);
+    else if (external)
+        take_needs(&d->class[class], ret);
     return r ? r : class;
 }
 
@@ -371,12 +407,14 @@ struct gpi_sched_task gpi_submit_what(const gpud_dispatcher *d, const struct gpu
     const struct gpi_class_set *set = &d->class[class].set;
     const uint64_t limit = desc->limit ? desc->limit : set->task_limit;
     const uint64_t stall = desc->stall_limit ? desc->stall_limit : set->stall_limit;
+    const bool external = gpi_class_is_external(&d->class[class]);
 
     return (struct gpi_sched_task){
         .priority = desc->priority,
         .max_attempts = desc->max_attempts ? desc->max_attempts : set->max_attempts,
         .causes = desc->retry_causes ? desc->retry_causes : set->retry_causes,
-        .limit = gpi_time_min(limit, stall),
+        .limit = external ? limit : gpi_time_min(limit, stall),
+        .stall = external && stall != GPI_NEVER ? stall : 0,
         .expires = GPI_NEVER,
         .keep_alive = desc->keep_alive,
         .order = desc->order,
@@ -384,6 +422,49 @@ struct gpi_sched_task gpi_submit_what(const gpud_dispatcher *d, const struct gpu
         .n_requests = own->n,
         .request = own->request,
     };
+}
+
+/* Work that was given up has its outcome already: it is no task, and counts nowhere. */
+static void disown(gpud_dispatcher *d, struct gpi_task *t)
+{
+    d->stats.count.accepted--;
+    d->stats.cost_left -= t->cost;
+    d->intake.live--;
+    d->intake.awaited -= t->awaited;
+    gpi_task_class(d, t)->accepted--;
+    t->awaited = 0;
+    t->held = 1;
+    t->state = GPI_TASK_HELD;
+}
+
+/* Hands an admitted task, which runs already, to the core. */
+static void enter_adopted(gpud_dispatcher *d, uint32_t i, const struct gpi_sched_task *what,
+                          const struct gpi_adopted *a)
+{
+    if (gpi_core_submit(d, i, what)) {
+        d->task[i].attempts = (uint8_t)a->core.attempts;
+        gpi_grant_take_over(d, i, a);
+        gpi_core_adopt(d, d->now, i, &a->core);
+        if (a->core.given_up)
+            disown(d, &d->task[i]);
+    }
+    d->act(d);
+    gpi_drive_wake(d);
+}
+
+/* Returns EFULL if there is no room for the task in the core. */
+static int check_room(const gpud_dispatcher *d, const struct gpi_sched_task *what,
+                      struct intake *in)
+{
+    in->unlike = !gpi_sched_has_room(d->core, what);
+    in->no_run = in->adopted && !gpi_sched_has_run(d->core);
+    return in->unlike || in->no_run ? GPUD_EFULL : 0;
+}
+
+/* Returns true if the task takes a place among the queue_size ones. */
+static bool takes_place(const struct intake *in)
+{
+    return !in->adopted || !in->adopted->core.given_up;
 }
 
 /* Accepts one task now, or returns a code with the reason in *e and takes nothing.  On EFULL it
@@ -406,8 +487,10 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     what = gpi_submit_what(d, desc, (uint32_t)class, &own);
     if (in->fed && nothing_starts(d))
         return accept_in_vain(d, desc, label, (uint16_t)class, in, ret_id, e);
-    if (d->intake.live >= d->set.queue_size)
+    if (d->intake.live >= d->set.queue_size && takes_place(in))
         return GPUD_EFULL;
+    if (in->adopted && !gpi_class_is_external(&d->class[class]))
+        return gpi_fail(e, GPUD_EINVAL, 0, "class_name", "class %.63s is not EXTERNAL", name);
     d->intake.live++; /* placing data may drop the lock: place and record are reserved */
     t = &d->task[take_record(d)];
     *t = *d->plain;
@@ -417,9 +500,8 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
         r = closed(d, e);
     if (r == 0 && (d->class[class].removing || d->class[class].name != name))
         r = removed(desc, e);
-    in->unlike = r == 0 && !gpi_sched_has_room(d->core, &what);
-    if (in->unlike)
-        r = GPUD_EFULL;
+    if (r == 0)
+        r = check_room(d, &what, in);
     if (r && t->has_block && d->arena.input + t->data_off == desc->data)
         gpi_payload_give_back(d, t);
     if (r) {
@@ -435,10 +517,14 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
         in->at = 0;
     set = &gpi_task_class(d, t)->set;
     gpi_task_class(d, t)->accepted++;
-    admit(d, t, desc, label, in, desc->expires ? desc->expires : set->expires);
+    admit(d, t, desc, label, in,
+          in->adopted ? GPI_NEVER : desc->expires ? desc->expires : set->expires);
     *ret_id = t->id;
     what.expires = gpi_task_expires(d, t);
-    enqueue(d, gpi_task_index(d, t), &what);
+    if (in->adopted)
+        enter_adopted(d, gpi_task_index(d, t), &what, in->adopted);
+    else
+        enqueue(d, gpi_task_index(d, t), &what);
     if (desc->awaited && d->intake.went_away != away && d->intake.live == d->intake.awaited)
         tell_the_end(d); /* meanwhile it counted as a task that run waits for */
     return 0;
@@ -475,7 +561,11 @@ static bool wait_for_room(gpud_dispatcher *d, uint64_t until)
 static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc,
                 const struct intake *in, struct gpud_error *e)
 {
-    if (d->intake.live >= d->set.queue_size)
+    if (in->no_run)
+        return gpi_fail(e, GPUD_EFULL, 0, "max_workers",
+                        "max_workers is %u, and as many workers and external tasks run",
+                        d->set.max_workers);
+    if (d->intake.live >= d->set.queue_size && takes_place(in))
         return gpi_fail(e, GPUD_EFULL, 0, "queue_size",
                         "queue_size is %u, and %u accepted tasks are not delivered yet",
                         d->set.queue_size, d->intake.live);
@@ -526,6 +616,14 @@ static int accept_in_time(gpud_dispatcher *d, const struct gpud_task_desc *desc,
         in->at = 0;
     }
     return r == GPUD_EFULL ? full(d, desc, in, e) : r;
+}
+
+int gpi_submit_adopted(gpud_dispatcher *d, const struct gpud_task_desc *desc,
+                       const struct gpi_adopted *a, uint64_t *ret_id, struct gpud_error *e)
+{
+    struct intake in = { .adopted = a };
+
+    return accept_in_time(d, desc, 0, &in, ret_id, e);
 }
 
 /* In a callback only 0 is possible. */

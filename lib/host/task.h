@@ -26,7 +26,8 @@ enum gpi_task_state {
     GPI_TASK_QUEUED,
     GPI_TASK_SENT,
     GPI_TASK_ENDED,
-    GPI_TASK_LENT
+    GPI_TASK_LENT,
+    GPI_TASK_HELD /* external: its outcome was delivered, and its devices are not free */
 };
 
 /* Each record has a block of its own in the input arena, for data of up to this many bytes and,
@@ -36,7 +37,10 @@ enum gpi_task_state {
 _Static_assert(GPI_OWN_SIZE >= GPI_LABEL_SIZE, "a label has room there");
 
 /* Where a result waits for its delivery. */
-enum gpi_result_place { GPI_RESULT_NONE, GPI_RESULT_OWN, GPI_RESULT_POOL, GPI_RESULT_ARENA };
+enum gpi_result_place {
+    GPI_RESULT_NONE, GPI_RESULT_OWN, GPI_RESULT_POOL, GPI_RESULT_ARENA,
+    GPI_RESULT_HEAP /* external: result_off is its address, by malloc */
+};
 
 /* A text of the worker's, after the text of the limit that was exceeded. */
 #define GPI_WORDS_SIZE (GPI_FAIL_TEXT_SIZE + 96u)
@@ -93,6 +97,7 @@ struct gpi_task {
     uint8_t expires; /* has an entry in `expires`, and no attempt has started */
     uint8_t own;     /* enum gpi_own */
     uint8_t plain;   /* enum gpi_plain */
+    uint8_t held;    /* external: it has its outcome, and keeps its devices */
 };
 
 /* submit.c */
@@ -110,6 +115,10 @@ struct gpi_offer {
  * writes *ret_taken. */
 int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wait,
                      uint64_t *ret_ids, size_t *ret_taken, struct gpud_error *e);
+/* Accepts a task that runs already.  The lock is held. */
+struct gpi_adopted;
+int gpi_submit_adopted(gpud_dispatcher *d, const struct gpud_task_desc *desc,
+                       const struct gpi_adopted *a, uint64_t *ret_id, struct gpud_error *e);
 /* Tasks have ended: a submit may wait for a request that they had. */
 void gpi_submit_go_on(gpud_dispatcher *d);
 /* Makes the checks of a submit, and takes nothing.  Returns the class of the task and its own
@@ -167,6 +176,7 @@ void gpi_attempt_retry(gpud_dispatcher *d, struct gpi_task *t); /* the core star
 void gpi_attempt_words(struct gpi_task *t, const char *how, bool again);
 /* Makes a fresh one, whose output is yet to be filled; the texts of former attempts stay. */
 struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size);
+void gpi_task_give_detail(struct gpi_task *t, struct gpi_detail *det); /* the same, made before */
 void gpi_detail_free(struct gpi_task *t);
 
 /* texts.c */
@@ -198,14 +208,18 @@ static inline struct gpi_class *gpi_task_class(const gpud_dispatcher *d, const s
     return &d->class[t->class];
 }
 
-/* Frees record, data, result and texts. */
+/* Frees record, data, result and texts.  The record of held work stays. */
 static inline void gpi_task_free(gpud_dispatcher *d, uint32_t i)
 {
     struct gpi_task *t = &d->task[i];
 
     if (t->plain != GPI_PLAIN_ENDED &&
-        (t->has_block || t->result_place > GPI_RESULT_OWN || t->detail))
+        (t->has_block || t->result_place > GPI_RESULT_OWN || t->detail || t->held))
         gpi_task_free_parts(d, t);
+    if (t->held && t->plain != GPI_PLAIN_ENDED) { /* the record stays until its work has ended */
+        t->state = GPI_TASK_HELD;
+        return;
+    }
     t->state = GPI_TASK_FREE;
     t->id = d->free_task;
     d->free_task = i;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* tasks.c - task records: finds, ends, cancels and frees them. */
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "host/act.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
+#include "host/external.h"
 #include "host/slot.h"
 #include "host/task.h"
 #include "os/memory.h"
@@ -25,8 +27,12 @@ int gpi_tasks_init(gpud_dispatcher *d)
 
 void gpi_tasks_fini(gpud_dispatcher *d)
 {
-    for (uint32_t i = 0; d->task && i < d->never_used; i++)
+    for (uint32_t i = 0; d->task && i < d->never_used; i++) {
         gpi_detail_free(&d->task[i]);
+        if (d->task[i].result_place == GPI_RESULT_HEAP)
+            free((void *)(uintptr_t)d->task[i].result_off);
+    }
+    gpi_grants_fini(d);
     gpi_memory_unmap(d->task, (d->n_tasks + 1ull) * sizeof *d->task);
     gpi_memory_unmap(d->ran_on, (uint64_t)d->n_tasks * sizeof *d->ran_on);
     gpi_memory_unmap(d->stall_limit, (uint64_t)d->n_tasks * sizeof *d->stall_limit);
@@ -48,6 +54,10 @@ void gpi_task_free_parts(gpud_dispatcher *d, struct gpi_task *t)
 {
     if (t->has_block)
         gpi_payload_free(d, t);
+    if (t->result_place == GPI_RESULT_HEAP) {
+        free((void *)(uintptr_t)t->result_off);
+        t->result_place = GPI_RESULT_NONE;
+    }
     if (t->result_place == GPI_RESULT_POOL)
         gpi_chunks_free(&d->arena.pool_chunks, t->result_off);
     else if (t->result_place == GPI_RESULT_ARENA)

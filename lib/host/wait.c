@@ -20,8 +20,9 @@
 static bool has_ended(const gpud_dispatcher *d, const void *context)
 {
     const struct gpi_waiter *w = context;
+    const struct gpi_task *t = &d->task[w->id & ((1ull << d->id_bits) - 1)];
 
-    return d->task[w->id & ((1ull << d->id_bits) - 1)].state == GPI_TASK_ENDED;
+    return t->state == GPI_TASK_ENDED || t->id != w->id; /* a close may leave external work */
 }
 
 /* Moves the outcome out of the record and frees the record.  On failure nothing has changed. */
@@ -54,7 +55,8 @@ static int check(gpud_dispatcher *d, uint64_t id, struct gpud_error *e)
                         "called in a callback of run: only the thread inside run can drive");
     if (d->close.ending)
         return gpi_fail(e, GPUD_EBUSY, 0, "", "gpud_dispatcher_destroy has begun");
-    if (!t || t->state == GPI_TASK_FREE || t->state == GPI_TASK_LENT)
+    if (!t || t->state == GPI_TASK_FREE || t->state == GPI_TASK_LENT ||
+        t->state == GPI_TASK_HELD)
         return gpi_fail(e, GPUD_ENOTFOUND, 0, "task_id",
                         "no live task has the id %llu: no submit returned it, or its outcome was "
                         "delivered",
@@ -87,6 +89,8 @@ static int not_ended(const gpud_dispatcher *d, const struct gpi_task *t, uint64_
         (void)snprintf(where, sizeof where, "is at slot %u", t->slot);
     else if (gpi_sched_is_deferred(d->core, gpi_task_index(d, t)))
         (void)snprintf(where, sizeof where, "waits for its next attempt");
+    else if (gpi_sched_grant(d->core, gpi_task_index(d, t)))
+        (void)snprintf(where, sizeof where, "is granted");
     return gpi_fail(e, GPUD_ETIMEOUT, 0, "timeout",
                     "timeout is %s, and task %llu has not ended: it %s",
                     gpi_duration_text(time, timeout), (unsigned long long)t->id, where);
@@ -107,6 +111,10 @@ static int wait_for(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, u
     gpi_waiter_strike_off(d, gpi_waiters(d, id), &w);
     if (!ended)
         return not_ended(d, gpi_task_find(d, id), timeout, e);
+    if (!gpi_task_find(d, id))
+        return gpi_fail(e, GPUD_ENOTFOUND, 0, "task_id",
+                        "task %llu has no outcome: gpud_dispatcher_close has left it alone",
+                        (unsigned long long)id);
     r = collect(d, gpi_task_find(d, id), event);
     return r ? refuse_to_keep(d, r, e) : 0;
 }

@@ -25,8 +25,8 @@ A field of a struct has a block comment before it or one line behind it, with th
 import pathlib
 import re
 
-HEADERS = ("dispatch", "sched", "worker", "device", "cuda", "types", "error", "stats", "shared",
-           "plugin", "version", "gpudispatch")
+HEADERS = ("dispatch", "sched", "external", "worker", "device", "cuda", "types", "error", "stats",
+           "shared", "plugin", "version", "gpudispatch")
 # The lists of the headers: how their names begin, the heading, the columns.
 MAPS = {
     "GPUD_ERROR_MAP": ("GPUD_", "Error codes", ("value", "meaning")),

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * external.h - external work in the host: tasks that the host's own code runs, on devices that the
+ * core grants.
+ *
+ * Such a task is QUEUED in its record until it has its outcome.  The core knows whether it waits,
+ * is granted, or has started.  Its grant record has the facts that events and calls need.
+ *
+ *   grants.c    grants as the core orders them, and the events GRANTED and REVOKED
+ *   external.c  the calls about granted tasks, and their outcomes
+ *   endings.c   the texts of these outcomes
+ *   families.c  the processes of a task, among those that a device lists
+ */
+#ifndef GPI_HOST_EXTERNAL_H
+#define GPI_HOST_EXTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpudispatch/external.h"
+#include "host/dispatcher.h"
+#include "host/event.h"
+#include "host/task.h"
+#include "sched/sched.h"
+
+/* The place of an event in the ring.  SKIPPED: it is not delivered, but its entry in the
+ * ring stays, and may be used again. */
+enum gpi_entry { GPI_ENTRY_NONE, GPI_ENTRY_WAITS, GPI_ENTRY_SKIPPED };
+
+/* By the index of a task.  The entries of the ring outlive the task. */
+struct gpi_grant {
+    uint32_t number; /* of its present grant, or of held work; 0: none */
+    uint32_t place;  /* among the tasks that have devices */
+    uint32_t share, n_devices;
+    uint16_t device[GPI_DEVICES];
+    uint64_t memory;
+    uint64_t since;  /* when it was granted; from its start on, when it started */
+    uint32_t pid, session; /* of its processes; 0: none is known */
+    uint8_t granted, revoked; /* enum gpi_entry */
+    /* The event REVOKED that waits. */
+    uint32_t revoked_number, why, how, names, uuids;
+    uint64_t by;
+};
+
+/* How a granted task has ended, as the caller saw it.  The outcome takes the memory. */
+struct gpi_ending_outside {
+    uint32_t task;
+    enum gpi_ended how;
+    int32_t code;
+    uint64_t ended_at;
+    struct gpi_detail *detail;
+    void *result; /* malloc; NULL: none */
+    uint64_t result_size;
+};
+
+/* A task that runs already. */
+struct gpi_adopted {
+    struct gpi_sched_adoption core;
+    uint16_t device[GPI_DEVICES];
+    uint32_t pid, session;
+};
+
+static inline bool gpi_class_is_external(const struct gpi_class *c)
+{
+    return c->plan.residence == GPI_EXTERNAL && c->name && *c->name;
+}
+
+static inline bool gpi_task_is_external(const gpud_dispatcher *d, const struct gpi_task *t)
+{
+    return d->outside.of && gpi_class_is_external(&d->class[t->class]);
+}
+
+/* grants.c */
+/* Makes room for grants, once.  Returns 0, or -1 without memory. */
+int gpi_grants_init(gpud_dispatcher *d);
+void gpi_grants_fini(gpud_dispatcher *d);
+/* Actions of the core. */
+void gpi_grant_begin(gpud_dispatcher *d, const struct gpi_sched_action *a);
+void gpi_grant_on(gpud_dispatcher *d, const struct gpi_sched_action *a);
+void gpi_grant_revoke(gpud_dispatcher *d, const struct gpi_sched_action *a);
+/* The task runs already: it has these devices. */
+void gpi_grant_take_over(gpud_dispatcher *d, uint32_t task, const struct gpi_adopted *a);
+/* The task has no devices any more, if it had any. */
+void gpi_grant_over(gpud_dispatcher *d, uint32_t task);
+/* Its events that wait are not delivered. */
+void gpi_grant_silence(gpud_dispatcher *d, uint32_t task);
+/* Fills the note for an entry of the ring.  Returns false if the entry is to be skipped. */
+bool gpi_grant_read(gpud_dispatcher *d, uint32_t entry, struct gpi_note *ret);
+/* Returns the number of the set of its devices' names (pool.c). */
+uint32_t gpi_grant_names(gpud_dispatcher *d, const struct gpi_grant *g);
+bool gpi_grant_has(const struct gpi_grant *g, uint32_t device);
+/* Counts the tasks of the class that have devices and no outcome. */
+uint32_t gpi_grants_of(const gpud_dispatcher *d, uint32_t class);
+
+/* external.c */
+int gpi_external_started(gpud_dispatcher *d, uint64_t id, uint32_t attempt,
+                         const struct gpud_proc *proc, struct gpud_error *e);
+int gpi_external_decline(gpud_dispatcher *d, uint64_t id, uint32_t attempt, uint64_t not_before,
+                         struct gpud_error *e);
+int gpi_external_progress(gpud_dispatcher *d, uint64_t id, uint32_t attempt, double fraction,
+                          const char *text, struct gpud_error *e);
+int gpi_external_ended(gpud_dispatcher *d, uint64_t id, uint32_t attempt,
+                       const struct gpud_end *end, struct gpud_error *e);
+int gpi_external_take_over(gpud_dispatcher *d, const struct gpud_task_desc *task,
+                       const struct gpud_adoption *adoption, const struct gpud_proc *proc,
+                       uint64_t *ret_id, struct gpud_error *e);
+/* The core has ended an attempt of it. */
+void gpi_external_over(gpud_dispatcher *d, const struct gpi_sched_end *e);
+/* The core knows the work that had started no more: CLOSE with LEAVE. */
+void gpi_external_leave(gpud_dispatcher *d);
+
+/* endings.c */
+/* Writes the text of an attempt that has started, before the record loses its limit. */
+void gpi_ending_words(gpud_dispatcher *d, struct gpi_task *t, const struct gpi_sched_end *e,
+                      const struct gpi_ending_outside *x);
+
+/* families.c */
+/* Returns the index of the task that has this process, or GPI_NONE. */
+uint32_t gpi_family_of(const gpud_dispatcher *d, uint32_t pid);
+bool gpi_family_known(const struct gpi_grant *g);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * grants.c - grants of external work, as the core orders them, and their events.             [S4]
+ *
+ * GRANTED and REVOKED are never dropped: of each task one of either kind may wait, and the ring has
+ * room for them.  The event is made from the grant's record when the user reads it.  A grant that
+ * is over before that is not delivered at all.
+ */
+#include "host/external.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "host/core.h"
+#include "host/device.h"
+#include "host/slot.h"
+#include "os/memory.h"
+
+int gpi_grants_init(gpud_dispatcher *d)
+{
+    if (!d->outside.of)
+        d->outside.of = gpi_memory_private((uint64_t)d->n_tasks * sizeof *d->outside.of);
+    return d->outside.of ? 0 : -1;
+}
+
+void gpi_grants_fini(gpud_dispatcher *d)
+{
+    gpi_memory_unmap(d->outside.of, (uint64_t)d->n_tasks * sizeof *d->outside.of);
+    d->outside.of = NULL;
+}
+
+/* ---- the events that wait ---- */
+
+static void enter(gpud_dispatcher *d, uint8_t *entry, uint32_t word)
+{
+    const uint8_t before = *entry;
+
+    *entry = GPI_ENTRY_WAITS;
+    if (before == GPI_ENTRY_NONE)
+        gpi_event_append(d, word);
+    d->events.n_skipped -= before == GPI_ENTRY_SKIPPED;
+    if (before != GPI_ENTRY_WAITS)
+        gpi_events_appended(d);
+}
+
+static void skip(gpud_dispatcher *d, uint8_t *entry)
+{
+    if (*entry != GPI_ENTRY_WAITS)
+        return;
+    *entry = GPI_ENTRY_SKIPPED;
+    d->events.n_skipped++;
+}
+
+void gpi_grant_silence(gpud_dispatcher *d, uint32_t task)
+{
+    skip(d, &d->outside.of[task].granted);
+    skip(d, &d->outside.of[task].revoked);
+}
+
+/* ---- devices ---- */
+
+bool gpi_grant_has(const struct gpi_grant *g, uint32_t device)
+{
+    for (uint32_t i = 0; i < g->n_devices; i++)
+        if (g->device[i] == device)
+            return true;
+    return false;
+}
+
+static uint32_t set_of(gpud_dispatcher *d, const struct gpi_grant *g, bool uuids)
+{
+    char text[GPI_DEVICES * GPI_DEVICE_UUID_SIZE] = "";
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < g->n_devices; i++) {
+        const struct gpi_device *id = &d->dev.row[g->device[i]].id;
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? "," : "",
+                              uuids ? id->uuid : id->name);
+    }
+    return gpi_set_number(d, text);
+}
+
+uint32_t gpi_grant_names(gpud_dispatcher *d, const struct gpi_grant *g)
+{
+    return set_of(d, g, false);
+}
+
+uint32_t gpi_grants_of(const gpud_dispatcher *d, uint32_t class)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < d->outside.n; i++)
+        n += d->task[d->outside.task[i]].class == class &&
+             !gpi_sched_is_held(d->core, d->outside.task[i]);
+    return n;
+}
+
+/* ---- a grant begins, and ends ---- */
+
+static void begin(gpud_dispatcher *d, uint32_t task, uint32_t number)
+{
+    struct gpi_grant *g = &d->outside.of[task];
+
+    g->number = number;
+    g->n_devices = g->pid = g->session = 0;
+    g->since = d->now;
+    g->place = d->outside.n;
+    d->outside.task[d->outside.n++] = task;
+}
+
+void gpi_grant_over(gpud_dispatcher *d, uint32_t task)
+{
+    struct gpi_grant *g = &d->outside.of[task];
+    const uint32_t last = d->outside.n ? d->outside.task[d->outside.n - 1] : 0;
+
+    if (g->number == 0)
+        return;
+    g->number = 0;
+    d->outside.task[g->place] = last;
+    d->outside.of[last].place = g->place;
+    d->outside.n--;
+}
+
+void gpi_grant_begin(gpud_dispatcher *d, const struct gpi_sched_action *a)
+{
+    const struct gpi_request has = gpi_sched_request(d->core, a->task, a->cell);
+    struct gpi_grant *g = &d->outside.of[a->task];
+
+    begin(d, a->task, a->incarnation);
+    g->share = has.share;
+    g->memory = has.memory == GPI_MEMORY_ALL ? 0 : has.memory;
+    d->task[a->task].sent_at = d->now;
+    enter(d, &g->granted, a->task | GPI_RING_GRANTED);
+    gpi_devices_rouse(d);
+}
+
+void gpi_grant_on(gpud_dispatcher *d, const struct gpi_sched_action *a)
+{
+    struct gpi_grant *g = &d->outside.of[a->task];
+
+    if (g->number && g->n_devices < GPI_DEVICES)
+        g->device[g->n_devices++] = (uint16_t)a->device;
+}
+
+void gpi_grant_take_over(gpud_dispatcher *d, uint32_t task, const struct gpi_adopted *a)
+{
+    struct gpi_grant *g = &d->outside.of[task];
+
+    begin(d, task, a->core.grant);
+    g->n_devices = a->core.has.devices;
+    memcpy(g->device, a->device, sizeof g->device);
+    g->since = a->core.started_at;
+    g->pid = a->pid;
+    g->session = a->session;
+    d->task[task].sent_at = d->task[task].started_at = a->core.started_at;
+    d->task[task].queued_at = gpi_time_min(d->task[task].queued_at, a->core.started_at);
+    gpi_devices_rouse(d);
+}
+
+/* The task may have ended since the core ordered this. */
+void gpi_grant_revoke(gpud_dispatcher *d, const struct gpi_sched_action *a)
+{
+    struct gpi_grant *g = &d->outside.of[a->task];
+    const bool unread = g->granted == GPI_ENTRY_WAITS;
+
+    if (g->number != a->incarnation || gpi_sched_is_held(d->core, a->task))
+        return;
+    if (unread && a->how == GPI_REVOKE_BACK) {
+        gpi_grant_silence(d, a->task);
+        gpi_grant_over(d, a->task);
+        return;
+    }
+    g->revoked_number = g->number;
+    g->how = a->how;
+    g->why = a->what + 1; /* GPUD_REVOKED_NONE is 0 */
+    g->by = a->at;
+    g->names = set_of(d, g, false);
+    g->uuids = set_of(d, g, true);
+    if (a->how == GPI_REVOKE_BACK)
+        gpi_grant_over(d, a->task);
+    enter(d, &g->revoked, a->task | GPI_RING_REVOKED);
+}
+
+/* ---- reading ---- */
+
+static void fill_granted(gpud_dispatcher *d, const struct gpi_grant *g, const struct gpi_task *t,
+                         struct gpi_note *n)
+{
+    n->kind = GPUD_EVENT_GRANTED;
+    n->attempt = g->number;
+    n->set = set_of(d, g, false);
+    n->uuids = set_of(d, g, true);
+    n->share = g->share;
+    n->memory = g->memory;
+    n->limit = t->limit;
+}
+
+static void fill_revoked(const struct gpi_grant *g, struct gpi_note *n)
+{
+    n->kind = GPUD_EVENT_REVOKED;
+    n->attempt = g->revoked_number;
+    n->set = g->names;
+    n->uuids = g->uuids;
+    n->revoked = g->why;
+    n->revoke = g->how;
+    n->revoke_by = g->by;
+}
+
+bool gpi_grant_read(gpud_dispatcher *d, uint32_t entry, struct gpi_note *ret)
+{
+    const uint32_t task = entry & ~(GPI_RING_GRANTED | GPI_RING_REVOKED);
+    const struct gpi_task *t = &d->task[task];
+    struct gpi_grant *g = &d->outside.of[task];
+    uint8_t *place = entry & GPI_RING_GRANTED ? &g->granted : &g->revoked;
+    const bool waits = *place == GPI_ENTRY_WAITS;
+
+    *place = GPI_ENTRY_NONE;
+    d->events.n_skipped -= !waits;
+    if (!waits)
+        return false;
+    gpi_note_init(ret);
+    gpi_note_name_task(d, t, ret);
+    ret->class = t->class;
+    if (entry & GPI_RING_GRANTED)
+        fill_granted(d, g, t, ret);
+    else
+        fill_revoked(g, ret);
+    return true;
+}
+
+/* The numbers of both lists agree. */
+_Static_assert((int)GPUD_REVOKE_SOFT == GPI_REVOKE_SOFT &&
+                   (int)GPUD_REVOKE_HARD == GPI_REVOKE_HARD &&
+                   (int)GPUD_REVOKE_BACK == GPI_REVOKE_BACK,
+               "what an event REVOKED requests");
+_Static_assert((int)GPUD_REVOKED_LIMIT == GPI_REVOKE_LIMIT + 1 &&
+                   (int)GPUD_REVOKED_START == GPI_REVOKE_START + 1,
+               "the reasons of an event REVOKED");
