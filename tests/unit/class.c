@@ -201,7 +201,7 @@ T_CASE(records)
     refuse(NAMED(NULL), "name");
     refuse(NAMED(""), "name");
     refuse(NAMED(NAME_63 "4"), "name");
-    refuse(CLASS(.residence = 2), "residence"); /* reserved */
+    refuse(CLASS(.residence = 3), "residence");
     refuse(CLASS(.pinned = 2), "pinned");
     refuse(CLASS(.min_workers = 3, .max_workers = 2), "min_workers");
     refuse(CLASS(.residence = GPUD_TRANSIENT, .min_workers = 1), "min_workers");

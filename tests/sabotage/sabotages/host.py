@@ -110,9 +110,8 @@ SABOTAGES = [
         "proc/requests.room_for_a_request"),
     Sabotage(
         "pooled: another submit ends the wait for a request", "lib/host/submit.c",
-        "    if (in->unlike)\n        r = GPUD_EFULL;\n",
-        "    d->intake.awaits_request &= in->unlike;\n"
-        "    if (in->unlike)\n        r = GPUD_EFULL;\n",
+        "        r = check_room(d, &what, in);\n",
+        "        r = check_room(d, &what, in), d->intake.awaits_request &= in->unlike;\n",
         "proc/requests.room_for_a_request"),
     Sabotage(
         "pooled: a task is accepted in a class that was removed meanwhile", "lib/host/submit.c",
@@ -141,8 +140,8 @@ SABOTAGES = [
         "proc/requests.order_over_refills"),
     Sabotage(
         "pooled: one request too many is accepted", "lib/host/submit.c",
-        "    if (in->unlike)\n        r = GPUD_EFULL;\n",
-        "    if (in->unlike)\n        r = GPUD_EINVAL;\n",
+        "    return in->unlike || in->no_run ? GPUD_EFULL : 0;\n",
+        "    return in->unlike ? GPUD_EINVAL : in->no_run ? GPUD_EFULL : 0;\n",
         "proc/requests.too_many_requests"),
     Sabotage(
         "pooled: a class with a survivor is never removed", "lib/host/removals.c",
@@ -353,8 +352,8 @@ SABOTAGES = [
     # ---- queue, places, bounds ----
     Sabotage(
         "queue limit without what nobody has collected", "lib/host/submit.c",
-        "if (d->intake.live >= d->set.queue_size)\n        return GPUD_EFULL;\n",
-        "if (gpi_sched_unended(d->core) >= d->set.queue_size)\n        return GPUD_EFULL;\n",
+        "if (d->intake.live >= d->set.queue_size && takes_place(in))\n        return GPUD_EFULL;",
+        "if (gpi_sched_unended(d->core) >= d->set.queue_size)\n        return GPUD_EFULL;",
         "proc/gaps.uncollected_outcomes_fill_the_queue"),
     Sabotage(
         "what run has pulled waits for room after close too", "lib/host/submit.c",
@@ -383,8 +382,8 @@ SABOTAGES = [
         "proc/devices.monitors_go_beside_a_forked_child"),
     Sabotage(
         "uncollected outcomes are not counted", "lib/host/destroy.c",
-        "*ret_uncollected = d->stats.count.accepted - d->stats.count.delivered;",
-        "*ret_uncollected = 0;",
+        "d->stats.count.accepted - d->stats.count.delivered - d->outside.left;",
+        "0;",
         "proc/close.destroy_counts_the_uncollected"),
     Sabotage(
         "result space does not come back", "lib/host/results.c",
@@ -543,8 +542,8 @@ SABOTAGES = [
         "proc/ancestor.interrupted_while_the_source_blocks"),
     Sabotage(
         "the queue has no end", "lib/host/submit.c",
-        "    if (d->intake.live >= d->set.queue_size)\n        return GPUD_EFULL;\n",
-        "    if (d->intake.live >= d->set.queue_size + 40)\n        return GPUD_EFULL;\n",
+        "if (d->intake.live >= d->set.queue_size && takes_place(in))\n        return GPUD_EFULL;",
+        "if (d->intake.live >= d->set.queue_size + 40)\n        return GPUD_EFULL;",
         "proc/ancestor.slow_callback_is_bounded"),
     Sabotage(
         "a dead worker keeps its number in the stats", "lib/host/death.c",
