@@ -251,6 +251,16 @@ def models(place):
                                       for name in ("double", "triple", "square")))
 
 
+def jobs(place):
+    eight = ",".join(f"fake:{i}" for i in range(8))
+    lines = place.lines("./jobs")
+    wrong_unless(len(lines) == 5, f"not five lines: {lines}")
+    for line in (rf"sleep 0.8: SUCCESS on {eight}", r"sleep 0.4: SUCCESS on fake:\d(,fake:\d){3}",
+                 r"exit 3: ERROR on fake:\d: exited with status 3", r"sleep 0.1: SUCCESS on a CPU",
+                 r"exec sleep 60: TIMEOUT on fake:\d: exceeded its time limit of 1\.000 s .*"):
+        wrong_unless(any(re.fullmatch(line, given) for given in lines), f"no {line} in {lines}")
+
+
 def cxx(place):
     if not (place.where / "cxx").exists() and not shutil.which("c++"):
         raise Missing("needs the package g++")
@@ -376,7 +386,7 @@ def short(place):
 
 
 CASES = [server, progress, tinybatch_failures, tinybatch, hello, timeout, retry, batching, epoll,
-         plugin_host, ctypes_batch, asyncio_host, plugin_missing, device_sets, mixed, models,
+         plugin_host, ctypes_batch, asyncio_host, plugin_missing, device_sets, jobs, mixed, models,
          cxx, tinybatch_interrupt, tinybatch_progress, tinybatch_usage, short]
 
 

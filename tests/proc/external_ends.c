@@ -47,7 +47,7 @@ T_CASE(verdict_of_late_success)
 /* Killed for its limit, and it says so. */
 T_CASE(killed_at_the_limit)
 {
-    gpud_dispatcher *d = outside("fake:1", T_OPTIONS(.grace = T_MS(20), .task_limit = T_MS(20)));
+    gpud_dispatcher *d = outside("fake:1", T_OPTIONS(.grace = T_MS(300), .task_limit = T_MS(20)));
     const struct gpud_event *e;
     struct t_log log = { 0 };
     struct gpud_event g, soft, hard;
@@ -58,13 +58,13 @@ T_CASE(killed_at_the_limit)
     T_EQ(soft.attempt, 1);
     T_TEXT(soft.device, "fake:0");
     T_TEXT(soft.device_uuid, t_device(d, "fake:0").uuid);
-    hard = revoked(d, &log, 1, 1, GPUD_REVOKED_LIMIT, GPUD_REVOKE_HARD);
+    hard = revoked(d, &log, 1, 0, GPUD_REVOKED_LIMIT, GPUD_REVOKE_HARD);
     T_CMP(soft.revoke_by, <, hard.revoke_by);
     ENDED(d, g, CRASHED, .exit_kind = GPUD_EXIT_SIGNAL, .exit_status = SIGKILL);
     t_collect(d, &log, 1);
     e = T_OUTCOME(&log, 1, TIMEOUT);
     T_EQ(e->phase, GPUD_PHASE_HARD);
-    T_TEXT(e->text, "exceeded its time limit of 0.020 s (task_limit) and the grace of 0.020 s "
+    T_TEXT(e->text, "exceeded its time limit of 0.020 s (task_limit) and the grace of 0.300 s "
                     "(grace), killed by signal 9 (SIGKILL)");
     t_end(&d, &log);
 }
@@ -161,7 +161,7 @@ T_CASE(stalled)
 
 T_CASE(cancelled)
 {
-    gpud_dispatcher *d = outside("fake:4", T_OPTIONS(.grace = T_MS(20), .max_attempts = 3,
+    gpud_dispatcher *d = outside("fake:4", T_OPTIONS(.grace = T_MS(500), .max_attempts = 3,
                                                      .retry_causes = GPUD_RETRY_ERROR));
     struct t_log log = { 0 };
     struct gpud_event g[5];
@@ -176,7 +176,7 @@ T_CASE(cancelled)
     }
     ENDED(d, g[1], SUCCESS);
     ENDED(d, g[2], ERROR, .code = 5, .text = "gave way");
-    (void)revoked(d, &log, 3, 1, GPUD_REVOKED_CANCEL, GPUD_REVOKE_HARD);
+    (void)revoked(d, &log, 3, 0, GPUD_REVOKED_CANCEL, GPUD_REVOKE_HARD);
     ENDED(d, g[3], CRASHED, .exit_kind = GPUD_EXIT_SIGNAL, .exit_status = 9);
     ENDED(d, g[4], SUCCESS);
     t_collect(d, &log, 4);
