@@ -302,9 +302,10 @@ struct gpud_event {
     const char *output;
     uint64_t output_size;  /* bytes of output */
     uint64_t queued_at;    /* OUTCOME: when submit accepted the task */
-    uint64_t sent_at;      /* when the host last sent it to a worker, 0 = never */
-    uint64_t started_at;   /* when process was called, 0 = never */
-    uint64_t ended_at;     /* when process returned, or the host noticed the death */
+    /* When the host last sent it to a worker, or it was granted; 0 = never. */
+    uint64_t sent_at;
+    uint64_t started_at;   /* when process was called, or the work began; 0 = never */
+    uint64_t ended_at;     /* when that ended, or the host noticed the death */
     void *kept;            /* the library's own: not NULL while the event is kept */
     uint32_t device_health; /* DEVICE: the enum gpud_health that it has now */
     uint32_t xid;          /* DEVICE: the driver's fault number behind it, 0 = none */

@@ -84,12 +84,17 @@ static void add_task(struct line *l, const struct gpud_event *e)
     }
 }
 
-/* " on slot 2 (cpu:2)" */
+/* " on slot 2 (cpu:2)", " on gpu:0,gpu:1" */
 static void add_slot(struct line *l, const char *before, const struct gpud_event *e,
                      bool with_device)
 {
-    if (e->slot == GPUD_NO_SLOT)
+    if (e->slot == GPUD_NO_SLOT) { /* external work has devices alone */
+        if (with_device && e->device && *e->device) {
+            add(l, before);
+            add(l, e->device);
+        }
         return;
+    }
     say(l, "%sslot %u", before, e->slot);
     if (!with_device || !e->device || !*e->device)
         return;

@@ -112,6 +112,8 @@ static void warn_of_kill(gpud_dispatcher *d)
     for (uint32_t i = 0; i < d->n_slots; i++)
         for (uint64_t left = gpi_slot_running(d, &d->slot[i]); left; left &= left - 1)
             running++;
+    for (uint32_t i = 0; i < d->outside.n; i++)
+        running += gpi_sched_is_started(d->core, d->outside.task[i]);
     gpi_close_words(d, limit, sizeof limit);
     gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT,
             "the %s has expired; tasks killed: %u, cancelled before their start: %u", limit,

@@ -335,7 +335,7 @@ static void leave(gpud_dispatcher *d, uint32_t i)
 {
     struct gpi_task *t = &d->task[i];
 
-    gpi_grant_silence(d, i);
+    gpi_grant_forget(d, i);
     gpi_grant_over(d, i);
     if (t->held) {
         t->held = 0;

@@ -23,9 +23,12 @@
 #include "host/task.h"
 #include "sched/sched.h"
 
-/* The place of an event in the ring.  SKIPPED: it is not delivered, but its entry in the
- * ring stays, and may be used again. */
-enum gpi_entry { GPI_ENTRY_NONE, GPI_ENTRY_WAITS, GPI_ENTRY_SKIPPED };
+/* The entries of one kind in the ring, oldest first: some are skipped, and then the last one is
+ * delivered, if an event waits. */
+struct gpi_entries {
+    uint32_t skipped;
+    bool waits;
+};
 
 /* By the index of a task.  The entries of the ring outlive the task. */
 struct gpi_grant {
@@ -36,7 +39,7 @@ struct gpi_grant {
     uint64_t memory;
     uint64_t since;  /* when it was granted; from its start on, when it started */
     uint32_t pid, session; /* of its processes; 0: none is known */
-    uint8_t granted, revoked; /* enum gpi_entry */
+    struct gpi_entries granted, revoked;
     /* The event REVOKED that waits. */
     uint32_t revoked_number, why, how, names, uuids;
     uint64_t by;
@@ -82,8 +85,10 @@ void gpi_grant_revoke(gpud_dispatcher *d, const struct gpi_sched_action *a);
 void gpi_grant_take_over(gpud_dispatcher *d, uint32_t task, const struct gpi_adopted *a);
 /* The task has no devices any more, if it had any. */
 void gpi_grant_over(gpud_dispatcher *d, uint32_t task);
-/* Its events that wait are not delivered. */
+/* Its events that wait are not delivered.  But the end of a grant is, unless the record goes: the
+ * next event may grant its devices to another task. */
 void gpi_grant_silence(gpud_dispatcher *d, uint32_t task);
+void gpi_grant_forget(gpud_dispatcher *d, uint32_t task); /* the record goes */
 /* Fills the note for an entry of the ring.  Returns false if the entry is to be skipped. */
 bool gpi_grant_read(gpud_dispatcher *d, uint32_t entry, struct gpi_note *ret);
 /* Returns the number of the set of its devices' names (pool.c). */

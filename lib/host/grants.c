@@ -2,12 +2,14 @@
 /*
  * grants.c - grants of external work, as the core orders them, and their events.             [S4]
  *
- * GRANTED and REVOKED are never dropped: of each task one of either kind may wait, and the ring has
- * room for them.  The event is made from the grant's record when the user reads it.  A grant that
- * is over before that is not delivered at all.
+ * GRANTED and REVOKED are never dropped: of each task one of either kind may wait.  The event is
+ * made from the grant's record when the user reads it.  A grant that is over before that is not
+ * delivered at all: its entry in the ring is skipped.  The ring has room for two entries of each
+ * task, and for as many that are skipped.
  */
 #include "host/external.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,27 +33,77 @@ void gpi_grants_fini(gpud_dispatcher *d)
 
 /* ---- the events that wait ---- */
 
-static void enter(gpud_dispatcher *d, uint8_t *entry, uint32_t word)
+static struct gpi_entries *entries_of(gpud_dispatcher *d, uint32_t word)
 {
-    const uint8_t before = *entry;
+    struct gpi_grant *g = &d->outside.of[word & ~(GPI_RING_GRANTED | GPI_RING_REVOKED)];
 
-    *entry = GPI_ENTRY_WAITS;
-    if (before == GPI_ENTRY_NONE)
-        gpi_event_append(d, word);
-    d->events.n_skipped -= before == GPI_ENTRY_SKIPPED;
-    if (before != GPI_ENTRY_WAITS)
-        gpi_events_appended(d);
+    return word & GPI_RING_GRANTED ? &g->granted : &g->revoked;
 }
 
-static void skip(gpud_dispatcher *d, uint8_t *entry)
+/* Takes an entry out of the ring, the oldest of its kind first.  Returns false if it is skipped. */
+static bool leave(gpud_dispatcher *d, uint32_t word)
 {
-    if (*entry != GPI_ENTRY_WAITS)
+    struct gpi_entries *s = entries_of(d, word);
+
+    if (s->skipped == 0) {
+        assert(s->waits);
+        s->waits = false;
+        return true;
+    }
+    s->skipped--;
+    d->events.n_skipped--;
+    return false;
+}
+
+/* Removes the entries that are skipped.  Their number is bounded, so that the ring has room. */
+static void compact(gpud_dispatcher *d)
+{
+    struct gpi_delivery *e = &d->events;
+    uint32_t to = e->ring_head;
+
+    for (uint32_t at = e->ring_head; at != e->ring_tail; at++) {
+        const uint32_t word = e->ring[at & e->ring_mask];
+        const bool of_grant = word >= GPI_RING_REVOKED && word < GPI_RING_NOTE;
+        if (of_grant && entries_of(d, word)->skipped) {
+            (void)leave(d, word);
+            continue;
+        }
+        e->ring[to++ & e->ring_mask] = word;
+    }
+    e->ring_tail = to;
+}
+
+/* An event that waits keeps its place.  A new one goes to the end: the events that have made its
+ * devices free are before it. */
+static void enter(gpud_dispatcher *d, uint32_t word)
+{
+    struct gpi_entries *s = entries_of(d, word);
+
+    if (s->waits)
         return;
-    *entry = GPI_ENTRY_SKIPPED;
-    d->events.n_skipped++;
+    if (d->events.n_skipped >= d->n_tasks)
+        compact(d);
+    s->waits = true;
+    gpi_event_push(d, word);
+}
+
+static void skip(gpud_dispatcher *d, struct gpi_entries *s)
+{
+    s->skipped += s->waits;
+    d->events.n_skipped += s->waits;
+    s->waits = false;
 }
 
 void gpi_grant_silence(gpud_dispatcher *d, uint32_t task)
+{
+    struct gpi_grant *g = &d->outside.of[task];
+
+    skip(d, &g->granted);
+    if (g->how != GPI_REVOKE_BACK)
+        skip(d, &g->revoked);
+}
+
+void gpi_grant_forget(gpud_dispatcher *d, uint32_t task)
 {
     skip(d, &d->outside.of[task].granted);
     skip(d, &d->outside.of[task].revoked);
@@ -130,7 +182,7 @@ void gpi_grant_begin(gpud_dispatcher *d, const struct gpi_sched_action *a)
     g->share = has.share;
     g->memory = has.memory == GPI_MEMORY_ALL ? 0 : has.memory;
     d->task[a->task].sent_at = d->now;
-    enter(d, &g->granted, a->task | GPI_RING_GRANTED);
+    enter(d, a->task | GPI_RING_GRANTED);
     gpi_devices_rouse(d);
 }
 
@@ -161,12 +213,12 @@ void gpi_grant_take_over(gpud_dispatcher *d, uint32_t task, const struct gpi_ado
 void gpi_grant_revoke(gpud_dispatcher *d, const struct gpi_sched_action *a)
 {
     struct gpi_grant *g = &d->outside.of[a->task];
-    const bool unread = g->granted == GPI_ENTRY_WAITS;
+    const bool unread = g->granted.waits;
 
     if (g->number != a->incarnation || gpi_sched_is_held(d->core, a->task))
         return;
     if (unread && a->how == GPI_REVOKE_BACK) {
-        gpi_grant_silence(d, a->task);
+        skip(d, &g->granted); /* a REVOKED of the grant before may wait still */
         gpi_grant_over(d, a->task);
         return;
     }
@@ -178,7 +230,7 @@ void gpi_grant_revoke(gpud_dispatcher *d, const struct gpi_sched_action *a)
     g->uuids = set_of(d, g, true);
     if (a->how == GPI_REVOKE_BACK)
         gpi_grant_over(d, a->task);
-    enter(d, &g->revoked, a->task | GPI_RING_REVOKED);
+    enter(d, a->task | GPI_RING_REVOKED);
 }
 
 /* ---- reading ---- */
@@ -210,13 +262,9 @@ bool gpi_grant_read(gpud_dispatcher *d, uint32_t entry, struct gpi_note *ret)
 {
     const uint32_t task = entry & ~(GPI_RING_GRANTED | GPI_RING_REVOKED);
     const struct gpi_task *t = &d->task[task];
-    struct gpi_grant *g = &d->outside.of[task];
-    uint8_t *place = entry & GPI_RING_GRANTED ? &g->granted : &g->revoked;
-    const bool waits = *place == GPI_ENTRY_WAITS;
+    const struct gpi_grant *g = &d->outside.of[task];
 
-    *place = GPI_ENTRY_NONE;
-    d->events.n_skipped -= !waits;
-    if (!waits)
+    if (!leave(d, entry))
         return false;
     gpi_note_init(ret);
     gpi_note_name_task(d, t, ret);

@@ -21,7 +21,7 @@
 /* A prefetch reads entries ahead of time, unused ones, too: so calloc initialises them. */
 static int lengthen_ring(gpud_dispatcher *d)
 {
-    const uint32_t of_task = d->set.pooled ? 3 : 1; /* GRANTED, REVOKED, OUTCOME */
+    const uint32_t of_task = d->set.pooled ? 3 : 1; /* of external work: grants.c */
     uint32_t size = 1, n = gpi_ring_length(d), *ring;
 
     while (size < of_task * d->n_tasks + d->events.n_notes)

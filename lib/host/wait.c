@@ -14,6 +14,7 @@
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
+#include "host/external.h"
 #include "host/task.h"
 
 /* While a thread waits for the task, no other thread collects it: the record stays. */
@@ -37,6 +38,8 @@ static int collect(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *ev
     if (r)
         return r;
     *event = e;
+    if (gpi_task_is_external(d, t)) /* poll may not have read them */
+        gpi_grant_forget(d, gpi_task_index(d, t));
     gpi_task_free(d, gpi_task_index(d, t));
     d->intake.awaited--;
     d->intake.live--;

@@ -56,14 +56,14 @@ T_CASE(without_definitions)
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
-    if (!getenv("GPUD_WORKER_PROGRAM"))
-        t_skip("GPUD_WORKER_PROGRAM is not set");
+    T_EQ(setenv("GPUD_WORKER_PROGRAM", T_PROGRAMS "/../../lib/gpudispatch-worker", 1), 0);
     d = T_CREATE(.pooled = 1, .devices = "fake:1");
     add(d, T_CLASS(.name = "work", .residence = GPUD_EXTERNAL));
     WORK(d, 1);
     ENDED(d, start_granted(d, &log, 1, 0), SUCCESS);
     t_collect(d, &log, 1);
     t_destroy(&d, &log);
+    T_EQ(unsetenv("GPUD_WORKER_PROGRAM"), 0);
 }
 
 /* A second attempt has a higher number, and the texts of both. */

@@ -390,6 +390,83 @@ SABOTAGES = [
         "atomic_fetch_add_explicit(&s->ch.page->granule[i].freed, 1, memory_order_release);",
         "atomic_fetch_add_explicit(&s->ch.page->granule[i].freed, 0, memory_order_release);",
         "proc/bounds.payload_budget"),
+    # ---- external work ----
+    Sabotage(
+        "external: a grant that was not read is revoked", "lib/host/grants.c",
+        "    if (unread && a->how == GPI_REVOKE_BACK) {\n",
+        "    if (unread && a->how == GPI_REVOKE_BACK && a->at == 1) {\n",
+        "proc/external.grants_that_nobody_reads"),
+    Sabotage(
+        "external: events that are skipped count as waiting", "lib/host/event.h",
+        "    return gpi_ring_length(d) - d->events.n_skipped;\n",
+        "    return gpi_ring_length(d);\n",
+        "proc/external.grants_that_nobody_reads"),
+    Sabotage(
+        "external: the events of an ended task are delivered", "lib/host/external.c",
+        "    gpi_grant_silence(d, e->task);\n    if (e->phase",
+        "    if (e->phase",
+        "proc/external.grants_that_nobody_reads"),
+    Sabotage(
+        "external: a call with any number is accepted", "lib/host/external.c",
+        "d->outside.of[i].number == attempt && state_of",
+        "d->outside.of[i].number && state_of",
+        "proc/external.stale_attempt"),
+    Sabotage(
+        "external: the time of the call decides", "lib/host/external.c",
+        "    x->ended_at = at ? at : d->now;\n", "    x->ended_at = at ? d->now : d->now;\n",
+        "proc/external_ends.verdict_of_late_success"),
+    Sabotage(
+        "external: the record of held work is free with its outcome", "lib/host/task.h",
+        "    if (t->held && t->plain != GPI_PLAIN_ENDED) {",
+        "    if (t->held && t->plain == GPI_PLAIN_ENDED) {",
+        "proc/external_ends.ended_after_kill_limit"),
+    Sabotage(
+        "external: a close leaves nothing alone", "lib/host/close.c",
+        "    hear_close(d, GPI_CLOSE_LEAVE, GPI_NEVER);\n",
+        "    hear_close(d, GPI_CLOSE_RUNNING, GPI_NEVER);\n",
+        "proc/external_ends.left_at_close"),
+    Sabotage(
+        "external: given up work takes a place in the queue", "lib/host/submit.c",
+        "    return !in->adopted || !in->adopted->core.given_up;\n",
+        "    return !in->adopted || in->adopted;\n",
+        "proc/external_ends.adopted_given_up"),
+    Sabotage(
+        "external: given up work is a task", "lib/host/submit.c",
+        "        if (a->core.given_up)\n            disown(d, &d->task[i]);\n", "",
+        "proc/external_ends.adopted_given_up"),
+    Sabotage(
+        "external: only the process itself is the task's", "lib/host/families.c",
+        "        pid = parent;\n", "        pid = 0;\n",
+        "proc/external_ends.memory_of_grandchildren"),
+    Sabotage(
+        "external: sessions are no families", "lib/host/families.c",
+        " || (g->session && g->session == session))\n", ")\n",
+        "proc/external_mixed.memory_of_a_session"),
+    Sabotage(
+        "external: the memory of work is foreign, too", "lib/host/pool.c",
+        "        bool ours = of[i].task != GPI_NONE;\n", "        bool ours = false;\n",
+        "proc/external_ends.memory_of_grandchildren"),
+    Sabotage(
+        "external: options of workers are accepted", "lib/api/options.c",
+        "    const int r = check_unset(o, GPI_OPTION_CLASS, \"the class is EXTERNAL, and has no "
+        "workers\", e);\n",
+        "    const int r = 0;\n",
+        "proc/external.fields_refused"),
+    Sabotage(
+        "external: a task may have data", "lib/host/submit.c",
+        "        r = check_external(d, desc, (uint32_t)class, e);\n", "        r = 0;\n",
+        "proc/external.fields_refused"),
+    Sabotage(
+        "external: a class goes under its work", "lib/host/removals.c",
+        "    return has || gpi_grants_of(d, class) > 0;\n", "    return has;\n",
+        "proc/external_mixed.class_removed"),
+    Sabotage(
+        "external: a retry keeps the result", "lib/host/external.c",
+        "    if (e->again) {\n        gpi_attempt_retry(d, t);\n        return;\n    }\n"
+        "    keep_result(t, x);\n",
+        "    keep_result(t, x);\n"
+        "    if (e->again) {\n        gpi_attempt_retry(d, t);\n        return;\n    }\n",
+        "proc/external.retried"),
     # ---- kinds of hosts ----
     Sabotage(
         "the library thread takes the host's signals", "lib/host/drivers.c",

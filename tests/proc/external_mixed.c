@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * external_mixed.c - external work with other parts of a dispatcher: callbacks of run, classes and
+ * devices that go, the log of decisions, and a long random walk.                    [C1] [C16] [S1]
+ */
+#include "external.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sim/replay.h"
+
+/* ---- run ---- */
+
+struct run {
+    gpud_dispatcher *d;
+    uint64_t sent, events;
+};
+
+static int source(struct gpud_task_desc *tasks, size_t n, void *user)
+{
+    struct run *r = user;
+
+    if (r->sent == 20)
+        return 0;
+    (void)n;
+    tasks[0].class_name = "work";
+    tasks[0].tag = r->sent++;
+    return 1;
+}
+
+static int on_event(const struct gpud_event *e, void *user)
+{
+    struct run *r = user;
+
+    if (e->kind != GPUD_EVENT_GRANTED)
+        return 0;
+    r->events++;
+    started(r->d, e);
+    T_OK(gpud_dispatcher_progress(r->d, e->task_id, e->attempt, 1, NULL, NULL));
+    ENDED(r->d, *e, SUCCESS);
+    return 0;
+}
+
+static int on_success(const struct gpud_event *e, void *user)
+{
+    (void)e, (void)user;
+    return 0;
+}
+
+T_CASE(in_callbacks_of_run)
+{
+    struct gpud_run_counts counts = { .struct_size = sizeof(counts) };
+    struct run r = { .d = outside("fake:2", NULL) };
+
+    T_OK(gpud_dispatcher_run(r.d, source, T_CALLBACKS(.on_event = on_event,
+                                                      .on_success = on_success,
+                                                      .counts = &counts), &r, NULL));
+    T_EQ(counts.success, 20);
+    T_EQ(r.events, 20);
+    t_end(&r.d, NULL);
+}
+
+/* ---- classes and devices that go ---- */
+
+/* As the close of a dispatcher: grants come back, waiting tasks end, and work is to end. */
+T_CASE(class_removed)
+{
+    gpud_dispatcher *d = outside("fake:2", T_OPTIONS(.grace = GPUD_AT_ONCE));
+    struct t_log log = { 0 };
+    struct gpud_event g;
+
+    WORK(d, 1);
+    g = start_granted(d, &log, 1, 0);
+    WORK(d, 2);
+    (void)granted(d, &log, 2, 0);
+    WORK(d, 3);
+    T_OK(gpud_dispatcher_class_remove(d, "work", GPUD_FINISH_RUNNING, NULL));
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, 2, CANCELLED);
+    (void)T_OUTCOME(&log, 3, CANCELLED);
+    T_EQ(t_log_count(&log, GPUD_EVENT_CLASS), 0);
+    T_OK(gpud_dispatcher_class_remove(d, "work", GPUD_FINISH_NOW, NULL));
+    (void)revoked(d, &log, 1, 0, GPUD_REVOKED_CANCEL, GPUD_REVOKE_HARD);
+    ENDED(d, g, CRASHED);
+    t_collect(d, &log, 3);
+    (void)T_OUTCOME(&log, 1, CANCELLED);
+    t_collect_kind(d, &log, GPUD_EVENT_CLASS, 1);
+    add(d, T_CLASS(.name = "work", .residence = GPUD_EXTERNAL));
+    WORK(d, 4);
+    g = start_granted(d, &log, 4, 0);
+    ENDED(d, g, SUCCESS);
+    t_collect(d, &log, 4);
+    t_end(&d, &log);
+}
+
+/* It goes when the work on it has ended, and takes with it the tasks that no other one can hold. */
+T_CASE(device_removed)
+{
+    gpud_dispatcher *d = outside("fake:2", NULL);
+    struct t_log log = { 0 };
+    struct gpud_event g;
+    size_t at = 0;
+
+    WORK(d, 1, .request = T_REQUEST(.devices = 1, .on = "fake:1"));
+    g = start_granted(d, &log, 1, 0);
+    WORK(d, 2, .request = T_REQUEST(.devices = 2));
+    T_OK(gpud_dispatcher_device_remove(d, "fake:1"));
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, 2, NO_WORKER);
+    ENDED(d, g, SUCCESS);
+    (void)t_told(d, &log, &at, "fake:1", "removed");
+    t_collect(d, &log, 2);
+    T_TEXT(T_OUTCOME(&log, 1, SUCCESS)->device, "fake:1");
+    t_end(&d, &log);
+}
+
+/* ---- the log ---- */
+
+/* Returns 1 if a fresh core makes the decisions of the log. */
+static int replays(const char *path)
+{
+    struct gpi_replay r = { .cut = true };
+    size_t size;
+    char *text = gpi_replay_file(path, &size);
+    enum gpi_replay_result result;
+
+    T_CHECK(text);
+    T_CHECK(strstr(text, " adopt ") && strstr(text, " started ") && strstr(text, "REVOKE "));
+    result = gpi_replay(&r, text, size);
+    if (result != GPI_REPLAY_EQUAL)
+        printf("  line %u: %s: \"%s\", \"%s\"\n", r.line, r.error, r.wanted, r.got);
+    free(text);
+    T_EQ(unlink(path), 0);
+    return result == GPI_REPLAY_EQUAL;
+}
+
+T_CASE(decision_log)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    struct gpud_event g;
+    uint64_t id;
+
+    t_init(NULL, t_no_work, NULL);
+    d = T_CREATE(.pooled = 1, .devices = "fake:2", .decision_log = "decisions");
+    add(d, T_CLASS(.name = "work", .residence = GPUD_EXTERNAL,
+                   .options = T_OPTIONS(.grace = GPUD_AT_ONCE)));
+    T_OK(gpud_dispatcher_adopt(d, T_TASK(.tag = 1, .class_name = "work"),
+                               T_ADOPTION(.attempt = 2, .devices = "fake:1"), &id, NULL));
+    WORK(d, 2, .limit = T_MS(10));
+    WORK(d, 3, .stall_limit = T_S(60));
+    g = start_granted(d, &log, 2, 0);
+    (void)revoked(d, &log, 2, 0, GPUD_REVOKED_LIMIT, GPUD_REVOKE_HARD);
+    ENDED(d, g, CRASHED);
+    g = granted(d, &log, 3, 0);
+    T_OK(gpud_dispatcher_decline(d, g.task_id, g.attempt, t_now() + T_MS(10), NULL));
+    g = start_granted(d, &log, 3, 1);
+    T_OK(gpud_dispatcher_progress(d, g.task_id, g.attempt, 0.5, NULL, NULL));
+    ENDED(d, g, ERROR, .code = 1);
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_LEAVE, 0));
+    t_collect_rest(d, &log);
+    t_end(&d, &log);
+    T_CHECK(replays("decisions"));
+}
+
+/* ---- memory ---- */
+
+/* A process of the session that the host has named: 1 if its memory is the task's. */
+T_LONG_CASE(memory_of_a_session, 60)
+{
+    struct t_log log = { 0 };
+    struct gpud_event g;
+    gpud_dispatcher *d;
+    char script[96];
+    int ends[2];
+    pid_t leader, member = 0;
+
+    T_EQ(pipe(ends), 0);
+    leader = fork();
+    if (leader == 0) {
+        (void)setsid();
+        member = fork();
+        if (member)
+            T_EQ(write(ends[1], &member, sizeof(member)), sizeof(member));
+        t_rest();
+    }
+    T_EQ(read(ends[0], &member, sizeof(member)), sizeof(member));
+    close(ends[0]);
+    close(ends[1]);
+    t_init(NULL, t_no_work, NULL);
+    (void)snprintf(script, sizeof(script), "gpu 0 foreign %d 5GiB", (int)member);
+    d = t_fakes(1, script, T_OPTIONS(.pooled = 1));
+    add(d, T_CLASS(.name = "work", .residence = GPUD_EXTERNAL,
+                   .needs = T_REQUEST(.devices = 1, .memory = T_GIB(5))));
+    T_EQ(t_device(d, "fake:0").memory_foreign, T_GIB(5));
+    WORK(d, 1);
+    g = granted(d, &log, 1, 0);
+    T_OK(gpud_dispatcher_started(d, g.task_id, 1, T_PROC(.session = (uint32_t)leader), NULL));
+    while (t_device(d, "fake:0").memory_ours != T_GIB(5))
+        t_pass(T_MS(5));
+    T_EQ(t_device(d, "fake:0").memory_foreign, 0);
+    ENDED(d, g, SUCCESS);
+    t_collect(d, &log, 1);
+    t_end(&d, &log);
+    t_kill(member, SIGKILL);
+    t_kill(leader, SIGKILL);
+    T_EQ(waitpid(leader, NULL, 0), leader);
+}
+
+/* ---- a walk ---- */
+
+enum { DEVICES = 4, WALK = 1000 };
+
+/* What the host knows of the task of a tag. */
+struct known {
+    uint64_t id;
+    uint32_t attempt; /* of the grant that it has, or 0 */
+    int device;
+    int runs, over, grants;
+};
+
+struct walk {
+    gpud_dispatcher *d;
+    struct known task[WALK];
+    int holder[DEVICES]; /* a tag, or -1 */
+    uint64_t sent, over, seed;
+};
+
+static uint32_t any(struct walk *w, uint32_t n)
+{
+    w->seed = w->seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(w->seed >> 33) % n;
+}
+
+static void take_device(struct walk *w, struct known *k, const struct gpud_event *e)
+{
+    T_CHECK(strncmp(e->device, "fake:", 5) == 0);
+    k->device = atoi(e->device + 5);
+    if (w->holder[k->device] != -1) /* S1 */
+        T_FAIL("%s is granted to %d and to %d", e->device, w->holder[k->device], (int)e->tag);
+    w->holder[k->device] = (int)e->tag;
+    T_CMP((int)e->attempt, >, k->grants);
+    k->grants = (int)e->attempt;
+    k->attempt = e->attempt;
+    k->runs = 0;
+}
+
+static void free_device(struct walk *w, struct known *k)
+{
+    if (k->attempt)
+        w->holder[k->device] = -1;
+    k->attempt = 0;
+}
+
+static void read_event(struct walk *w, const struct gpud_event *e)
+{
+    struct known *k = &w->task[e->tag];
+
+    if (e->kind == GPUD_EVENT_GRANTED) {
+        T_CHECK(!k->over && !k->attempt);
+        take_device(w, k, e);
+    } else if (e->kind == GPUD_EVENT_REVOKED) {
+        T_CHECK(!k->over);
+        T_EQ(e->attempt, k->grants);
+        if (e->revoke == GPUD_REVOKE_BACK && k->attempt)
+            free_device(w, k);
+    } else if (e->kind == GPUD_EVENT_OUTCOME) {
+        T_CHECK(!k->over);
+        k->over = 1;
+        w->over++;
+        if (e->phase != GPUD_PHASE_KILL)
+            free_device(w, k);
+    }
+}
+
+/* Does something with a task that has a grant, as far as the host knows. */
+static void act(struct walk *w, struct known *k)
+{
+    static const uint32_t outcomes[] = { GPUD_OUTCOME_SUCCESS, GPUD_OUTCOME_ERROR,
+                                         GPUD_OUTCOME_CRASHED };
+    const uint32_t what = any(w, 10), outcome = outcomes[any(w, 3)];
+    int r = 0;
+
+    if (!k->runs && what < 2) {
+        r = gpud_dispatcher_decline(w->d, k->id, k->attempt, any(w, 2) ? t_now() + T_MS(1) : 0,
+                                    NULL);
+        if (r == 0)
+            free_device(w, k);
+    } else if (!k->runs && what < 8) {
+        r = gpud_dispatcher_started(w->d, k->id, k->attempt, NULL, NULL);
+        k->runs = r == 0;
+    } else if (k->runs && what < 3) {
+        r = gpud_dispatcher_progress(w->d, k->id, k->attempt, 0.5, NULL, NULL);
+    } else if (k->runs && what < 8) {
+        r = gpud_dispatcher_ended(w->d, k->id, k->attempt,
+                                  T_END(.outcome = outcome,
+                                        .code = outcome == GPUD_OUTCOME_ERROR ? 1 : 0), NULL);
+        if (r == 0)
+            free_device(w, k);
+    } else if (what == 9) {
+        r = gpud_dispatcher_cancel(w->d, k->id, any(w, 2));
+    }
+    T_CHECK(r == 0 || r == GPUD_ENOTFOUND);
+}
+
+static void submit_some(struct walk *w)
+{
+    struct gpud_task_desc t = *T_TASK(.class_name = "work");
+
+    for (uint32_t n = any(w, 4); n > 0 && w->sent < WALK; n--) {
+        t.tag = w->sent;
+        t.priority = (int32_t)any(w, 3);
+        t.limit = any(w, 2) ? T_MS(1 + any(w, 5)) : 0;
+        t.stall_limit = any(w, 4) ? 0 : T_MS(2);
+        t.expires = any(w, 8) ? 0 : T_MS(20);
+        if (gpud_dispatcher_submit(w->d, &t, 0, &w->task[w->sent].id, NULL))
+            return;
+        w->sent++;
+    }
+}
+
+static void step(struct walk *w)
+{
+    struct gpud_event e[8] = { { .struct_size = sizeof(*e) } };
+    const int n = gpud_dispatcher_poll(w->d, e, 1 + any(w, 8), any(w, 3) ? 0 : T_US(300));
+
+    T_CMP(n, >=, 0);
+    for (int i = 0; i < n; i++)
+        read_event(w, &e[i]);
+    for (int i = 0; i < DEVICES; i++)
+        if (w->holder[i] != -1 && any(w, 4) == 0) /* else it is late: for its start, or its limit */
+            act(w, &w->task[w->holder[i]]);
+}
+
+/* No device is granted twice, and each task has one outcome, whatever the host does, and when. */
+T_LONG_CASE(walk, 120)
+{
+    struct walk *w = calloc(1, sizeof(*w));
+    struct gpud_stats s;
+
+    w->seed = t_now();
+    printf("  seed %llu\n", (unsigned long long)w->seed);
+    t_init(NULL, t_no_work, NULL);
+    w->d = T_CREATE(.pooled = 1, .devices = "fake:4", .queue_size = 32, .kill_limit = T_MS(2),
+                    .max_workers = 6);
+    add(w->d, T_CLASS(.name = "work", .residence = GPUD_EXTERNAL,
+                      .options = T_OPTIONS(.grace = T_MS(1), .setup_limit = T_MS(3),
+                                           .max_attempts = 2, .retry_causes = 7)));
+    for (int i = 0; i < DEVICES; i++)
+        w->holder[i] = -1;
+    while (w->over < WALK) {
+        submit_some(w);
+        step(w);
+    }
+    for (int i = 0; i < DEVICES; i++)
+        while (w->holder[i] != -1)
+            act(w, &w->task[w->holder[i]]);
+    s = t_stats(w->d);
+    printf("  success %d, timeout %d, crashed %d, cancelled %d, no worker %d, retried %d\n",
+           (int)s.success, (int)s.timeout, (int)s.crashed, (int)s.cancelled, (int)s.no_worker,
+           (int)s.retried);
+    T_EQ(s.delivered, WALK);
+    T_EQ(t_stats(w->d).sent, 0);
+    t_end(&w->d, NULL);
+    free(w);
+}
