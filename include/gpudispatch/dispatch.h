@@ -897,9 +897,10 @@ struct gpud_options {
     uint32_t headroom;
 
     /*
-     * Bounds the workers of all classes at a time.  The dispatcher has this number of
-     * slots and one more, for the canary of a device that is out of use.  Each slot takes
-     * 9 file descriptors and a share of payload_budget.
+     * Bounds the workers of all classes at a time, and with them the external tasks that
+     * have devices.  The dispatcher has this number of slots and one more, for the canary
+     * of a device that is out of use.  Each slot takes 9 file descriptors and a share of
+     * payload_budget.
      * Default: [4 x devices, and at least cpus up to 64].  Range: 1 to 1,023.
      * Unit: workers.
      * See: pooled, payload_budget.
@@ -1269,7 +1270,7 @@ struct gpud_task_desc {
  *                  before or during the wait.  Or the class of task is being removed
  *   GPUD_EINVAL    d or task is NULL, or a field of task is out of its range.  Or
  *                  task.class_name is NULL and d is pooled, or the reverse.  Or the
- *                  class is external, and size or keep_alive is not 0.  Or
+ *                  class is external, and data, size or keep_alive is set.  Or
  *                  task.request is set, and d is not pooled, or the class is resident;
  *                  or it has more than 4 variants, or names the 257th different set of
  *                  devices.  Or data is NULL and size is not 0.  Or data lies in

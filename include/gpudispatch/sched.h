@@ -461,7 +461,7 @@ struct gpud_class_stats {
     char definition[64];  /* the definition that its workers run; "" = the only one of
                              their program */
     uint64_t queued;      /* tasks that wait */
-    uint64_t running;     /* tasks at workers */
+    uint64_t running;     /* tasks at workers, and external ones with devices */
     uint64_t done;        /* tasks that have ended */
     uint64_t failures;    /* workers that failed in setup or died without a task */
     uint64_t oldest_wait; /* ns since the submit of the oldest task that waits for a

@@ -236,7 +236,7 @@ int gpi_task_check(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct
     class = gpi_submit_check(d, desc, true, &own, e);
     r = class < 0 ? class : 0;
     c = &d->class[r ? 0 : class];
-    if (r == 0 && d->set.pooled && own.n == 0)
+    if (r == 0 && d->set.pooled && !desc->request)
         r = gpi_request_fits(d, c->name, "needs", c->plan.need, c->plan.n_needs, e);
     pthread_mutex_unlock(&d->lock);
     return r;

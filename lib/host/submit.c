@@ -360,7 +360,7 @@ static void take_needs(const struct gpi_class *c, struct gpi_needs *ret)
     memcpy(ret->request, c->plan.need, sizeof ret->request);
 }
 
-/* What a task of workers may have, and external work may not. */
+/* Refuses the fields that only a task of workers may have. */
 static int check_external(const gpud_dispatcher *d, const struct gpud_task_desc *desc,
                           uint32_t class, struct gpud_error *e)
 {
@@ -369,6 +369,10 @@ static int check_external(const gpud_dispatcher *d, const struct gpud_task_desc 
         uint64_t value;
     } fields[] = { { "size", desc->size }, { "keep_alive", desc->keep_alive } };
 
+    if (desc->data && desc->size == 0)
+        return gpi_fail(e, GPUD_EINVAL, 0, "data",
+                        "task.data is set, but class %.63s is EXTERNAL, expected NULL",
+                        d->class[class].name);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].value)
             return gpi_fail(e, GPUD_EINVAL, 0, fields[i].field,
@@ -500,6 +504,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
         r = closed(d, e);
     if (r == 0 && (d->class[class].removing || d->class[class].name != name))
         r = removed(desc, e);
+    in->unlike = in->no_run = false;
     if (r == 0)
         r = check_room(d, &what, in);
     if (r && t->has_block && d->arena.input + t->data_off == desc->data)

@@ -300,7 +300,7 @@ T_CASE(call_arguments)
     T_CODE(gpud_dispatcher_stop(NULL, GPUD_FINISH_ALL), EINVAL);
     T_CODE(gpud_dispatcher_stop(d, 3), EINVAL);
     T_CODE(gpud_dispatcher_close(NULL, GPUD_FINISH_ALL, 0), EINVAL);
-    T_CODE(gpud_dispatcher_close(d, 3, 0), EINVAL);
+    T_CODE(gpud_dispatcher_close(d, 4, 0), EINVAL);
     T_CODE(gpud_dispatcher_stats(d, NULL), EINVAL);
     T_CODE(gpud_dispatcher_slots(d, NULL, 1), EINVAL);
 

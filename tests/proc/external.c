@@ -362,6 +362,7 @@ T_CASE(fields_refused)
     for (uint32_t what = GPUD_CLASS_LOAD; what <= GPUD_CLASS_UNPIN; what++)
         T_CODE(gpud_dispatcher_class_set(d, "work", what, NULL), EINVAL);
     task_refused(d, T_TASK(.class_name = "work", .data = "x", .size = 1), "size");
+    task_refused(d, T_TASK(.class_name = "work", .data = "x"), "data");
     task_refused(d, T_TASK(.class_name = "work", .keep_alive = T_S(1)), "keep_alive");
     WORK(d, 1);
     g = granted(d, &log, 1, 0);
