@@ -8,6 +8,7 @@
  *
  *   grants.c    grants as the core orders them, and the events GRANTED and REVOKED
  *   external.c  the calls about granted tasks, and their outcomes
+ *   adopt.c     work that runs already
  *   endings.c   the texts of these outcomes
  *   families.c  the processes of a task, among those that a device lists
  */
@@ -73,6 +74,20 @@ static inline bool gpi_task_is_external(const gpud_dispatcher *d, const struct g
     return d->outside.of && gpi_class_is_external(&d->class[t->class]);
 }
 
+static inline bool gpi_grant_has(const struct gpi_grant *g, uint32_t device)
+{
+    for (uint32_t i = 0; i < g->n_devices; i++)
+        if (g->device[i] == device)
+            return true;
+    return false;
+}
+
+/* The host has named processes of the task. */
+static inline bool gpi_family_known(const struct gpi_grant *g)
+{
+    return g->pid || g->session;
+}
+
 /* grants.c */
 /* Makes room for grants, once.  Returns 0, or -1 without memory. */
 int gpi_grants_init(gpud_dispatcher *d);
@@ -93,7 +108,6 @@ void gpi_grant_forget(gpud_dispatcher *d, uint32_t task); /* the record goes */
 bool gpi_grant_read(gpud_dispatcher *d, uint32_t entry, struct gpi_note *ret);
 /* Returns the number of the set of its devices' names (pool.c). */
 uint32_t gpi_grant_names(gpud_dispatcher *d, const struct gpi_grant *g);
-bool gpi_grant_has(const struct gpi_grant *g, uint32_t device);
 /* Counts the tasks of the class that have devices and no outcome. */
 uint32_t gpi_grants_of(const gpud_dispatcher *d, uint32_t class);
 
@@ -106,13 +120,21 @@ int gpi_external_progress(gpud_dispatcher *d, uint64_t id, uint32_t attempt, dou
                           const char *text, struct gpud_error *e);
 int gpi_external_ended(gpud_dispatcher *d, uint64_t id, uint32_t attempt,
                        const struct gpud_end *end, struct gpud_error *e);
-int gpi_external_take_over(gpud_dispatcher *d, const struct gpud_task_desc *task,
-                       const struct gpud_adoption *adoption, const struct gpud_proc *proc,
-                       uint64_t *ret_id, struct gpud_error *e);
+/* Returns EINVAL unless the time is in this range. */
+int gpi_external_check_time(const char *field, uint64_t at, uint64_t from, uint64_t now,
+                            struct gpud_error *e);
+/* Hands a task to the core that was accepted just now, and runs already. */
+void gpi_external_enter(gpud_dispatcher *d, struct gpi_task *t, const struct gpi_sched_task *what,
+                        const struct gpi_adopted *a);
 /* The core has ended an attempt of it. */
 void gpi_external_over(gpud_dispatcher *d, const struct gpi_sched_end *e);
 /* The core knows the work that had started no more: CLOSE with LEAVE. */
 void gpi_external_leave(gpud_dispatcher *d);
+
+/* adopt.c */
+int gpi_external_take_over(gpud_dispatcher *d, const struct gpud_task_desc *task,
+                       const struct gpud_adoption *adoption, const struct gpud_proc *proc,
+                       uint64_t *ret_id, struct gpud_error *e);
 
 /* endings.c */
 /* Writes the text of an attempt that has started, before the record loses its limit. */
@@ -122,6 +144,5 @@ void gpi_ending_words(gpud_dispatcher *d, struct gpi_task *t, const struct gpi_s
 /* families.c */
 /* Returns the index of the task that has this process, or GPI_NONE. */
 uint32_t gpi_family_of(const gpud_dispatcher *d, uint32_t pid);
-bool gpi_family_known(const struct gpi_grant *g);
 
 #endif

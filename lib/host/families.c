@@ -11,11 +11,6 @@
 
 #define GENERATIONS 64u /* a process with more ancestors belongs to none */
 
-bool gpi_family_known(const struct gpi_grant *g)
-{
-    return g->pid || g->session;
-}
-
 static bool any_known(const gpud_dispatcher *d)
 {
     for (uint32_t i = 0; i < d->outside.n; i++)

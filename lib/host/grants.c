@@ -111,14 +111,6 @@ void gpi_grant_forget(gpud_dispatcher *d, uint32_t task)
 
 /* ---- devices ---- */
 
-bool gpi_grant_has(const struct gpi_grant *g, uint32_t device)
-{
-    for (uint32_t i = 0; i < g->n_devices; i++)
-        if (g->device[i] == device)
-            return true;
-    return false;
-}
-
 static uint32_t set_of(gpud_dispatcher *d, const struct gpi_grant *g, bool uuids)
 {
     char text[GPI_DEVICES * GPI_DEVICE_UUID_SIZE] = "";

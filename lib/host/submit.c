@@ -428,34 +428,6 @@ struct gpi_sched_task gpi_submit_what(const gpud_dispatcher *d, const struct gpu
     };
 }
 
-/* Work that was given up has its outcome already: it is no task, and counts nowhere. */
-static void disown(gpud_dispatcher *d, struct gpi_task *t)
-{
-    d->stats.count.accepted--;
-    d->stats.cost_left -= t->cost;
-    d->intake.live--;
-    d->intake.awaited -= t->awaited;
-    gpi_task_class(d, t)->accepted--;
-    t->awaited = 0;
-    t->held = 1;
-    t->state = GPI_TASK_HELD;
-}
-
-/* Hands an admitted task, which runs already, to the core. */
-static void enter_adopted(gpud_dispatcher *d, uint32_t i, const struct gpi_sched_task *what,
-                          const struct gpi_adopted *a)
-{
-    if (gpi_core_submit(d, i, what)) {
-        d->task[i].attempts = (uint8_t)a->core.attempts;
-        gpi_grant_take_over(d, i, a);
-        gpi_core_adopt(d, d->now, i, &a->core);
-        if (a->core.given_up)
-            disown(d, &d->task[i]);
-    }
-    d->act(d);
-    gpi_drive_wake(d);
-}
-
 /* Returns EFULL if there is no room for the task in the core. */
 static int check_room(const gpud_dispatcher *d, const struct gpi_sched_task *what,
                       struct intake *in)
@@ -527,7 +499,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     *ret_id = t->id;
     what.expires = gpi_task_expires(d, t);
     if (in->adopted)
-        enter_adopted(d, gpi_task_index(d, t), &what, in->adopted);
+        gpi_external_enter(d, t, &what, in->adopted);
     else
         enqueue(d, gpi_task_index(d, t), &what);
     if (desc->awaited && d->intake.went_away != away && d->intake.live == d->intake.awaited)

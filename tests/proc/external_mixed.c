@@ -170,7 +170,7 @@ T_CASE(decision_log)
 
 /* ---- memory ---- */
 
-/* A process of the session that the host has named: 1 if its memory is the task's. */
+/* The memory of a process is the task's, if the host has named its session. */
 T_LONG_CASE(memory_of_a_session, 60)
 {
     struct t_log log = { 0 };
@@ -210,6 +210,81 @@ T_LONG_CASE(memory_of_a_session, 60)
     t_kill(member, SIGKILL);
     t_kill(leader, SIGKILL);
     T_EQ(waitpid(leader, NULL, 0), leader);
+}
+
+/* Starts a child, which starts another one, which starts a third: returns the first and last. */
+static pid_t family(pid_t *ret_grandchild)
+{
+    int ends[2];
+    pid_t child;
+
+    T_EQ(pipe(ends), 0);
+    child = fork();
+    if (child == 0) {
+        pid_t next = fork();
+        if (next == 0) {
+            (void)setsid(); /* of another session */
+            next = fork();
+            if (next == 0)
+                t_rest();
+            T_EQ(write(ends[1], &next, sizeof(next)), sizeof(next));
+            t_rest();
+        }
+        t_rest();
+    }
+    T_EQ(read(ends[0], ret_grandchild, sizeof(*ret_grandchild)), sizeof(*ret_grandchild));
+    close(ends[0]);
+    close(ends[1]);
+    return child;
+}
+
+static void end_family(pid_t child)
+{
+    struct t_procs below = t_procs_below(child);
+
+    for (size_t i = 0; i < below.count; i++)
+        t_kill(below.list[i].pid, SIGKILL);
+    t_kill(child, SIGKILL);
+    T_EQ(waitpid(child, NULL, 0), child);
+    for (size_t i = 0; i < below.count; i++)
+        t_wait_ended(&below.list[i]);
+    t_procs_free(&below);
+}
+
+static int nothing_is_foreign(void *user)
+{
+    return t_device(user, "fake:0").memory_foreign == 0;
+}
+
+/* What a descendant of its process has is its own, and not foreign.  The device has 16 GiB. */
+T_LONG_CASE(memory_of_grandchildren, 60)
+{
+    struct t_log log = { 0 };
+    pid_t grandchild, child = family(&grandchild);
+    struct gpud_event g;
+    gpud_dispatcher *d;
+    char script[128];
+
+    t_init(NULL, t_no_work, NULL);
+    (void)snprintf(script, sizeof(script), "when begun gpu 0 foreign %d 6GiB", (int)grandchild);
+    d = t_fakes(1, script, T_OPTIONS(.pooled = 1));
+    add(d, T_CLASS(.name = "work", .residence = GPUD_EXTERNAL,
+                   .needs = T_REQUEST(.devices = 1, .share = 3000, .memory = T_GIB(6))));
+    WORK(d, 1);
+    g = granted(d, &log, 1, 0);
+    t_trigger("begun");
+    T_OK(gpud_dispatcher_started(d, g.task_id, 1, T_PROC(.pid = (uint32_t)child), NULL));
+    while (t_device(d, "fake:0").memory_ours != T_GIB(6))
+        t_pass(T_MS(5));
+    t_wait_until("its memory is its own", nothing_is_foreign, d);
+    WORK(d, 2); /* both fit, since its 6 GiB are counted once */
+    ENDED(d, start_granted(d, &log, 2, 0), SUCCESS);
+    ENDED(d, g, SUCCESS);
+    while (t_device(d, "fake:0").memory_foreign != T_GIB(6))
+        t_pass(T_MS(5));
+    t_collect(d, &log, 2);
+    t_end(&d, &log);
+    end_family(child);
 }
 
 /* ---- a walk ---- */
@@ -338,7 +413,7 @@ static void step(struct walk *w)
 }
 
 /* No device is granted twice, and each task has one outcome, whatever the host does, and when. */
-T_LONG_CASE(walk, 120)
+static void walk(uint32_t drive)
 {
     struct walk *w = calloc(1, sizeof(*w));
     struct gpud_stats s;
@@ -347,7 +422,7 @@ T_LONG_CASE(walk, 120)
     printf("  seed %llu\n", (unsigned long long)w->seed);
     t_init(NULL, t_no_work, NULL);
     w->d = T_CREATE(.pooled = 1, .devices = "fake:4", .queue_size = 32, .kill_limit = T_MS(2),
-                    .max_workers = 6);
+                    .max_workers = 6, .drive = drive);
     add(w->d, T_CLASS(.name = "work", .residence = GPUD_EXTERNAL,
                       .options = T_OPTIONS(.grace = T_MS(1), .setup_limit = T_MS(3),
                                            .max_attempts = 2, .retry_causes = 7)));
@@ -368,4 +443,14 @@ T_LONG_CASE(walk, 120)
     T_EQ(t_stats(w->d).sent, 0);
     t_end(&w->d, NULL);
     free(w);
+}
+
+T_LONG_CASE(random_walk, 120)
+{
+    walk(GPUD_DRIVE_THREAD);
+}
+
+T_LONG_CASE(random_walk_without_a_thread, 120)
+{
+    walk(GPUD_DRIVE_CALLER);
 }

@@ -100,7 +100,7 @@ SABOTAGES = [
         "proc/explain.seats"),
     Sabotage(
         "check: a class that fits nowhere is accepted", "lib/host/explain.c",
-        "    if (r == 0 && d->set.pooled && own.n == 0)\n",
+        "    if (r == 0 && d->set.pooled && !desc->request)\n",
         "    if (r == 0 && d->set.pooled && own.n > 255)\n",
         "proc/explain.check"),
     Sabotage(
@@ -431,13 +431,14 @@ SABOTAGES = [
         "    return !in->adopted || in->adopted;\n",
         "proc/external_ends.adopted_given_up"),
     Sabotage(
-        "external: given up work is a task", "lib/host/submit.c",
-        "        if (a->core.given_up)\n            disown(d, &d->task[i]);\n", "",
+        "external: given up work is a task", "lib/host/external.c",
+        "        if (a->core.given_up)\n            disown(d, t);\n",
+        "        if (a->core.given_up && !t)\n            disown(d, t);\n",
         "proc/external_ends.adopted_given_up"),
     Sabotage(
         "external: only the process itself is the task's", "lib/host/families.c",
         "        pid = parent;\n", "        pid = 0;\n",
-        "proc/external_ends.memory_of_grandchildren"),
+        "proc/external_mixed.memory_of_grandchildren"),
     Sabotage(
         "external: sessions are no families", "lib/host/families.c",
         " || (g->session && g->session == session))\n", ")\n",
@@ -445,7 +446,7 @@ SABOTAGES = [
     Sabotage(
         "external: the memory of work is foreign, too", "lib/host/pool.c",
         "        bool ours = of[i].task != GPI_NONE;\n", "        bool ours = false;\n",
-        "proc/external_ends.memory_of_grandchildren"),
+        "proc/external_mixed.memory_of_grandchildren"),
     Sabotage(
         "external: options of workers are accepted", "lib/api/options.c",
         "    const int r = check_unset(o, GPI_OPTION_CLASS, \"the class is EXTERNAL, and has no "
