@@ -4,8 +4,8 @@
 
 usage: scenarios.py ROOT
 
-Each has a trace in tests/sched/traces, a function in tests/sched/traces.py, and a case of the same
-name in tests/proc.  Fails if one of them is missing.
+Each has a case of its name in tests/proc, and a trace in tests/sched/traces with a function in
+tests/sched/traces.py, or a script in tests/sched.  Fails if one of them is missing.
 """
 import pathlib
 import re
@@ -38,6 +38,9 @@ SCENARIOS = """
     restart_with_blocked_queue
     idle_unloads_after_keep_alive
     keep_alive_races_new_task
+    external_adopted_before_grants
+    external_host_never_answers
+    external_and_resident_share_a_device
 """.split()
 
 
@@ -48,7 +51,10 @@ def live_cases(root):
 
 
 def simulated(root, name):
-    """Returns the trace, if it is there, and the check of its name."""
+    """Returns the script; or the trace, if it is there with the check of its name."""
+    script = root / "tests/sched" / (name + ".txt")
+    if script.exists():
+        return script
     path = root / "tests/sched/traces" / (name + ".jsonl")
     checks = (root / "tests/sched/traces.py").read_text()
     return path if path.exists() and f"\ndef {name}(" in checks else None

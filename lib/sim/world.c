@@ -292,6 +292,8 @@ static void decide(struct gpi_world *w)
     do
         gpi_host_decide(w);
     while (gpi_sched_undecided(w->play.core) && ++w->turns < TURNS_MAX && !is_over(w));
+    if (!is_over(w) && gpi_sched_idles(w->play.core))
+        (void)gpi_oracle_object(&w->oracle, GPI_ORACLE_AFTER, "S7: a task could start");
 }
 
 /* The host wakes up to read the cells of a worker with tasks that wait behind the first: the longer
