@@ -235,7 +235,10 @@ struct gpud_device_info {
     uint64_t memory_total;
     uint64_t memory_used;       /* bytes, of all processes and the driver's reserve */
     uint64_t memory_free;       /* bytes */
-    /* Bytes held by workers of this dispatcher; 0 in a monitor, which knows none. */
+    /*
+     * Bytes held by workers of this dispatcher, and by processes of its external work; 0
+     * in a monitor, which knows none.
+     */
     uint64_t memory_ours;
     /* Bytes held by all other processes, as far as the driver lists them. */
     uint64_t memory_foreign;

@@ -451,6 +451,28 @@ T_CASE(kept)
     T_OK(gpud_event_release(&out));
 }
 
+/* A program that was built with an older header gets the fields that it knows. */
+T_CASE(older_records)
+{
+    enum { OLDER = offsetof(struct gpud_event, share) };
+    gpud_dispatcher *d = outside("fake:2", NULL);
+    struct gpud_event e = { .struct_size = OLDER, .share = 7 };
+    const struct gpud_end end = { .struct_size = offsetof(struct gpud_end, text),
+                                  .outcome = GPUD_OUTCOME_SUCCESS };
+    struct t_log log = { 0 };
+
+    WORK(d, 1, .request = T_REQUEST(.devices = 2));
+    T_EQ(gpud_dispatcher_poll(d, &e, 1, T_PATIENCE), 1);
+    T_EQ(e.struct_size, OLDER);
+    T_EQ(e.kind, GPUD_EVENT_GRANTED);
+    T_EQ(e.attempt, 1);
+    T_TEXT(e.device, "fake:0,fake:1");
+    T_EQ(e.share, 7);
+    ended(d, e, &end);
+    t_collect(d, &log, 1);
+    t_end(&d, &log);
+}
+
 static struct gpud_class_stats row(gpud_dispatcher *d)
 {
     struct gpud_class_stats r = GPUD_CLASS_STATS_INIT;
