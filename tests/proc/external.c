@@ -2,7 +2,6 @@
 /* external.c - external work: grants, starts and ends, as the host sees them.        [C1] [C7] */
 #include "external.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,6 +175,30 @@ T_CASE(grants_that_nobody_reads)
     T_EQ(log.count, 0);
     T_OK(gpud_dispatcher_destroy(&d, NULL));
     T_OK(gpud_fini());
+}
+
+/* The ring of events does not fill up with them, however long nobody reads. */
+T_LONG_CASE(many_grants_that_nobody_reads, 60)
+{
+    gpud_dispatcher *d = outside("fake:1", T_OPTIONS(.setup_limit = T_MS(1)));
+    struct t_log log = { 0 };
+    uint64_t id[60];
+
+    for (int round = 0; round < 13; round++) { /* 3 grants each: more than the ring has room for */
+        for (size_t i = 0; i < T_LENGTH(id); i++)
+            id[i] = WORK(d, i, .awaited = 1, .request = T_REQUEST(.cpus = 1));
+        for (size_t i = 0; i < T_LENGTH(id); i++) {
+            struct gpud_event e = GPUD_EVENT_INIT;
+            T_OK(gpud_dispatcher_wait(d, id[i], &e, T_PATIENCE, NULL));
+            T_EQ(e.outcome, GPUD_OUTCOME_NO_WORKER);
+            T_OK(gpud_event_release(&e));
+        }
+    }
+    T_EQ(t_stats(d).undelivered, 0);
+    WORK(d, 7, .request = T_REQUEST(.cpus = 1));
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, 7, NO_WORKER);
+    t_end(&d, &log);
 }
 
 T_CASE(expired_and_cancelled_before_the_start)
@@ -517,83 +540,4 @@ T_CASE(rows_and_reasons)
     t_collect(d, &log, 2);
     t_collect_kind(d, &log, GPUD_EVENT_CLASS, 1);
     t_end(&d, &log);
-}
-
-/* ---- threads ---- */
-
-enum { TASKS = 400, THREADS = 4 };
-
-struct crew {
-    gpud_dispatcher *d;
-    pthread_mutex_t lock;
-    struct gpud_event granted[TASKS * 4];
-    size_t n, taken;
-    int over;
-};
-
-/* Takes what was granted: starts it and ends it, or declines it. */
-static void *member(void *user)
-{
-    struct crew *c = user;
-
-    for (size_t i = 0;; i++) {
-        struct gpud_event g;
-        int over, has;
-        pthread_mutex_lock(&c->lock);
-        over = c->over;
-        has = c->taken < c->n;
-        if (has)
-            g = c->granted[c->taken++];
-        pthread_mutex_unlock(&c->lock);
-        if (over)
-            return NULL;
-        if (!has) {
-            t_pass(T_US(50));
-        } else if (i % 7 == 3 && g.attempt < 3) {
-            T_OK(gpud_dispatcher_decline(c->d, g.task_id, g.attempt, 0, NULL));
-        } else {
-            started(c->d, &g);
-            (void)gpud_dispatcher_progress(c->d, g.task_id, g.attempt, 0.5, "x", NULL);
-            ENDED(c->d, g, SUCCESS, .result = "r", .result_size = 2);
-        }
-    }
-}
-
-T_LONG_CASE(threads, 60)
-{
-    struct crew *c = calloc(1, sizeof(*c));
-    pthread_t thread[THREADS];
-    size_t outcomes = 0, sent = 0;
-
-    pthread_mutex_init(&c->lock, NULL);
-    c->d = outside("fake:4", NULL);
-    for (int i = 0; i < THREADS; i++)
-        t_thread(&thread[i], member, c);
-    while (outcomes < TASKS) {
-        struct gpud_event e[16] = { { .struct_size = sizeof(*e) } };
-        int n;
-        while (sent < TASKS &&
-               gpud_dispatcher_submit(c->d, T_TASK(.tag = sent, .class_name = "work"), 0, NULL,
-                                      NULL) == 0)
-            sent++;
-        n = gpud_dispatcher_poll(c->d, e, 16, T_MS(10));
-        T_CMP(n, >=, 0);
-        pthread_mutex_lock(&c->lock);
-        for (int i = 0; i < n; i++) {
-            T_CHECK(e[i].kind != GPUD_EVENT_REVOKED);
-            outcomes += e[i].kind == GPUD_EVENT_OUTCOME;
-            if (e[i].kind == GPUD_EVENT_GRANTED)
-                c->granted[c->n++] = e[i];
-        }
-        pthread_mutex_unlock(&c->lock);
-    }
-    pthread_mutex_lock(&c->lock);
-    c->over = 1;
-    pthread_mutex_unlock(&c->lock);
-    for (int i = 0; i < THREADS; i++)
-        t_join(thread[i]);
-    T_EQ(t_stats(c->d).success, TASKS);
-    t_end(&c->d, NULL);
-    pthread_mutex_destroy(&c->lock);
-    free(c);
 }

@@ -437,12 +437,15 @@ T_CASE(adopted_given_up)
     gpud_dispatcher *d = unkillable(); /* queue_size is 4 */
     struct t_log log = { 0 };
     const uint64_t id = adopt(d, 1, T_ADOPTION(.attempt = 3, .given_up = 1, .devices = "fake:0"));
+    uint64_t other;
     struct gpud_event g;
 
     for (uint64_t tag = 2; tag <= 5; tag++)
         WORK(d, tag);
     T_EQ(t_poll(d, &log, 0), 0);
     T_EQ(t_stats(d).accepted, 4);
+    other = adopt(d, 9, T_ADOPTION(.attempt = 1, .given_up = 1, .cpus = 1)); /* the queue is full */
+    T_OK(gpud_dispatcher_ended(d, other, 1, T_END(.outcome = GPUD_OUTCOME_SUCCESS), NULL));
     T_CODE(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_SOFT), ENOTFOUND);
     T_CODE(gpud_dispatcher_progress(d, id, 3, 0, NULL, NULL), ENOTFOUND);
     T_OK(gpud_dispatcher_ended(d, id, 3, T_END(.outcome = GPUD_OUTCOME_CRASHED), NULL));

@@ -5,6 +5,7 @@
  */
 #include "external.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -285,6 +286,85 @@ T_LONG_CASE(memory_of_grandchildren, 60)
     t_collect(d, &log, 2);
     t_end(&d, &log);
     end_family(child);
+}
+
+/* ---- threads ---- */
+
+enum { TASKS = 400, THREADS = 4 };
+
+struct crew {
+    gpud_dispatcher *d;
+    pthread_mutex_t lock;
+    struct gpud_event granted[TASKS * 4];
+    size_t n, taken;
+    int over;
+};
+
+/* Takes what was granted: starts it and ends it, or declines it. */
+static void *member(void *user)
+{
+    struct crew *c = user;
+
+    for (size_t i = 0;; i++) {
+        struct gpud_event g;
+        int over, has;
+        pthread_mutex_lock(&c->lock);
+        over = c->over;
+        has = c->taken < c->n;
+        if (has)
+            g = c->granted[c->taken++];
+        pthread_mutex_unlock(&c->lock);
+        if (over)
+            return NULL;
+        if (!has) {
+            t_pass(T_US(50));
+        } else if (i % 7 == 3 && g.attempt < 3) {
+            T_OK(gpud_dispatcher_decline(c->d, g.task_id, g.attempt, 0, NULL));
+        } else {
+            started(c->d, &g);
+            (void)gpud_dispatcher_progress(c->d, g.task_id, g.attempt, 0.5, "x", NULL);
+            ENDED(c->d, g, SUCCESS, .result = "r", .result_size = 2);
+        }
+    }
+}
+
+T_LONG_CASE(threads, 60)
+{
+    struct crew *c = calloc(1, sizeof(*c));
+    pthread_t thread[THREADS];
+    size_t outcomes = 0, sent = 0;
+
+    pthread_mutex_init(&c->lock, NULL);
+    c->d = outside("fake:4", NULL);
+    for (int i = 0; i < THREADS; i++)
+        t_thread(&thread[i], member, c);
+    while (outcomes < TASKS) {
+        struct gpud_event e[16] = { { .struct_size = sizeof(*e) } };
+        int n;
+        while (sent < TASKS &&
+               gpud_dispatcher_submit(c->d, T_TASK(.tag = sent, .class_name = "work"), 0, NULL,
+                                      NULL) == 0)
+            sent++;
+        n = gpud_dispatcher_poll(c->d, e, 16, T_MS(10));
+        T_CMP(n, >=, 0);
+        pthread_mutex_lock(&c->lock);
+        for (int i = 0; i < n; i++) {
+            T_CHECK(e[i].kind != GPUD_EVENT_REVOKED);
+            outcomes += e[i].kind == GPUD_EVENT_OUTCOME;
+            if (e[i].kind == GPUD_EVENT_GRANTED)
+                c->granted[c->n++] = e[i];
+        }
+        pthread_mutex_unlock(&c->lock);
+    }
+    pthread_mutex_lock(&c->lock);
+    c->over = 1;
+    pthread_mutex_unlock(&c->lock);
+    for (int i = 0; i < THREADS; i++)
+        t_join(thread[i]);
+    T_EQ(t_stats(c->d).success, TASKS);
+    t_end(&c->d, NULL);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
 }
 
 /* ---- a walk ---- */

@@ -407,6 +407,10 @@ SABOTAGES = [
         "    if (e->phase",
         "proc/external.grants_that_nobody_reads"),
     Sabotage(
+        "external: entries that are skipped stay in the ring", "lib/host/grants.c",
+        "    if (d->events.n_skipped >= d->n_tasks)\n", "    if (d->n_tasks == 0)\n",
+        "proc/external.many_grants_that_nobody_reads"),
+    Sabotage(
         "external: a call with any number is accepted", "lib/host/external.c",
         "d->outside.of[i].number == attempt && state_of",
         "d->outside.of[i].number && state_of",
