@@ -49,25 +49,30 @@ static void add_workers(const struct gpi_oracle *o, uint32_t device, struct use 
     }
 }
 
+static void add_lease(const struct gpi_book_lease *l, uint32_t device, struct use *u)
+{
+    const bool all = l->has.memory == GPI_MEMORY_ALL;
+    const uint64_t bytes = all ? 0 : l->has.memory;
+
+    for (uint32_t k = 0; l->state && k < l->n_devices; k++) {
+        if (l->device[k] != device)
+            continue;
+        u->n++;
+        u->alone += all;
+        u->memory += bytes > l->observed[k] ? bytes : l->observed[k];
+        u->share += l->has.share;
+    }
+}
+
 static struct use use_of(const struct gpi_oracle *o, uint32_t device,
                          const struct gpi_book_lease *except)
 {
     struct use u = { 0 };
 
     add_workers(o, device, &u);
-    for (uint32_t i = 0; i < GPI_TRUTH_SLOTS; i++) {
-        const struct gpi_book_lease *l = &o->lease[i];
-        const bool all = l->has.memory == GPI_MEMORY_ALL;
-        for (uint32_t k = 0; l->state && l != except && k < l->n_devices; k++) {
-            const uint64_t bytes = all ? 0 : l->has.memory;
-            if (l->device[k] != device)
-                continue;
-            u.n++;
-            u.alone += all;
-            u.memory += bytes > l->observed[k] ? bytes : l->observed[k];
-            u.share += l->has.share;
-        }
-    }
+    for (uint32_t i = 0; i < GPI_TRUTH_SLOTS; i++)
+        if (&o->lease[i] != except)
+            add_lease(&o->lease[i], device, &u);
     return u;
 }
 

@@ -121,7 +121,8 @@ T_CASE(unused_gpus)
                    (int)getpid());
     T_TEXT(e.text, wanted);
     t_destroy(&d, NULL);
-    d = t_create(T_OPTIONS(.pooled = 1, .devices = "free", .foreign_memory = 4ull << 30));
+    T_OK(gpud_dispatcher_create(
+        &d, T_OPTIONS(.pooled = 1, .devices = "free", .foreign_memory = 4ull << 30), NULL));
     T_EQ(t_stats(d).devices, 4);
     t_end(&d, NULL);
 }
