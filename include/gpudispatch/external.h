@@ -101,8 +101,8 @@ struct gpud_end {
     /* GPUD_OUTCOME_SUCCESS, GPUD_OUTCOME_ERROR or GPUD_OUTCOME_CRASHED. */
     uint32_t outcome;
     /*
-     * Of the event OUTCOME.  0 with SUCCESS, another one with ERROR.  With CRASHED 0
-     * means GPUD_ECRASHED.
+     * Of the event OUTCOME.  0 with SUCCESS, a positive one with ERROR.  With CRASHED it
+     * may be 0, for GPUD_ECRASHED, or positive.
      */
     int32_t code;
     uint32_t exit_kind;     /* enum gpud_exit */

@@ -341,18 +341,21 @@ struct gpud_event {
      */
     uint64_t limit;
     uint32_t revoke;       /* REVOKED: enum gpud_revoke */
-    uint32_t reserved4;    /* 0 */
+    uint32_t variant;      /* GRANTED: of its request; 0 = the preferred one */
     /*
      * REVOKED: SOFT: it is to be killed then; HARD: it is given up then; BACK: when the
      * grant ended.  On CLOCK_MONOTONIC in ns; GPUD_NEVER: at no time.
      */
     uint64_t revoke_by;
+    uint32_t cpus;         /* GRANTED: CPU slots */
+    uint32_t attempts;     /* GRANTED: attempts that have ended, and were counted */
+    uint64_t host_memory;  /* GRANTED: bytes of the machine's memory */
 };
 
 #define GPUD_EVENT_INIT                                                                  \
     { (uint32_t)sizeof(struct gpud_event), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
       0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-      0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Formats an event of any kind as one line of text.

@@ -81,9 +81,12 @@ static int check_end(const struct gpud_end *end, struct gpud_error *e)
     if (end->outcome == GPUD_OUTCOME_SUCCESS && end->code)
         return gpi_fail(e, GPUD_EINVAL, 0, "code", "end.code is %d, expected 0 with SUCCESS",
                         end->code);
-    if (end->outcome == GPUD_OUTCOME_ERROR && !end->code)
+    if (end->outcome == GPUD_OUTCOME_ERROR && end->code <= 0)
         return gpi_fail(e, GPUD_EINVAL, 0, "code",
-                        "end.code is 0, expected another one with ERROR");
+                        "end.code is %d, expected a positive one with ERROR", end->code);
+    if (end->code < 0)
+        return gpi_fail(e, GPUD_EINVAL, 0, "code",
+                        "end.code is %d, expected 0 or a positive one with CRASHED", end->code);
     if (end->exit_kind > GPUD_EXIT_LOST)
         return gpi_fail_most(e, "end.", "exit_kind", end->exit_kind, GPUD_EXIT_LOST);
     if (end->reserved)
@@ -132,6 +135,10 @@ static int check_adoption(const struct gpud_adoption *a, struct gpud_error *e)
                         "adoption.attempt is 0, expected the number of the grant, from 1");
     if (a->attempt == UINT32_MAX)
         return gpi_fail_most(e, "adoption.", "attempt", a->attempt, UINT32_MAX - 1);
+    if (a->attempts >= a->attempt)
+        return gpi_fail(e, GPUD_EINVAL, 0, "attempts",
+                        "adoption.attempts is %u, expected less than adoption.attempt, %u",
+                        a->attempts, a->attempt);
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (ranges[i].value > ranges[i].most)
             return gpi_fail_most(e, "adoption.", ranges[i].field, ranges[i].value, ranges[i].most);

@@ -116,7 +116,7 @@ static void warn_of_kill(gpud_dispatcher *d)
         running += gpi_sched_is_started(d->core, d->outside.task[i]);
     gpi_close_words(d, limit, sizeof limit);
     gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT,
-            "the %s has expired; tasks killed: %u, cancelled before their start: %u", limit,
+            "the %s has expired; tasks to be killed: %u, cancelled before their start: %u", limit,
             running, gpi_sched_unended(d->core) - running);
 }
 

@@ -106,6 +106,8 @@ static void describe(gpud_dispatcher *d, const struct gpi_task *t, const struct 
         (void)snprintf(det->text, sizeof det->text, "%s", said);
     else if (*exit_text(det, exit))
         (void)snprintf(det->text, sizeof det->text, "%s", exit);
+    else if (code == 0)
+        (void)snprintf(det->text, sizeof det->text, "crashed");
     else
         gpi_words_value("failed with", code, det->text, sizeof det->text);
 }

@@ -35,8 +35,8 @@ struct gpi_note {
     uint32_t device, health, xid; /* DEVICE: the device's place in the table */
     uint32_t set;                 /* pooled: of the slot's devices, or of external work */
     uint32_t uuids;               /* GRANTED, REVOKED: the set of these */
-    uint32_t share, revoked, revoke; /* the same */
-    uint64_t memory, limit, revoke_by;
+    uint32_t share, cpus, variant, attempts, revoked, revoke; /* the same */
+    uint64_t memory, host_memory, limit, revoke_by;
     uint32_t class, change;       /* pooled: the class, or GPI_NONE; of CLASS, with the change */
     uint32_t promise;             /* PROMISE: enum gpud_promise */
     uint64_t starts_by;           /* PROMISE: 0: never */

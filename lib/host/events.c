@@ -171,6 +171,10 @@ static void fill_note(gpud_dispatcher *d, const struct gpi_note *n, struct gpud_
     e->revoked = n->revoked;
     e->revoke = n->revoke;
     e->revoke_by = n->revoke_by;
+    e->variant = n->variant;
+    e->cpus = n->cpus;
+    e->attempts = n->attempts;
+    e->host_memory = n->host_memory;
     if (words) {
         memcpy(words->text, n->text, sizeof n->text);
         memcpy(words->output, n->label, GPI_LABEL_SIZE);

@@ -35,9 +35,8 @@ struct gpi_entries {
 struct gpi_grant {
     uint32_t number; /* of its present grant, or of held work; 0: none */
     uint32_t place;  /* among the tasks that have devices */
-    uint32_t share, n_devices;
+    uint32_t variant, n_devices;
     uint16_t device[GPI_DEVICES];
-    uint64_t memory;
     uint64_t since;  /* when it was granted; from its start on, when it started */
     uint32_t pid, session; /* of its processes; 0: none is known */
     struct gpi_entries granted, revoked;

@@ -167,12 +167,8 @@ void gpi_grant_over(gpud_dispatcher *d, uint32_t task)
 
 void gpi_grant_begin(gpud_dispatcher *d, const struct gpi_sched_action *a)
 {
-    const struct gpi_request has = gpi_sched_request(d->core, a->task, a->cell);
-    struct gpi_grant *g = &d->outside.of[a->task];
-
     begin(d, a->task, a->incarnation);
-    g->share = has.share;
-    g->memory = has.memory == GPI_MEMORY_ALL ? 0 : has.memory;
+    d->outside.of[a->task].variant = a->cell;
     d->task[a->task].sent_at = d->now;
     enter(d, a->task | GPI_RING_GRANTED);
     gpi_devices_rouse(d);
@@ -230,12 +226,19 @@ void gpi_grant_revoke(gpud_dispatcher *d, const struct gpi_sched_action *a)
 static void fill_granted(gpud_dispatcher *d, const struct gpi_grant *g, const struct gpi_task *t,
                          struct gpi_note *n)
 {
+    const uint32_t task = gpi_task_index(d, t);
+    const struct gpi_request has = gpi_sched_request(d->core, task, g->variant);
+
     n->kind = GPUD_EVENT_GRANTED;
     n->attempt = g->number;
     n->set = set_of(d, g, false);
     n->uuids = set_of(d, g, true);
-    n->share = g->share;
-    n->memory = g->memory;
+    n->variant = g->variant;
+    n->share = has.share;
+    n->cpus = has.cpus;
+    n->memory = has.memory == GPI_MEMORY_ALL ? 0 : has.memory;
+    n->host_memory = has.host_memory;
+    n->attempts = gpi_sched_attempts(d->core, task);
     n->limit = t->limit;
 }
 

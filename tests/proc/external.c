@@ -79,8 +79,11 @@ T_CASE(retried)
     ENDED(d, g, ERROR, .code = 7, .text = "first", .result = "x", .result_size = 2);
     T_EQ(t_stats(d).retried, 1);
     T_CODE(gpud_dispatcher_progress(d, g.task_id, g.attempt, 0.5, NULL, NULL), ENOTFOUND);
-    g = start_granted(d, &log, 1, 1);
-    T_EQ(g.attempt, 2);
+    g = granted(d, &log, 1, 1);
+    T_CODE(gpud_dispatcher_decline(d, g.task_id, g.attempt, 0, NULL), OK);
+    g = start_granted(d, &log, 1, 2);
+    T_EQ(g.attempt, 3);
+    T_EQ(g.attempts, 1);
     ENDED(d, g, ERROR, .code = 8, .exit_kind = GPUD_EXIT_CODE, .exit_status = 8);
     t_collect(d, &log, 1);
     e = T_OUTCOME(&log, 1, ERROR);
@@ -90,6 +93,35 @@ T_CASE(retried)
     T_EQ(e->exit_status, 8);
     T_TEXT(e->text, "attempt 1: first; attempt 2: exited with status 8");
     t_end(&d, &log);
+}
+
+/* The event has all that the task holds, for a journal of the host. */
+T_CASE(granted_variant)
+{
+    const struct gpud_request second = { .struct_size = sizeof second,
+                                         .devices = 1,
+                                         .share = 2500,
+                                         .cpus = 2,
+                                         .memory = 3ull << 30,
+                                         .host_memory = 1 << 20 };
+    gpud_dispatcher *d = T_CREATE(.pooled = 1, .devices = "fake:1", .cpus = 2);
+    struct t_log log = { 0 };
+    struct gpud_event g;
+
+    add(d, T_CLASS(.name = "work", .residence = GPUD_EXTERNAL));
+    T_SUBMIT(d, .tag = 1, .class_name = "work",
+             .request = T_REQUEST(.devices = 1, .memory = 99ull << 30, .next = &second));
+    g = start_granted(d, &log, 1, 0);
+    T_EQ(g.variant, 1);
+    T_EQ(g.share, 2500);
+    T_EQ(g.cpus, 2);
+    T_EQ(g.memory, 3ull << 30);
+    T_EQ(g.host_memory, 1 << 20);
+    T_EQ(g.attempts, 0);
+    ENDED(d, g, CRASHED);
+    t_collect(d, &log, 1);
+    T_TEXT(T_OUTCOME(&log, 1, CRASHED)->text, "crashed");
+    t_destroy(&d, &log);
 }
 
 T_CASE(crashed)
@@ -408,6 +440,13 @@ T_CASE(fields_refused)
     END(ended_at, 1, EINVAL);
     END(ended_at, t_now() + T_S(9), EINVAL);
     END(reserved, 1, EINVAL);
+    other = end;
+    other.outcome = GPUD_OUTCOME_ERROR;
+    end_refused(d, &g, &other, GPUD_EINVAL, "code");
+    other.code = -5;
+    end_refused(d, &g, &other, GPUD_EINVAL, "code");
+    other.outcome = GPUD_OUTCOME_CRASHED;
+    end_refused(d, &g, &other, GPUD_EINVAL, "code");
     other = end;
     other.result_size = 3;
     end_refused(d, &g, &other, GPUD_EINVAL, "result");

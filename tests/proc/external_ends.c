@@ -536,7 +536,8 @@ T_CASE(adoptions_refused)
     REFUSED(EDEVICE, devices, .attempt = 1, .devices = "fake:0,fake:7");
     REFUSED(EDEVICE, devices, .attempt = 1, .devices = ",fake:0");
     REFUSED(EINVAL, devices, .attempt = 1, .devices = "fake:0,fake:0");
-    REFUSED(EINVAL, attempts, .attempt = 1, .devices = "fake:0", .attempts = 255);
+    REFUSED(EINVAL, attempts, .attempt = 300, .devices = "fake:0", .attempts = 255);
+    REFUSED(EINVAL, attempts, .attempt = 2, .devices = "fake:0", .attempts = 2);
     REFUSED(EINVAL, given_up, .attempt = 1, .devices = "fake:0", .given_up = 2);
     REFUSED(EINVAL, share, .attempt = 1, .devices = "fake:0", .share = 10001);
     REFUSED(EINVAL, share, .attempt = 1, .devices = "fake:0,fake:1", .share = 5000);
