@@ -1400,8 +1400,9 @@ GPUD_API int gpud_dispatcher_buffer_free(gpud_dispatcher *d, void *data);
  *
  * Outcomes of awaited tasks are not among them.  After stop or close call it until it
  * returns GPUD_EEND: then every worker has ended or is quarantined.  GPUD_EEND does not
- * wait for outcomes of awaited tasks that no thread has fetched.  Any number of other
- * threads may be inside wait and ready meanwhile.
+ * wait for outcomes of awaited tasks that no thread has fetched.  External work whose
+ * outcome had phase KILL, or that GPUD_FINISH_LEAVE has left, may still run then.  Any
+ * number of other threads may be inside wait and ready meanwhile.
  *
  * Parameters:
  *   d       the dispatcher
@@ -1730,6 +1731,12 @@ enum gpud_cancel {
  * SOFT: the task ends as process returns: SUCCESS for 0, CANCELLED for GPUD_ECANCELLED,
  * else ERROR.  Its time limit holds as before.  The worker lives, with everything that
  * it has loaded.  HARD may follow SOFT.
+ *
+ * External work: a task that was granted and not started ends CANCELLED at once, with an
+ * event REVOKED, BACK, if its GRANTED was read.  Once it has started, each request is an
+ * event REVOKED.  HARD: SOFT with the time of the kill in revoke_by, and after option
+ * grace HARD.  SOFT: SOFT with revoke_by GPUD_NEVER, or that of an earlier request.
+ * gpud_dispatcher_ended has the outcomes.
  *
  * Parameters:
  *   d        the dispatcher

@@ -12,10 +12,16 @@
  *     event OUTCOME               as of any task
  *
  * Before the start a grant may come back, by gpud_dispatcher_decline, or by an event
- * REVOKED.  Then the task waits at its old place, and no attempt is counted.  After the
- * start an event REVOKED requests that the host ends the task, and later that it kills
- * it.  The dispatcher itself ends and kills nothing: [C2], [C8] and [C11] are up to the
- * host.  [C1], [C4] to [C7] and [C10] hold.
+ * REVOKED.  Then the task waits at its old place, and no attempt is counted.  If three
+ * grants in a row are not started within setup_limit, it ends NO_WORKER.
+ *
+ * After the start an event REVOKED requests that the host ends the task, and later that
+ * it kills it.  The dispatcher itself ends and kills nothing: [C2], [C8] and [C11] are up
+ * to the host.  [C1], [C4] to [C7] and [C10] hold.
+ *
+ * For a class of commands set a short setup_limit, such as 10 s, within which the host
+ * surely reads an event.  The default is 15 min, and until the start promises (sched.h)
+ * count on it.
  *
  * An attempt is named by the number in its event GRANTED.  The numbers of a task only
  * rise.  A call with another number fails with GPUD_ENOTFOUND and changes nothing, so a
@@ -44,15 +50,28 @@
 extern "C" {
 #endif
 
-/* The reasons of an event REVOKED. */
+/*
+ * The reasons of an event REVOKED, each with the requests that it may have.
+ *
+ * - LIMIT: SOFT, then HARD.  BACK if the task expired (option expires) before its start:
+ *   then it ends TIMEOUT.
+ * - STALL: SOFT, then HARD.
+ * - CANCEL: BACK, or SOFT and then HARD (gpud_dispatcher_cancel).  Also for work of a
+ *   class that is removed with GPUD_FINISH_NOW.
+ * - DRAIN: BACK.  Work that has started goes on.
+ * - DEVICE: BACK, or HARD alone.
+ * - CLOSE: BACK, or SOFT and then HARD.  HARD alone at the limit of the close, whichever
+ *   SOFT came before.
+ * - START: BACK.
+ */
 #define GPUD_REVOKED_MAP(X)                                                              \
     X(NONE, 0, "the event is none of REVOKED")                                           \
     X(LIMIT, 1, "its time limit has passed")                                             \
     X(STALL, 2, "it reported no progress for stall_limit")                               \
     X(CANCEL, 3, "the host has cancelled it")                                            \
-    X(DRAIN, 4, "its device or class starts nothing any more")                           \
+    X(DRAIN, 4, "its device or class starts nothing now: paused, drained or removed")    \
     X(DEVICE, 5, "its device has failed")                                                \
-    X(CLOSE, 6, "the dispatcher or its class ends")                                      \
+    X(CLOSE, 6, "the dispatcher ends")                                                   \
     X(START, 7, "it was not started within setup_limit")
 #define GPUD_X_REVOKED(name, value, text) GPUD_REVOKED_##name = value,
 enum gpud_revoked { GPUD_REVOKED_MAP(GPUD_X_REVOKED) GPUD_REVOKED_COUNT = 8 };
@@ -129,7 +148,11 @@ struct gpud_end {
 struct gpud_adoption {
     uint32_t struct_size; /* set by GPUD_ADOPTION_INIT */
     uint32_t attempt;     /* the number of its grant, from 1 */
-    uint32_t attempts;    /* attempts that had ended before, and were counted */
+    /*
+     * Attempts that had ended before, and were counted: attempts of its event GRANTED.
+     * Default: 0.  Range: 0 to 254, less than attempt.
+     */
+    uint32_t attempts;
     /*
      * With 1 its outcome is out: it only holds the devices until gpud_dispatcher_ended,
      * and gets no event.
@@ -230,6 +253,10 @@ GPUD_API int gpud_dispatcher_progress(gpud_dispatcher *d, uint64_t task_id,
 /*
  * Reports that a task has ended, and that its devices are free.
  *
+ * Call it when all its processes are gone, not only the first one: the next task gets the
+ * devices at once.  If a command cannot be started, end its grant with ERROR, which
+ * counts as an attempt, or decline it with a later not_before, which does not.
+ *
  * The dispatcher judges the end:
  * - A task that ended after its limit is TIMEOUT.                                  [C7]
  * - CRASHED after an event REVOKED, HARD, counts as that kill: TIMEOUT or CANCELLED with
@@ -273,11 +300,15 @@ GPUD_API int gpud_dispatcher_ended(gpud_dispatcher *d, uint64_t task_id,
  * Takes over a task that runs already, as a host finds it when it starts again.
  *
  * The task counts as accepted, granted and started.  It is booked also where it has more
- * of a device than that has: then the device gets no other work until it has room.  On a
- * device that is out of use, an event REVOKED follows at once.
+ * of a device than that has: then the device gets no other work until it has room.  An
+ * event REVOKED, HARD, follows at once on a device that is out of use, and for work whose
+ * limit and grace have expired.  If only the limit has expired, REVOKED, SOFT, follows.
  *
  * Begin with the tasks that run: create the dispatcher, add the external class, adopt all
  * of them, add the other classes, and then submit.
+ *
+ * A task that waited for its next attempt did not run: submit it, with the attempts that
+ * it has left as max_attempts.  The numbers of its grants begin at 1 again.
  *
  * Parameters:
  *   d         the dispatcher

@@ -107,7 +107,8 @@ struct gpud_request {
 
     /*
      * The next variant, which is used where this one does not fit.  The preferred variant
-     * comes first, and NULL ends the list.
+     * comes first, and NULL ends the list.  A variant that could never fit is not refused
+     * while another one could.
      * Default: none.  Range: up to 4 variants in all.
      */
     const struct gpud_request *next;
@@ -248,7 +249,7 @@ struct gpud_class {
      * A class with GPUD_EXTERNAL may have setup_limit, task_limit, grace, max_attempts,
      * retry_causes, retry_backoff, retry_backoff_cap, expires and stall_limit.  All other
      * options are about workers, and must be 0.  Its setup_limit is the longest time from
-     * an event GRANTED to gpud_dispatcher_started.
+     * a grant to gpud_dispatcher_started: set a short one for commands.
      * Default: [the defaults of struct gpud_options].
      */
     const struct gpud_options *options;
@@ -417,18 +418,27 @@ GPUD_API const char *gpud_class_change_name(uint32_t change);
 /*
  * The reasons of an event PROMISE.
  *
- * A task that comes first for a device, and whose class has a worker there, has a
- * promise: the time at which the tasks there have ended by their limits, with grace and
- * kill.  Where one of them has no limit there is none, nor beside workers of a transient
- * class, since their memory is free only when they have left.  A task of several devices
- * has none.  A promise only falls, unless one of these reasons renews it.  Such events
- * are dropped while too many events wait, and counted in events_dropped.
+ * A task that comes first for its devices may have a promise: the time at which the tasks
+ * there have ended by their limits, with grace and kill.  Where one of them has no limit
+ * there is none, nor beside workers of a transient class, since their memory is free only
+ * when they have left.
+ *
+ * Of a class with workers, only a task of one device has a promise, where a worker of the
+ * class is.  A task of an external class may have one with any number of devices; if it
+ * needs CPU slots or host_memory, only as the first of all tasks.  Of external work that
+ * is granted and not started, setup_limit counts beside its limit, grace and kill_limit.
+ *
+ * A promise only falls, unless one of these reasons renews it.  ORDER: also when an older
+ * task returns, for another attempt or since its grant came back.  DEVICE: one was lost,
+ * paused or drained, a reading of it changed, or external work on it was adopted or given
+ * up (phase KILL).  Such events are dropped while too many events wait, and counted in
+ * events_dropped.
  */
 #define GPUD_PROMISE_MAP(X)                                                              \
     X(NONE, 0, "the event is not about a promise")                                       \
     X(FIRST, 1, "the task has its first promise, or a sooner one")                       \
     X(ORDER, 2, "renewed: a task of a higher priority, or an older one, has come")       \
-    X(DEVICE, 3, "renewed: a device was lost, paused or drained")                        \
+    X(DEVICE, 3, "renewed: a device is out, or has less room, or is free later")         \
     X(CLASS, 4, "renewed: a class was paused or resumed")                                \
     X(WORKERS, 5, "renewed: workers came or went")
 #define GPUD_X_PROMISE(name, value, text) GPUD_PROMISE_##name = value,
