@@ -1732,11 +1732,11 @@ enum gpud_cancel {
  * else ERROR.  Its time limit holds as before.  The worker lives, with everything that
  * it has loaded.  HARD may follow SOFT.
  *
- * External work: a task that was granted and not started ends CANCELLED at once, with an
- * event REVOKED, BACK, if its GRANTED was read.  Once it has started, each request is an
- * event REVOKED.  HARD: SOFT with the time of the kill in revoke_by, and after option
- * grace HARD.  SOFT: SOFT with revoke_by GPUD_NEVER, or that of an earlier request.
- * gpud_dispatcher_ended has the outcomes.
+ * External work: a task that was granted and not started ends CANCELLED at once, without
+ * an event REVOKED.  Once it has started, each request is an event REVOKED.  HARD: SOFT
+ * with the time of the kill in revoke_by, and after option grace HARD.  SOFT: SOFT with
+ * revoke_by GPUD_NEVER, or that of an earlier request.  gpud_dispatcher_ended has the
+ * outcomes.
  *
  * Parameters:
  *   d        the dispatcher

@@ -53,16 +53,17 @@ extern "C" {
 /*
  * The reasons of an event REVOKED, each with the requests that it may have.
  *
- * - LIMIT: SOFT, then HARD.  BACK if the task expired (option expires) before its start:
- *   then it ends TIMEOUT.
- * - STALL: SOFT, then HARD.
- * - CANCEL: BACK, or SOFT and then HARD (gpud_dispatcher_cancel).  Also for work of a
- *   class that is removed with GPUD_FINISH_NOW.
+ * - LIMIT, STALL: SOFT, then HARD.
+ * - CANCEL: SOFT, then HARD (gpud_dispatcher_cancel).  Also for work of a class that is
+ *   removed with GPUD_FINISH_NOW.
  * - DRAIN: BACK.  Work that has started goes on.
  * - DEVICE: BACK, or HARD alone.
- * - CLOSE: BACK, or SOFT and then HARD.  HARD alone at the limit of the close, whichever
- *   SOFT came before.
+ * - CLOSE: SOFT, then HARD.  HARD alone at the limit of the close, whichever SOFT came
+ *   before.
  * - START: BACK.
+ *
+ * After BACK the task waits again.  A task that ends before its start has only the event
+ * OUTCOME, which ends its grant, too: cancelled, expired, closed, or NO_WORKER.
  */
 #define GPUD_REVOKED_MAP(X)                                                              \
     X(NONE, 0, "the event is none of REVOKED")                                           \
