@@ -148,7 +148,7 @@ struct gpud_end {
 /* A task that runs already, for gpud_dispatcher_adopt. */
 struct gpud_adoption {
     uint32_t struct_size; /* set by GPUD_ADOPTION_INIT */
-    uint32_t attempt;     /* the number of its grant, from 1 */
+    uint32_t attempt;     /* the number of its grant, 1 to 2^31 - 1 */
     /*
      * Attempts that had ended before, and were counted: attempts of its event GRANTED.
      * Default: 0.  Range: 0 to 254, less than attempt.

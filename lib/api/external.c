@@ -10,6 +10,8 @@
 /* The most that one adopted task may have: the ledgers of the core add these up. */
 #define CPUS_MOST (1u << 20)
 #define MEMORY_MOST (1ull << 50)
+/* The numbers of its later grants rise from here: 0 is no number. */
+#define ATTEMPT_MOST INT32_MAX
 
 /* NULL: none is known. */
 static int read_proc(struct gpud_proc *ret, const struct gpud_proc *given, struct gpud_error *e)
@@ -133,8 +135,8 @@ static int check_adoption(const struct gpud_adoption *a, struct gpud_error *e)
     if (a->attempt == 0)
         return gpi_fail(e, GPUD_EINVAL, 0, "attempt",
                         "adoption.attempt is 0, expected the number of the grant, from 1");
-    if (a->attempt == UINT32_MAX)
-        return gpi_fail_most(e, "adoption.", "attempt", a->attempt, UINT32_MAX - 1);
+    if (a->attempt > ATTEMPT_MOST)
+        return gpi_fail_most(e, "adoption.", "attempt", a->attempt, ATTEMPT_MOST);
     if (a->attempts >= a->attempt)
         return gpi_fail(e, GPUD_EINVAL, 0, "attempts",
                         "adoption.attempts is %u, expected less than adoption.attempt, %u",

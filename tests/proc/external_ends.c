@@ -532,6 +532,7 @@ T_CASE(adoptions_refused)
 
     add(d, T_CLASS(.name = "model", .options = T_OPTIONS(.definition = "test")));
     REFUSED(EINVAL, attempt, .devices = "fake:0");
+    REFUSED(EINVAL, attempt, .attempt = 1u << 31, .devices = "fake:0"); /* later ones rise */
     REFUSED(EINVAL, devices, .attempt = 1);
     REFUSED(EDEVICE, devices, .attempt = 1, .devices = "fake:0,fake:7");
     REFUSED(EDEVICE, devices, .attempt = 1, .devices = ",fake:0");
