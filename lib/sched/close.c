@@ -29,13 +29,15 @@ static void finish(struct gpi_sched *c, uint32_t how)
 
 void gpi_close_asked(struct gpi_sched *c, uint32_t how, uint64_t at)
 {
+    const bool sooner = at < c->close_at;
+
+    if (sooner)
+        c->close_at = at; /* the events of finish have this limit */
     finish(c, how == GPI_CLOSE_LEAVE ? GPI_CLOSE_RUNNING : how);
     if (how == GPI_CLOSE_LEAVE)
         gpi_external_close(c, GPI_CLOSE_LEAVE);
-    if (at >= c->close_at)
-        return;
-    c->close_at = at;
-    gpi_ring_arm_close(c);
+    if (sooner)
+        gpi_ring_arm_close(c);
 }
 
 void gpi_close_source(struct gpi_sched *c, bool feeding)

@@ -218,12 +218,12 @@ static uint64_t kill_limit(const struct gpi_sched *c, const struct gpi_lease *l)
     return l->n_devices ? c->device[l->device[0]].kill_limit : c->set.kill_limit;
 }
 
-/* The work is to end, and to be killed at this time. */
+/* The work is to end, and to be killed at this time, or at the close limit. */
 static void soften(struct gpi_sched *c, struct gpi_lease *l, enum gpi_revoke_why why, uint64_t kill)
 {
     if (l->is_killed)
         return;
-    revoke(c, l, GPI_REVOKE_SOFT, why, gpi_time_min(kill, l->kill_at));
+    revoke(c, l, GPI_REVOKE_SOFT, why, gpi_time_min(gpi_time_min(kill, l->kill_at), c->close_at));
     if (kill < l->kill_at) {
         l->kill_at = kill;
         l->why = (uint8_t)why;

@@ -368,6 +368,27 @@ T_CASE(closed_at_the_limit)
     t_end(&d, &log);
 }
 
+/* The close limit comes before the end of the grace. */
+T_CASE(closed_within_the_grace)
+{
+    gpud_dispatcher *d = outside("fake:1", T_OPTIONS(.grace = T_S(60)));
+    struct t_log log = { 0 };
+    struct gpud_event g, soft;
+    uint64_t began;
+
+    WORK(d, 1);
+    g = start_granted(d, &log, 1, 0);
+    began = t_now();
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_NOW, T_S(20)));
+    soft = revoked(d, &log, 1, 0, GPUD_REVOKED_CLOSE, GPUD_REVOKE_SOFT);
+    T_CMP(soft.revoke_by, >=, began + T_S(20));
+    T_CMP(soft.revoke_by, <=, t_now() + T_S(20));
+    ENDED(d, g, CRASHED);
+    t_collect_rest(d, &log);
+    T_OUTCOME(&log, 1, CANCELLED);
+    t_end(&d, &log);
+}
+
 T_CASE(destroyed)
 {
     gpud_dispatcher *d;
