@@ -64,9 +64,11 @@ struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size)
 
 void gpi_detail_free(struct gpi_task *t)
 {
-    if (!t->detail)
+    struct gpi_detail *det = t->detail;
+
+    if (!det)
         return;
-    free(t->detail->history);
-    free(t->detail);
-    t->detail = NULL;
+    t->detail = NULL; /* first: a forked child would free it as well */
+    free(det->history);
+    free(det);
 }

@@ -15,6 +15,18 @@
 
 /* ---- lent to the user ---- */
 
+/* The note names its memory no more when that is freed: a child that the host forks meanwhile would
+ * free it as well. */
+static void free_parts(struct gpi_lent_note *n)
+{
+    void *words = n->words, *output = n->output;
+
+    n->words = NULL;
+    n->output = NULL;
+    free(words);
+    free(output);
+}
+
 bool gpi_lent_release(gpud_dispatcher *d)
 {
     bool any = d->events.n_lent > 0;
@@ -24,8 +36,7 @@ bool gpi_lent_release(gpud_dispatcher *d)
             gpi_task_free(d, d->events.lent[i]);
             continue;
         }
-        free(d->events.lent_note[i].words);
-        free(d->events.lent_note[i].output);
+        free_parts(&d->events.lent_note[i]);
     }
     if (any)
         gpi_room_made(d);

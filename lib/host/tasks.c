@@ -55,8 +55,8 @@ void gpi_task_free_parts(gpud_dispatcher *d, struct gpi_task *t)
     if (t->has_block)
         gpi_payload_free(d, t);
     if (t->result_place == GPI_RESULT_HEAP) {
+        t->result_place = GPI_RESULT_NONE; /* first: a forked child would free it as well */
         free((void *)(uintptr_t)t->result_off);
-        t->result_place = GPI_RESULT_NONE;
     }
     if (t->result_place == GPI_RESULT_POOL)
         gpi_chunks_free(&d->arena.pool_chunks, t->result_off);

@@ -169,6 +169,54 @@ T_CASE(decision_log)
     T_CHECK(replays("decisions"));
 }
 
+/* ---- children ---- */
+
+/* Polls, and ends each task that is granted, until intake has ended. */
+static void *work_on(void *user)
+{
+    gpud_dispatcher *d = user;
+    struct gpud_event e = { .struct_size = sizeof(e) };
+
+    while (gpud_dispatcher_poll(d, &e, 1, T_MS(100)) != GPUD_EEND)
+        if (e.kind == GPUD_EVENT_GRANTED)
+            (void)gpud_dispatcher_ended(d, e.task_id, e.attempt,
+                                        T_END(.outcome = GPUD_OUTCOME_SUCCESS), NULL);
+    return NULL;
+}
+
+static void *feed(void *user)
+{
+    while (gpud_dispatcher_submit(user, T_TASK(.class_name = "work"), T_MS(100), NULL, NULL) !=
+           GPUD_ECLOSED)
+        ;
+    return NULL;
+}
+
+/* At whatever moment the host forks, its child may destroy.  AddressSanitizer sees the fault that
+ * was here: the child freed the words of an event again that a poll was about to free. */
+T_LONG_CASE(children_destroy_while_a_thread_polls, 120)
+{
+    gpud_dispatcher *d = outside("fake:2", NULL);
+    pthread_t poller, feeder;
+    int status;
+    pid_t pid;
+
+    t_thread(&poller, work_on, d);
+    t_thread(&feeder, feed, d);
+    for (int i = 0; i < 100; i++) {
+        pid = fork();
+        T_CMP(pid, >=, 0);
+        if (pid == 0)
+            _exit(gpud_dispatcher_destroy(&d, NULL) ? 1 : 0);
+        T_EQ(waitpid(pid, &status, 0), pid);
+        T_EQ(status, 0);
+    }
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_NOW, 0));
+    t_join(feeder);
+    t_join(poller);
+    t_end(&d, NULL);
+}
+
 /* ---- memory ---- */
 
 /* The memory of a process is the task's, if the host has named its session. */
