@@ -100,9 +100,9 @@ extern "C" {
  */
 #define GPUD_DEVICE_STATE_MAP(X)                                                         \
     X(IDLE, 1, "pooled: no worker is there or on its way; one may start")                \
-    X(STARTING, 2, "a worker is being started or is inside setup")                       \
+    X(STARTING, 2, "a worker starts or is inside setup, or external work has a grant")   \
     X(READY, 3, "a worker waits for tasks")                                              \
-    X(BUSY, 4, "a worker has tasks")                                                     \
+    X(BUSY, 4, "a worker has tasks, or external work runs")                              \
     X(DRAINING, 5, "the worker finishes its running tasks, then its cleanup runs")       \
     X(UNLOADING, 6, "pooled: the worker runs its cleanup, and another class may follow") \
     X(COOLING, 7, "pooled: the worker is gone, and its memory not yet free")             \
@@ -276,26 +276,34 @@ struct gpud_device_info {
      * number.  A pooled dispatcher may have no slot with the device.  Then the state is
      * BACKOFF or QUARANTINED if the device is out of use, STOPPED if it drains or the
      * dispatcher is closing, else IDLE.
+     *
+     * External work counts before any slot that is not BUSY.  It is BUSY from its start
+     * until gpud_dispatcher_ended, also after its outcome; before its start STARTING; and
+     * DRAINING if the device drains.
      */
     uint32_t state;
     uint32_t workers;           /* worker processes there, also if they start or leave */
     uint64_t state_since;       /* when the slot, or else the device, entered it */
     /*
      * When the device is expected to take its next task: ready_at of the row of the slot
-     * that counts (struct gpud_slot_stats).  IDLE: state_since.  A time that is not in
-     * the future: it is ready now.  0: unknown; always if the device is paused or drains.
+     * that counts (struct gpud_slot_stats).  IDLE: state_since.  External work: the end
+     * of its limit.  A time that is not in the future: it is ready now.  0: unknown;
+     * always if the device is paused or drains.
      */
     uint64_t ready_at;
-    /* Tasks that ended in workers on the device since it was added, with any outcome. */
+    /* Tasks that ended on the device since it was added, with any outcome. */
     uint64_t tasks_done;
     uint64_t task_id;           /* the task that runs there now, 0 = none */
     uint64_t task_started;      /* when that task started */
     double progress;            /* 0..1, as that task reported it */
-    /* The worker of the slot that counts, 0 = none.  gpud_dispatcher_slots has all. */
+    /*
+     * The worker of the slot that counts, or the process of the external work; 0 = none.
+     * gpud_dispatcher_slots has all workers.
+     */
     uint32_t pid;
     /* That slot: its row in gpud_dispatcher_slots; GPUD_UNKNOWN32 = none. */
     uint32_t slot;
-    char class_name[64];        /* pooled: class of that slot; "" = none */
+    char class_name[64];        /* pooled: class of that slot or work; "" = none */
 };
 
 #define GPUD_DEVICE_INFO_INIT                                                            \

@@ -34,8 +34,9 @@
  *             kill_command(proc.pid);
  *     }
  *
- * The mistake people make: they do not call gpud_dispatcher_ended for a task that has its
- * outcome already.  Its devices stay out of use until then.
+ * The mistake people make: they do not call gpud_dispatcher_ended for a task that has
+ * its outcome already.  Its devices stay out of use until then, unless one is removed
+ * and added again.
  *
  * Stability: stable (appending only).
  */

@@ -51,6 +51,7 @@ struct gpi_ground {
 /* The use of a device by slots, found anew for each snapshot: rows.c. */
 struct gpi_device_use {
     uint32_t slot; /* the one that counts; GPI_NONE: no slot has the device */
+    uint32_t outside; /* external task there, a started one first; or GPI_NONE */
     uint32_t workers;
     uint64_t done; /* tasks */
 };

@@ -326,6 +326,8 @@ void gpi_external_over(gpud_dispatcher *d, const struct gpi_sched_end *e)
         return;
     }
     keep_result(t, x);
+    for (uint32_t i = 0; i < g->n_devices; i++)
+        d->dev.row[g->device[i]].done++;
     gpi_task_end(d, t, e->outcome, e->phase, code_of(d, e, x));
 }
 

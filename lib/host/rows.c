@@ -3,10 +3,12 @@
  * rows.c - the use of a device in its row: that of the slot that counts for it.  A device of a
  * pooled dispatcher may have no slot.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/external.h"
 #include "host/slot.h"
 
 /* By the state of the slot in its row.  The slot with the smaller rank counts. */
@@ -38,16 +40,35 @@ static void count(gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_known
         k->use.slot = s->index;
 }
 
-/* One pass over the slots, however many devices there are. */
+/* The host runs the task; or it ran it, and nobody knows whether it has ended. */
+static bool has_begun(const gpud_dispatcher *d, uint32_t task)
+{
+    return gpi_sched_is_started(d->core, task) || gpi_sched_is_held(d->core, task);
+}
+
+static void count_outside(gpud_dispatcher *d, uint32_t task)
+{
+    const struct gpi_grant *g = &d->outside.of[task];
+
+    for (uint32_t i = 0; i < g->n_devices; i++) {
+        uint32_t *const best = &d->dev.row[g->device[i]].use.outside;
+        if (*best == GPI_NONE || (has_begun(d, task) && !has_begun(d, *best)))
+            *best = task;
+    }
+}
+
+/* One pass over slots and external work, however many devices there are. */
 void gpi_rows_begin(gpud_dispatcher *d)
 {
     for (uint32_t i = 0; i < d->dev.n; i++) {
         struct gpi_known_device *k = &d->dev.row[i];
-        k->use = (struct gpi_device_use){ .slot = GPI_NONE, .done = k->done };
+        k->use = (struct gpi_device_use){ .slot = GPI_NONE, .outside = GPI_NONE, .done = k->done };
     }
     for (uint32_t i = 0; i < d->n_slots; i++)
         for (uint32_t n = 0; n < d->slot[i].n_devices; n++)
             count(d, &d->slot[i], &d->dev.row[d->slot[i].devices[n]]);
+    for (uint32_t i = 0; i < d->outside.n; i++)
+        count_outside(d, d->outside.task[i]);
 }
 
 /* A close that lets queued tasks run may start workers, until there are none. */
@@ -81,6 +102,31 @@ static void report_without_slot(const gpud_dispatcher *d, uint32_t device,
         r->ready_at = r->state_since;
 }
 
+/* Its limit is all that is known of its end. */
+static void report_outside(const gpud_dispatcher *d, uint32_t device, uint32_t task,
+                           struct gpud_device_info *r)
+{
+    const struct gpi_grant *g = &d->outside.of[task];
+    const struct gpi_task *t = &d->task[task];
+    const bool begun = has_begun(d, task), held = gpi_sched_is_held(d->core, task);
+    const uint64_t end = gpi_time_add(g->since, t->limit);
+
+    r->slot = GPUD_UNKNOWN32;
+    r->state = gpi_sched_drains(d->core, device) ? GPUD_DEVICE_STATE_DRAINING
+               : begun                           ? GPUD_DEVICE_STATE_BUSY
+                                                 : GPUD_DEVICE_STATE_STARTING;
+    r->state_since = g->since;
+    r->pid = g->pid;
+    (void)snprintf(r->class_name, sizeof r->class_name, "%s", gpi_task_class(d, t)->name);
+    if (held)
+        return; /* it has its outcome */
+    r->task_id = t->id;
+    r->task_started = begun ? g->since : 0;
+    if (begun && end != GPI_NEVER && r->state == GPUD_DEVICE_STATE_BUSY &&
+        !gpi_sched_pauses(d->core, device))
+        r->ready_at = end;
+}
+
 void gpi_report_use(gpud_dispatcher *d, uint32_t device, const struct gpi_forecast *f,
                     struct gpud_device_info *r)
 {
@@ -89,6 +135,11 @@ void gpi_report_use(gpud_dispatcher *d, uint32_t device, const struct gpi_foreca
 
     r->tasks_done = use->done;
     r->workers = use->workers;
+    if (use->outside != GPI_NONE &&
+        (use->slot == GPI_NONE || gpi_slot_shown(d, &d->slot[use->slot]) != GPUD_SLOT_BUSY)) {
+        report_outside(d, device, use->outside, r);
+        return;
+    }
     if (use->slot == GPI_NONE) {
         report_without_slot(d, device, r);
         return;

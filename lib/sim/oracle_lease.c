@@ -124,6 +124,12 @@ static void came_back(struct gpi_oracle *o, struct gpi_book_lease *l,
     gpi_book_wait(o, l->task, 0);
 }
 
+/* The limit of a close may come first. */
+static uint64_t kill_at(const struct gpi_oracle *o, uint64_t at)
+{
+    return o->closed && !o->close_passed ? gpi_time_min(at, o->close_at) : at;
+}
+
 /* The limit has expired: the work is to end, and has the grace for that. */
 static void limited(struct gpi_oracle *o, struct gpi_book_lease *l,
                     const struct gpi_sched_action *a)
@@ -134,7 +140,7 @@ static void limited(struct gpi_oracle *o, struct gpi_book_lease *l,
     object(o, !o->is_time || gpi_book_soft_at(l) > o->fed_at, "REVOKE before the limit");
     object(o, l->told, "REVOKE for the limit twice");
     object(o, stalls != (a->what == GPI_REVOKE_STALL), "REVOKE for the other limit");
-    object(o, a->at != gpi_time_min(at, l->kill_at), "REVOKE with another grace");
+    object(o, a->at != kill_at(o, gpi_time_min(at, l->kill_at)), "REVOKE with another grace");
     l->told = true;
     if (at >= l->kill_at)
         return;
@@ -153,7 +159,7 @@ static void softened(struct gpi_oracle *o, struct gpi_book_lease *l,
         return;
     }
     object(o, !l->owes_soft || a->what != l->soft_why, "a soft REVOKE without a reason");
-    object(o, a->at != l->kill_at, "a soft REVOKE with another grace");
+    object(o, a->at != kill_at(o, l->kill_at), "a soft REVOKE with another grace");
     l->owes_soft = false;
 }
 

@@ -95,6 +95,43 @@ T_CASE(retried)
     t_end(&d, &log);
 }
 
+/* The row of a device shows the work there, from its grant until its devices are free. */
+T_CASE(device_rows)
+{
+    gpud_dispatcher *d = outside("fake:1", T_OPTIONS(.task_limit = T_S(100)));
+    struct t_log log = { 0 };
+    struct gpud_device_info r;
+    struct gpud_event g;
+
+    WORK(d, 1);
+    g = granted(d, &log, 1, 0);
+    r = t_device(d, "fake:0");
+    T_EQ(r.state, GPUD_DEVICE_STATE_STARTING);
+    T_EQ(r.task_id, g.task_id);
+    T_EQ(r.task_started + r.ready_at + r.pid, 0);
+    T_OK(gpud_dispatcher_started(d, g.task_id, g.attempt, T_PROC(.pid = (uint32_t)getpid()), NULL));
+    r = t_device(d, "fake:0");
+    T_EQ(r.state, GPUD_DEVICE_STATE_BUSY);
+    T_EQ(r.task_id, g.task_id);
+    T_EQ(r.state_since, r.task_started);
+    T_EQ(r.ready_at, r.task_started + T_S(100));
+    T_EQ(r.pid, getpid());
+    T_EQ(r.workers, 0);
+    T_EQ(r.slot, GPUD_UNKNOWN32);
+    T_TEXT(r.class_name, "work");
+    T_OK(gpud_dispatcher_device_drain(d, "fake:0"));
+    r = t_device(d, "fake:0");
+    T_EQ(r.state, GPUD_DEVICE_STATE_DRAINING);
+    T_EQ(r.ready_at, 0);
+    ENDED(d, g, SUCCESS);
+    t_collect(d, &log, 1);
+    r = t_device(d, "fake:0");
+    T_EQ(r.state, GPUD_DEVICE_STATE_STOPPED);
+    T_EQ(r.tasks_done, 1);
+    T_EQ(r.task_id, 0);
+    t_end(&d, &log);
+}
+
 /* The event has all that the task holds, for a journal of the host. */
 T_CASE(granted_variant)
 {
