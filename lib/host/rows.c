@@ -40,7 +40,7 @@ static void count(gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_known
         k->use.slot = s->index;
 }
 
-/* The host runs the task; or it ran it, and nobody knows whether it has ended. */
+/* The host runs the task; or the task has its outcome, and its end is not reported yet. */
 static bool has_begun(const gpud_dispatcher *d, uint32_t task)
 {
     return gpi_sched_is_started(d->core, task) || gpi_sched_is_held(d->core, task);
