@@ -30,14 +30,13 @@ enum { JOBS = sizeof jobs / sizeof *jobs };
 
 static void start(gpud_dispatcher *d, struct job *j, const struct gpud_event *e)
 {
-    struct gpud_proc proc = GPUD_PROC_INIT; /* the GPU memory of its session is not foreign */
-
     j->granted = *e;
     (void)setenv("CUDA_VISIBLE_DEVICES", e->device_uuid, 1);
     j->pid = fork();
     if (j->pid == 0) /* in a session of its own, so that one kill ends all of its processes */
         _exit(setsid() < 0 ? 127 : execl("/bin/sh", "sh", "-c", j->command, (char *)NULL));
-    proc.pid = proc.session = (uint32_t)j->pid;
+    struct gpud_proc proc = { .struct_size = sizeof proc, .pid = (uint32_t)j->pid,
+                              .session = (uint32_t)j->pid }; /* its GPU memory is not foreign */
     if (j->pid < 0)
         j->pid = 0, (void)gpud_dispatcher_cancel(d, e->task_id, GPUD_CANCEL_HARD);
     else if (gpud_dispatcher_started(d, e->task_id, e->attempt, &proc, NULL))

@@ -48,7 +48,8 @@ static void describe_limit(gpud_dispatcher *d, const struct gpi_task *t,
 
     gpi_words_limit(d, t, e->why == GPI_WHY_STALL, limit, sizeof limit);
     if (e->phase == GPUD_PHASE_PROCESS) {
-        (void)snprintf(det->text, sizeof det->text, "%s%s%s", limit, *said ? ": " : "", said);
+        (void)snprintf(det->text, sizeof det->text, "%s%s%.*s", limit, *said ? ": " : "",
+                       (int)GPI_FAIL_TEXT_SIZE - 2, said);
         return;
     }
     describe_kill(d, t, e, det, kill, sizeof kill);

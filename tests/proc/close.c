@@ -99,7 +99,7 @@ T_CASE(close_limit_is_named)
         if (strstr(e->text, "close limit")) {
             T_EQ(e->level, GPUD_LEVEL_WARNING);
             T_TEXT(e->text, "the close limit of 0.150 s (gpud_dispatcher_close) has expired; tasks "
-                            "killed: 1, cancelled before their start: 10");
+                            "to be killed: 1, cancelled before their start: 10");
             lines++;
         }
     T_EQ(lines, 1);
