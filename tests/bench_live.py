@@ -12,6 +12,8 @@ import os
 import subprocess
 import sys
 
+from checks import Checks
+
 PROGRAM, JANSSON = os.path.abspath(sys.argv[1]), sys.argv[2] == "true"
 CLASSES = [f"{name}_{cell}" for cell in ("w8_1cpu", "w64_1cpu", "w8", "w64")
            for name in ("classes8_vs_one", "one_class_vs_plain", "classes8_vs_plain")]
@@ -20,18 +22,7 @@ EVICTIONS = ["evict_beyond_unload_us_p50", "evict_beyond_unload_us_p99",
              *PARTS, "evict_setup_us_p99"]
 ONE_CPU = ["evict_beyond_unload_us_1cpu"]
 SIMULATED = ["makespan_live_vs_sim", "wait_live_vs_sim"]
-failed = 0
-
-
-def check(name, wanted, got=""):
-    global failed
-    record = os.environ.get("GPUD_TEST_RESULTS")
-    if record:
-        with open(record, "a") as out:
-            out.write(f"{'pass' if wanted else 'fail'} bench_live/{name}\n")
-    if not wanted:
-        print(f"{name}: {got}")
-        failed += 1
+check = Checks("bench_live")
 
 
 def measure(keys):
@@ -87,7 +78,7 @@ def main():
     if len(os.sched_getaffinity(0)) > 1:
         check_classes([k for k in CLASSES if k not in one])
         check_evictions()
-    return 1 if failed else 0
+    return 1 if check.failed else 0
 
 
 sys.exit(main())

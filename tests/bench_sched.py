@@ -12,26 +12,17 @@ import os
 import subprocess
 import sys
 
+from checks import Checks
+
 SANITIZER, PROGRAMS = sys.argv[1], [os.path.abspath(p) for p in sys.argv[2:]]
 WAYS = ["strict", "apart", "promise", "learned", "naive"]
-failed = 0
+check = Checks("bench_sched")
 
 
 def run(program, *args):
     """Returns (exit status, stdout, stderr)."""
     r = subprocess.run([program, *args], capture_output=True, text=True, timeout=300)
     return r.returncode, r.stdout, r.stderr
-
-
-def check(name, wanted, got=""):
-    global failed
-    record = os.environ.get("GPUD_TEST_RESULTS")
-    if record:
-        with open(record, "a") as out:
-            out.write(f"{'pass' if wanted else 'fail'} bench_sched/{name}\n")
-    if not wanted:
-        print(f"{name}: {got}")
-        failed += 1
 
 
 def is_missed(value, goal):
@@ -150,7 +141,7 @@ def main():
 
     alone = json.loads(run(PROGRAMS[0], "--sched", "--json", "--quick", "--tasks", "1")[1])
     check("no_decisions_no_figure", alone["ns_per_decision_8"] is None, alone)
-    return 1 if failed else 0
+    return 1 if check.failed else 0
 
 
 sys.exit(main())

@@ -412,12 +412,22 @@ static inline uint32_t gpi_slot_number(const struct gpi_sched *c, const struct g
     return (uint32_t)(s - c->slot);
 }
 
-static inline bool gpi_lease_has(const struct gpi_lease *l, uint32_t device)
+static inline bool gpi_is_among(const uint16_t *list, uint32_t n, uint32_t device)
 {
-    for (uint32_t i = 0; i < l->n_devices; i++)
-        if (l->device[i] == device)
+    for (uint32_t i = 0; i < n; i++)
+        if (list[i] == device)
             return true;
     return false;
+}
+
+static inline bool gpi_device_has(const struct gpi_sched_slot *s, uint32_t device)
+{
+    return gpi_is_among(s->device, s->n_devices, device);
+}
+
+static inline bool gpi_lease_has(const struct gpi_lease *l, uint32_t device)
+{
+    return gpi_is_among(l->device, l->n_devices, device);
 }
 
 /* Returns true if no slot of the class can have a worker. */
@@ -474,7 +484,6 @@ void gpi_device_wish(struct gpi_sched *c, uint32_t device, uint32_t event);
 void gpi_device_due(struct gpi_sched *c, uint32_t device);
 bool gpi_device_wants_try(const struct gpi_sched *c, uint32_t device); /* a canary is due */
 void gpi_device_note_end(struct gpi_sched *c, uint32_t device); /* it is drained, or removed */
-bool gpi_device_has(const struct gpi_sched_slot *s, uint32_t device);
 void gpi_device_touch(struct gpi_sched *c, uint32_t device); /* every slot with the device */
 /* These functions apply to all devices of the slot together. */
 bool gpi_devices_watched(const struct gpi_sched *c, const struct gpi_sched_slot *s);
@@ -486,7 +495,9 @@ bool gpi_devices_pause(const struct gpi_sched *c, const struct gpi_sched_slot *s
 bool gpi_devices_removed(const struct gpi_sched *c, const struct gpi_sched_slot *s);
 bool gpi_devices_try(const struct gpi_sched *c, const struct gpi_sched_slot *s);
 void gpi_devices_set_trying(struct gpi_sched *c, const struct gpi_sched_slot *s, bool trying);
-uint64_t gpi_devices_kill_limit(const struct gpi_sched *c, const struct gpi_sched_slot *s);
+/* Returns the time from a kill to the end: of these devices, or the longest one of all. */
+uint64_t gpi_devices_kill_limit(const struct gpi_sched *c, const uint16_t *device, uint32_t n);
+uint64_t gpi_devices_longest_kill(const struct gpi_sched *c);
 /* The slot is REMOVED: removes its devices that have no other slot. */
 void gpi_devices_left(struct gpi_sched *c, const struct gpi_sched_slot *s);
 /* Notes each device of the slot that is removed, or drained and without a worker. */

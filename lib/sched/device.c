@@ -2,14 +2,6 @@
 /* device.c - whether the devices of a slot let it have a worker. */
 #include "sched/core.h"
 
-bool gpi_device_has(const struct gpi_sched_slot *s, uint32_t device)
-{
-    for (uint32_t i = 0; i < s->n_devices; i++)
-        if (s->device[i] == device)
-            return true;
-    return false;
-}
-
 void gpi_device_touch(struct gpi_sched *c, uint32_t device)
 {
     for (uint32_t i = 0; i < c->n_slots; i++)
@@ -61,9 +53,18 @@ bool gpi_devices_watched(const struct gpi_sched *c, const struct gpi_sched_slot 
     return s->n_devices && c->device[s->device[0]].watched;
 }
 
-uint64_t gpi_devices_kill_limit(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+uint64_t gpi_devices_kill_limit(const struct gpi_sched *c, const uint16_t *device, uint32_t n)
 {
-    return s->n_devices ? c->device[s->device[0]].kill_limit : c->set.kill_limit;
+    return n ? c->device[device[0]].kill_limit : c->set.kill_limit;
+}
+
+uint64_t gpi_devices_longest_kill(const struct gpi_sched *c)
+{
+    uint64_t longest = c->set.kill_limit;
+
+    for (uint32_t i = 0; i < c->n_devices; i++)
+        longest = c->device[i].kill_limit > longest ? c->device[i].kill_limit : longest;
+    return longest;
 }
 
 bool gpi_devices_are(const struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_may may)

@@ -215,7 +215,7 @@ static void take_back_for_good(struct gpi_sched *c, struct gpi_lease *l, enum gp
 
 static uint64_t kill_limit(const struct gpi_sched *c, const struct gpi_lease *l)
 {
-    return l->n_devices ? c->device[l->device[0]].kill_limit : c->set.kill_limit;
+    return gpi_devices_kill_limit(c, l->device, l->n_devices);
 }
 
 /* The work is to end, and to be killed at this time, or at the close limit. */
@@ -351,6 +351,13 @@ static void on_progress(struct gpi_sched *c, uint32_t task)
     arm(c, l);
 }
 
+/* It had its outcome already. */
+static void on_ended_late(struct gpi_sched *c, uint32_t task)
+{
+    release(c, lease_of(c, task), false, 0);
+    c->task[task].state = GPI_RECORD_FREE;
+}
+
 static void on_ended(struct gpi_sched *c, uint32_t task, enum gpi_ended how, uint64_t at)
 {
     struct gpi_lease *l = lease_of(c, task);
@@ -359,11 +366,6 @@ static void on_ended(struct gpi_sched *c, uint32_t task, enum gpi_ended how, uin
     const uint64_t run = l->state == GPI_LEASE_STARTED && at > l->since ? at - l->since : 1;
     const bool again = !good && l->asked_at == GPI_NEVER;
 
-    if (l->state == GPI_LEASE_HELD) {
-        release(c, l, false, 0);
-        c->task[task].state = GPI_RECORD_FREE;
-        return;
-    }
     c->external.task[task].in_vain = 0;
     c->task[task].expires = false;
     release(c, l, good, run);
@@ -402,7 +404,10 @@ void gpi_external_event(struct gpi_sched *c, const struct gpi_sched_event *e)
         on_progress(c, e->task);
         break;
     default:
-        on_ended(c, e->task, (enum gpi_ended)e->how, e->at);
+        if (c->task[e->task].state == GPI_RECORD_HELD)
+            on_ended_late(c, e->task);
+        else
+            on_ended(c, e->task, (enum gpi_ended)e->how, e->at);
         break;
     }
 }

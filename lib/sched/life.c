@@ -229,15 +229,17 @@ void gpi_life_spared(struct gpi_sched *c, struct gpi_sched_slot *s)
  * the core awaits its end. */
 void gpi_life_dying(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_life life)
 {
+    const uint64_t limit = gpi_devices_kill_limit(c, s->device, s->n_devices);
+
     if (s->life != life)
         gpi_life_enter(c, s, life);
-    gpi_life_wait_until(c, s, gpi_time_add(c->now, gpi_devices_kill_limit(c, s)));
+    gpi_life_wait_until(c, s, gpi_time_add(c->now, limit));
 }
 
 /* Every wait counts from the sending: the host may have been stopped since the decision. */
 void gpi_life_begun(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const uint64_t kill_limit = gpi_devices_kill_limit(c, s);
+    const uint64_t kill_limit = gpi_devices_kill_limit(c, s->device, s->n_devices);
 
     switch (s->life) {
     case GPI_LIFE_BOOT:

@@ -65,7 +65,7 @@ void gpi_pool_add_class(struct gpi_sched *c, struct gpi_sched_class *k,
     k->n_slots = 1;
     if (set->residence == GPI_EXTERNAL) /* it may start late, and be killed late */
         k->plan.grace = gpi_time_add(gpi_time_add(set->grace, k->set.setup_limit),
-                                     c->set.kill_limit);
+                                     gpi_devices_longest_kill(c));
     gpi_plan_class_add(c->plan, class_number(c, k), &k->plan);
     c->unplanned = c->undecided = true;
 }

@@ -39,7 +39,7 @@ void gpi_seat_replied(struct gpi_sched *c, struct gpi_sched_slot *s, bool up)
  * had started is gone, too. */
 static void await_end(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    s->seat.by = gpi_time_add(c->now, gpi_devices_kill_limit(c, s));
+    s->seat.by = gpi_time_add(c->now, gpi_devices_kill_limit(c, s->device, s->n_devices));
     gpi_ring_arm_seat(c, s);
 }
 

@@ -622,4 +622,9 @@ SABOTAGES = [
         "return d->n_shut;",
         "return d->alone && d->n_firm;",
         "sched/scripts.pool_adopted"),
+    Sabotage(
+        "a promise beside external work knows the shortest kill limit", "lib/sched/pool.c",
+        "                                     gpi_devices_longest_kill(c));\n",
+        "                                     c->set.kill_limit);\n",
+        "sched/scripts.external_kill_limit"),
 ]

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+"""Checks of a Python test: each is a line of the file GPUD_TEST_RESULTS."""
+import os
+
+
+class Checks:
+    def __init__(self, suite):
+        self.suite, self.failed = suite, 0
+
+    def __call__(self, name, wanted, got=""):
+        record = os.environ.get("GPUD_TEST_RESULTS")
+        if record:
+            with open(record, "a") as out:
+                out.write(f"{'pass' if wanted else 'fail'} {self.suite}/{name}\n")
+        if not wanted:
+            print(f"{name}: {got}")
+            self.failed += 1
