@@ -824,15 +824,27 @@ bool gpi_memory_serves(const struct gpi_plan *p, const struct gpi_run *r, const 
     return serves;
 }
 
-bool gpi_memory_has_warm(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s)
+/* Returns true if the device has a worker for the shape, from one state of its life to another. */
+static bool has_worker(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s,
+                       enum gpi_work first, enum gpi_work last)
 {
     const struct gpi_run *r;
 
     for (uint32_t i = p->device[device].first; i != GPI_NONE; i = r->next[i % GPI_RUN_DEVICES]) {
         r = &p->run[i / GPI_RUN_DEVICES];
-        if (r->class == s->class && (r->work == GPI_WORK_IDLE || r->work == GPI_WORK_BUSY) &&
+        if (r->class == s->class && r->work >= first && r->work <= last &&
             gpi_memory_serves(p, r, s))
             return true;
     }
     return false;
+}
+
+bool gpi_memory_has_warm(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s)
+{
+    return has_worker(p, device, s, GPI_WORK_IDLE, GPI_WORK_BUSY);
+}
+
+bool gpi_memory_has_coming(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s)
+{
+    return has_worker(p, device, s, GPI_WORK_BOOT, GPI_WORK_BOOT);
 }

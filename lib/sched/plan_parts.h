@@ -79,8 +79,9 @@ struct gpi_shape {
     int32_t priority;
     uint32_t n_requests, count;
     uint32_t head, tail;             /* tasks; of an unused shape `head` is the next one */
-    uint64_t kinds;                  /* of all its variants, and the warm ones */
+    uint64_t kinds;                  /* of all its variants, the warm and the coming ones */
     uint64_t warm;                   /* kinds with a worker of its class */
+    uint64_t coming;                 /* kinds where one boots, if that holds them         [R2] */
     uint64_t kinds_of[GPI_VARIANTS]; /* where a run, or else a worker, could begin */
     struct gpi_request request[GPI_VARIANTS];
     /* reserve.c */
@@ -345,6 +346,7 @@ void gpi_memory_there(struct gpi_plan *p, uint32_t run, bool there);
 /* Shapes of its class may use the worker's devices. */
 void gpi_memory_warm(struct gpi_plan *p, uint32_t run, bool warm);
 bool gpi_memory_has_warm(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s);
+bool gpi_memory_has_coming(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s);
 /* Returns true if a worker with this need does for tasks of the shape, which is of its class. */
 bool gpi_memory_serves(const struct gpi_plan *p, const struct gpi_run *r,
                        const struct gpi_shape *s);

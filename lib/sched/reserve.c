@@ -222,7 +222,7 @@ static bool is_second(const struct gpi_plan *p, uint32_t shape, uint32_t head, u
     return next == GPI_NONE || !gpi_shape_precedes(p, next, shape);
 }
 
-/* It waits for its worker there, and needs no memory. */
+/* It waits for its worker there, up or in its boot, and needs no memory. */
 static bool is_only_warm(const struct gpi_plan *p, uint32_t shape, uint32_t kind)
 {
     const struct gpi_shape *s = &p->shape[shape];
@@ -238,7 +238,8 @@ static bool waits_for_worker(const struct gpi_plan *p, uint32_t head, uint32_t k
 {
     const struct gpi_learned *c = &p->class[p->shape[head].class];
 
-    return c->set.residence != GPI_EXTERNAL && c->idle == GPI_NONE && is_only_warm(p, head, kind);
+    return c->set.residence != GPI_EXTERNAL && c->idle == GPI_NONE &&
+           is_only_warm(p, head, kind) && !(p->shape[head].coming & GPI_BIT_KIND(kind));
 }
 
 uint64_t gpi_reserve_open(struct gpi_plan *p, uint32_t shape, uint64_t kinds, uint64_t *ret_rest)

@@ -151,14 +151,23 @@ uint32_t gpi_shape_wants_from(const struct gpi_plan *p, const struct gpi_learned
     return n <= GPI_QUEUE_MOST ? (uint32_t)n : UINT32_MAX;
 }
 
-static uint64_t warm_kinds(const struct gpi_plan *p, const struct gpi_shape *s)
+typedef bool has_fn(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s);
+
+static uint64_t kinds_where(const struct gpi_plan *p, const struct gpi_shape *s, has_fn *has)
 {
     uint64_t kinds = 0;
 
     for (uint32_t i = 0; i < p->n_kinds; i++)
-        if (i < GPI_KIND_MIXED && p->kind[i].n && gpi_memory_has_warm(p, p->kind[i].member[0], s))
+        if (i < GPI_KIND_MIXED && p->kind[i].n && has(p, p->kind[i].member[0], s))
             kinds |= GPI_BIT_KIND(i);
     return kinds;
+}
+
+/* Where no later task may delay the first one, its devices are held while its worker boots, too.
+ * They are idle for that time.                                                            [S2] */
+static bool holds_for_boots(const struct gpi_plan *p)
+{
+    return p->set.mode == GPI_MODE_STRICT || p->set.passing == GPI_PASS_APART;
 }
 
 static bool could_start(const struct gpi_plan *p, const struct gpi_shape *s)
@@ -239,8 +248,13 @@ static void find_kinds_if(const struct gpi_plan *p, struct gpi_shape *s, bool wa
     s->begins = c->set.residence == GPI_EXTERNAL
                     ? !c->paused
                     : wants || (c->may_add && (s->cold || (s->late && c->booting == GPI_NONE)));
-    s->warm = c->workers && !c->paused && !s->loads ? warm_kinds(p, s) : 0;
-    s->kinds = s->warm;
+    s->warm = s->coming = 0;
+    if (c->workers && !c->paused && !s->loads) {
+        s->warm = kinds_where(p, s, gpi_memory_has_warm);
+        if (c->booting != GPI_NONE && holds_for_boots(p))
+            s->coming = kinds_where(p, s, gpi_memory_has_coming);
+    }
+    s->kinds = s->warm | s->coming;
     s->is_short = !s->begins && s->late && c->set.residence == GPI_TRANSIENT;
     s->far = 0;
     for (uint32_t i = 0; i < s->n_requests; i++) {

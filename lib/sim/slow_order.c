@@ -88,11 +88,26 @@ static bool begins_on(const struct gpi_slow *m, const struct job *j, uint32_t d)
     return false;
 }
 
+/* Whether a worker for it boots there, and the device is held for it meanwhile. */
+static bool is_coming(const struct gpi_slow *m, const struct job *j, uint32_t d)
+{
+    if (m->set.mode != GPI_MODE_STRICT && m->set.passing != GPI_PASS_APART)
+        return false;
+    for (uint32_t w = 0; w < m->set.runs; w++) {
+        const struct hand *h = &m->hand[w];
+        if (h->state == BOOTS && h->class == j->what.class && !m->class[h->class].paused &&
+            j < m->job + m->set.tasks && gpi_slow_suits(m, h, j) && gpi_slow_is_on(h, d))
+            return true;
+    }
+    return false;
+}
+
 bool gpi_slow_uses(const struct gpi_slow *m, uint32_t task, uint32_t d)
 {
     if (begins_on(m, &m->job[task], d))
         return true;
-    return m->place[d].may == GPI_PLAN_IN && gpi_slow_is_warm(m, &m->job[task], d);
+    return m->place[d].may == GPI_PLAN_IN &&
+           (gpi_slow_is_warm(m, &m->job[task], d) || is_coming(m, &m->job[task], d));
 }
 
 void gpi_slow_find_heads(struct gpi_slow *m)
@@ -340,7 +355,8 @@ static bool waits_for_worker(const struct gpi_slow *m, uint32_t i, uint32_t d)
     for (uint32_t w = 0; w < m->set.runs; w++)
         if (m->hand[w].state == UP && m->hand[w].class == j->what.class && m->hand[w].job == NONE)
             return false;
-    return m->class[j->what.class].set.residence != GPI_EXTERNAL && !begins_on(m, j, d);
+    return m->class[j->what.class].set.residence != GPI_EXTERNAL && !begins_on(m, j, d) &&
+           !is_coming(m, j, d);
 }
 
 /* The first that needs memory of the device. */
