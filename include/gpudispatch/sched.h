@@ -542,7 +542,7 @@ GPUD_API int gpud_dispatcher_classes(gpud_dispatcher *d, struct gpud_class_stats
     X(BOOTING, 14, "a worker of the class starts")                                       \
     X(UNLOADING, 15, "a worker of the class leaves")                                     \
     X(BUSY, 16, "the workers of the class have other tasks")                             \
-    X(OCCUPIED, 17, "workers of the class have the device, and stay")                    \
+    X(OCCUPIED, 17, "workers of the class have the place, and stay")                     \
     X(NEVER, 18, "the device, or without one the dispatcher, could never hold it")       \
     X(RETRY, 19, "the task waits for its next attempt")
 #define GPUD_X_REASON(name, value, text) GPUD_REASON_##name = value,

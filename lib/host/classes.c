@@ -161,8 +161,8 @@ static void drop_parts(gpud_dispatcher *d, struct gpi_class *c, const struct gpi
     gpi_class_fini(c);
 }
 
-/* Returns how many tasks of the class may run at a time for their CPU slots.  More workers would
- * only hold memory, and seats. */
+/* Returns how many tasks of the resident class may run at a time for their CPU slots.  More
+ * workers would only hold memory, and seats. */
 static uint32_t most_at_once(const gpud_dispatcher *d, const struct gpi_plan_class *plan)
 {
     uint32_t most = 0;
@@ -207,7 +207,8 @@ static int add(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_error 
     c = &d->class[number];
     gpi_class_init(c, b);
     c->plan.grace = c->set.grace;
-    if (c->plan.residence != GPI_EXTERNAL && c->plan.max_workers > most_at_once(d, &c->plan))
+    /* In a transient class tasks may have requests of their own. */
+    if (c->plan.residence == GPI_RESIDENT && c->plan.max_workers > most_at_once(d, &c->plan))
         c->plan.max_workers = most_at_once(d, &c->plan);
     r = take_parts(d, c, b, e);
     if (r == 0) {

@@ -289,7 +289,7 @@ static bool has_both(const struct gpi_answer *a, uint32_t device, const struct g
     return gpi_memory_fits(a->p, device, &both);
 }
 
-/* Returns true if workers of the class would use all shares of the device. */
+/* Returns true if workers of the class would use all shares of the device, or all CPU slots. */
 static bool is_full(const struct gpi_answer *a, uint32_t device, uint32_t variant)
 {
     const struct gpi_shape *s = &a->p->shape[a->shape];
@@ -424,6 +424,23 @@ static void explain_missing(struct gpi_answer *a, uint32_t device, uint32_t vari
     gpi_explain_add(a, &row);
 }
 
+/* Returns true if the machine can have no worker for the variant, or no further one.  On devices
+ * that is a row of each device. */
+static bool explain_staff(struct gpi_answer *a, uint32_t variant)
+{
+    const struct gpi_shape *s = &a->p->shape[a->shape];
+    const struct gpi_request *r = &s->request[variant];
+    const bool ever = r->cpus <= a->p->set.cpus;
+
+    if (!gpi_memory_is_staffed(a->p, s->class, r, (struct gpi_runs){ 0 }) || (ever && r->devices))
+        return false;
+    if (ever)
+        add_full(a, GPI_NOWHERE, variant);
+    else
+        (void)gpi_explain_host(a, variant, r);
+    return true;
+}
+
 bool gpi_explain_variant(struct gpi_answer *a, uint32_t variant, const struct gpi_request *r)
 {
     struct gpi_plan_reason row = gpi_explain_row(GPI_NOWHERE, variant, GPI_REASON_NEVER);
@@ -433,6 +450,8 @@ bool gpi_explain_variant(struct gpi_answer *a, uint32_t variant, const struct gp
                          gpi_shape_in_reach(a->p, class, &a->p->shape[a->shape].request[variant]);
     uint32_t n = 0;
 
+    if (explain_staff(a, variant))
+        return false;
     if (could < r->devices) {
         row.other = GPI_LACKS_DEVICES;
         row.have = could;

@@ -349,6 +349,8 @@ static bool try_boot(struct gpi_plan *p, uint32_t shape, uint32_t variant, struc
     struct gpi_run *run = next_run(p);
     const uint64_t kinds = p->shape[shape].kinds_of[variant];
 
+    if (!kinds)
+        return false;
     r.cpus = 0;
     if (r.devices && !pick_for_boot(p, shape, &r, kinds, run->device)) {
         /* A device without a free share does, too, but not for a task that only lacks a share. */

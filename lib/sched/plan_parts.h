@@ -292,12 +292,15 @@ bool gpi_memory_could_hold(const struct gpi_plan *p, const struct gpi_request *r
 uint32_t gpi_memory_holds(const struct gpi_plan *p, const struct gpi_request *r);
 /* Returns the kinds on which the class could begin the request. */
 uint64_t gpi_memory_kinds(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r);
-/* Returns true if one more worker of the class for the request would have no share of the device,
- * were all workers like it busy there.  `but`: workers that go.                          [R5] */
+/* Returns true if one more worker of the class for the request would only wait, were all workers
+ * like it busy: _is_staffed for CPU slots, _is_full for a share of the device, too.  `but`: workers
+ * that go.                                                                               [R5] */
 struct gpi_runs {
     const uint32_t *run;
     uint32_t n;
 };
+bool gpi_memory_is_staffed(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r,
+                           struct gpi_runs but);
 bool gpi_memory_is_full(const struct gpi_plan *p, uint32_t device, uint32_t class,
                         const struct gpi_request *r, struct gpi_runs but);
 /* Returns true if the device, but for runs, which end on their own, holds the request. */

@@ -201,7 +201,8 @@ static void find_kinds_of(const struct gpi_plan *p, struct gpi_shape *s, uint32_
     uint64_t *const kinds = &s->kinds_of[variant];
 
     *kinds = s->begins ? gpi_memory_kinds(p, s->class, r) : 0;
-    if (r->devices == 0 && s->begins)
+    if (r->devices == 0 && s->begins &&
+        !gpi_memory_is_staffed(p, s->class, r, (struct gpi_runs){ 0 }))
         *kinds = GPI_BIT_HOST;
     if (!s->begins || gpi_memory_count(p, *kinds) >= r->devices)
         return;

@@ -47,7 +47,9 @@ static bool boots_for(struct gpi_slow *m, const struct gpi_plan_action *a, uint3
     struct gpi_request r = j->request[a->what];
     bool good = j->what.class == a->class && gpi_slow_begins(m, j) &&
                 a->what < j->what.n_requests && r.devices == a->n_devices &&
-                (m->set.mode != GPI_MODE_STRICT || r.devices == 0 || gpi_slow_strictly_first(m, i));
+                (m->set.mode != GPI_MODE_STRICT || r.devices == 0 ||
+                 gpi_slow_strictly_first(m, i)) &&
+                !gpi_slow_is_staffed(m, a->class, &r);
 
     r.cpus = 0;
     for (uint32_t k = 0; k < a->n_devices && good; k++)

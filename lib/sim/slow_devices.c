@@ -92,6 +92,19 @@ uint32_t gpi_slow_share_of(const struct gpi_slow *m, const struct hand *h, uint3
                : 0;
 }
 
+bool gpi_slow_is_staffed(const struct gpi_slow *m, uint32_t class, const struct gpi_request *r)
+{
+    uint32_t cpus = r->cpus;
+
+    for (uint32_t w = 0; w < m->set.runs; w++) {
+        const struct hand *h = &m->hand[w];
+        if (h->class == class && (h->state == BOOTS || h->state == UP) &&
+            gpi_request_same(&h->need, r))
+            cpus += h->need.cpus;
+    }
+    return r->cpus && m->class[class].set.residence == GPI_TRANSIENT && cpus > m->set.cpus;
+}
+
 static bool is_full(const struct gpi_slow *m, uint32_t class, const struct gpi_request *r,
                     uint32_t d)
 {
@@ -99,7 +112,7 @@ static bool is_full(const struct gpi_slow *m, uint32_t class, const struct gpi_r
 
     for (uint32_t w = 0; w < m->set.runs; w++)
         share += gpi_slow_share_of(m, &m->hand[w], class, r, d);
-    return share > GPI_SHARE_ALL;
+    return share > GPI_SHARE_ALL || gpi_slow_is_staffed(m, class, r);
 }
 
 /* Whether the device would do, without runs, which end on their own. */

@@ -86,6 +86,7 @@ static bool could_clear(const struct gpi_slow *m, uint32_t class, const struct g
         n--;
     }
     return p->may == GPI_PLAN_IN && share <= GPI_SHARE_ALL && p->has.compute >= r->compute &&
+           !gpi_slow_is_staffed(m, class, r) &&
            (r->places == GPI_PLACES_ANY || p->in_set[r->places]) &&
            (r->memory == GPI_MEMORY_ALL
                 ? gpi_slow_is_clear(m, p) && n == 0
@@ -156,7 +157,7 @@ static bool has_share(const struct gpi_slow *m, const struct hand *h, uint32_t c
 
     for (uint32_t w = 0; w < m->set.runs; w++)
         share += &m->hand[w] == h ? 0 : gpi_slow_share_of(m, &m->hand[w], class, r, d);
-    return share <= GPI_SHARE_ALL;
+    return share <= GPI_SHARE_ALL && !gpi_slow_is_staffed(m, class, r);
 }
 
 /* Whether one before it surely takes the device once the worker is gone. */

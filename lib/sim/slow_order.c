@@ -63,6 +63,7 @@ static bool could_ever(const struct gpi_slow *m, const struct job *j, const stru
         n++;
     }
     return p->may == GPI_PLAN_IN && share <= GPI_SHARE_ALL && p->has.compute >= r->compute &&
+           !gpi_slow_is_staffed(m, j->what.class, r) &&
            (r->places == GPI_PLACES_ANY || p->in_set[r->places]) &&
            (r->memory == GPI_MEMORY_ALL
                 ? n == 0 && gpi_slow_is_clear(m, p)
@@ -318,7 +319,8 @@ static bool is_host_head(const struct gpi_slow *m, uint32_t i)
         const struct job *j = &m->job[m->order[k]];
         bool waits = m->lacks[k] && gpi_slow_is_head(m, k);
         for (uint32_t v = 0; v < j->what.n_requests && gpi_slow_begins(m, j); v++)
-            waits |= j->request[v].devices == 0;
+            waits |= j->request[v].devices == 0 &&
+                     !gpi_slow_is_staffed(m, j->what.class, &j->request[v]);
         if (waits)
             return k == i;
     }
@@ -460,6 +462,8 @@ static bool could_work(struct gpi_slow *m, uint32_t i)
     for (uint32_t v = 0; v < j->what.n_requests && gpi_slow_begins(m, j); v++) {
         struct gpi_request r = j->request[v];
         uint32_t n = 0;
+        if (gpi_slow_is_staffed(m, j->what.class, &r))
+            continue;
         r.cpus = 0;
         for (uint32_t d = 0; d < m->n_places; d++)
             n += gpi_slow_may_boot(m, i, &j->request[v], d);

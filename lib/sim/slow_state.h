@@ -119,6 +119,8 @@ bool gpi_slow_is_clear(const struct gpi_slow *m, const struct place *p);
  * request. */
 uint32_t gpi_slow_share_of(const struct gpi_slow *m, const struct hand *h, uint32_t class,
                            const struct gpi_request *r, uint32_t d);
+/* Whether the CPU slots let no further worker for the request run beside those of its class. */
+bool gpi_slow_is_staffed(const struct gpi_slow *m, uint32_t class, const struct gpi_request *r);
 bool gpi_slow_may_use(const struct gpi_slow *m, uint32_t class, const struct gpi_request *r,
                       uint32_t d);
 bool gpi_slow_has_memory(const struct gpi_slow *m, uint32_t class, const struct gpi_request *r,

@@ -96,6 +96,22 @@ T_LONG_CASE(ten_tenths_return_to_full, 60)
     (void)t_end_replayed(&d, &log);
 }
 
+/* The CPU slots of the class do not bound the workers of tasks with requests of their own. */
+T_LONG_CASE(more_than_the_cpu_slots_of_the_class, 60)
+{
+    gpud_dispatcher *d = jobs("fake:1", 2);
+    struct t_log log = { 0 };
+
+    add(d, T_CLASS(.name = "others", .residence = GPUD_TRANSIENT, .needs = T_REQUEST(.cpus = 2),
+                   .options = T_OPTIONS(.definition = "test")));
+    for (uint64_t i = 0; i < 4; i++)
+        T_SUBMIT(d, .tag = GATED + 1, .class_name = "others",
+                 .request = T_REQUEST(.devices = 1, .share = 1000, .memory = 1ull << 30));
+    t_word_wait(STARTS, 4);
+    collect_all(d, &log, 4);
+    (void)t_end_replayed(&d, &log);
+}
+
 /* A task that needs a whole device waits beside two that have a half free each. */
 T_LONG_CASE(half_free_twice_is_no_whole, 60)
 {

@@ -121,6 +121,12 @@ SABOTAGES = [
            "    c->queued += n - c->behind;\n    c->behind = n;\n",
            "    c->queued += (n != 0) - c->behind;\n    c->behind = n != 0;\n",
            test="sched/plans.S7"),  # too few workers boot
+    mutant("R5", "more workers boot for a request than CPU slots let run", "memory.c",
+           "            cpus += p->run[i].need.cpus;\n    return cpus",
+           "            cpus += p->run[i].need.cpus / 64;\n    return cpus"),
+    mutant("R5", "CPU slots bound all workers of a class with requests of their own", "memory.c",
+           "        if (is_alike(p, &p->run[i], class, r) && !is_among(but, i))\n            cpus",
+           "        if (p->run[i].class == class && is_at_work(&p->run[i]))\n            cpus"),
     # ---- R6: eviction ----
     mutant("R6", "an idle worker that serves no task keeps the place in its class", "grant.c",
            "r->n_devices == 0 || gpi_evict_may_replace(p, r->class))",
