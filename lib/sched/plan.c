@@ -341,6 +341,18 @@ static void examine(struct gpi_plan *p)
     p->changed = 0;
 }
 
+/* Returns true if a task of the shape could begin in an idle worker, or in a run or worker of its
+ * own.  Else no free share helps it. */
+static bool is_able(const struct gpi_plan *p, uint32_t shape)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    bool able = p->class[s->class].idle != GPI_NONE;
+
+    for (uint32_t i = 0; i < s->n_requests && !able; i++)
+        able = s->kinds_of[i] != 0;
+    return able;
+}
+
 /* Examines the shapes that may pass the head of a kind.  Returns true if one has. */
 static bool let_pass(struct gpi_plan *p, uint32_t bit)
 {
@@ -353,7 +365,7 @@ static bool let_pass(struct gpi_plan *p, uint32_t bit)
     while (shape != GPI_NONE) {
         shape = is_host ? gpi_tree_next(&p->order, shape, &w)
                         : gpi_reserve_next(p, head, bit, shape, &w);
-        if (shape != GPI_NONE && gpi_grant_try(p, shape))
+        if (shape != GPI_NONE && is_able(p, shape) && gpi_grant_try(p, shape))
             return true;
     }
     return false;

@@ -249,6 +249,9 @@ SABOTAGES = [
            "    if (!r->leaves)\n        gpi_actions_put(p, GPI_PLAN_UNLOAD, run, 0, p->now);\n",
            "    gpi_actions_put(p, GPI_PLAN_UNLOAD, run, 0, p->now);\n"),
     # ---- S5: nothing is examined without a change ----
+    mutant("S5", "shapes that no free share helps are examined at each start", "plan.c",
+           "is_able(p, shape) && gpi_grant_try", "gpi_grant_try",
+           "proc/heads.five_batches_same_cost"),
     mutant("S5", "a decision ends while a shape is new", "plan.c",
            "    } while (p->changed || p->passable || p->n_fresh);\n",
            "    } while (p->changed || p->passable);\n"),
