@@ -54,6 +54,8 @@ void gpi_life_enter(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_life
     c->waiting = c->waiting + (life == GPI_LIFE_WAIT) - (s->life == GPI_LIFE_WAIT);
     s->life = (uint8_t)life;
     s->since = c->now;
+    if (life == GPI_LIFE_WAIT && s->memory_by <= c->now)
+        s->owed = false; /* it was parked until then */
     s->deadline = life == GPI_LIFE_WAIT && s->owed ? s->memory_by : GPI_NEVER;
     s->extended = false;
     c->undecided |= c->waiting > 0;

@@ -149,6 +149,8 @@ static void enter(struct gpi_oracle *o, struct gpi_book_slot *s, uint32_t life)
         s->life_since = o->truth->now;
     if (life == GPI_LIFE_OFF)
         s->wanted = false;
+    if (life == GPI_LIFE_STOPPED) /* before the failure of its start, which was fed meanwhile */
+        s->owes_note &= ~(1u << GPI_NOTE_UNMADE);
     s->life = life;
     s->just_parked |= life == GPI_LIFE_PARKED;
     if (life == GPI_LIFE_REMOVED)
@@ -254,6 +256,7 @@ void gpi_oracle_settled(struct gpi_oracle *o)
 {
     gpi_after_settled(o);
     gpi_outside_settled(o);
+    o->close_passes = false;
     for (uint32_t i = 0; i < o->truth->slots; i++)
         o->slot[i].just_lost = o->slot[i].just_over = o->slot[i].just_parked = false;
     for (uint32_t i = 0; i < o->truth->devices; i++)

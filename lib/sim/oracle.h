@@ -217,7 +217,7 @@ struct gpi_oracle {
     struct gpi_book_outside outside[GPI_TRUTH_TASKS];
     uint64_t submitted, youngest;
     uint32_t unended;
-    bool spawner_gone, source, closed, close_passed;
+    bool spawner_gone, source, closed, close_passed, close_passes; /* by the last TIME */
     uint32_t close; /* enum gpi_close */
     uint64_t close_at;
     uint64_t moved_at; /* when a slot entered a state last, or a task came, was sent or ended */

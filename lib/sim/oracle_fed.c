@@ -378,7 +378,7 @@ static void for_all(struct gpi_oracle *o, const struct gpi_sched_event *e)
         o->close_at = gpi_time_min(o->close_at, e->at);
     } else if (e->kind == GPI_EV_TIME && o->close_at <= e->now && !o->close_passed) {
         o->close = GPI_CLOSE_NOW;
-        o->close_passed = true;
+        o->close_passed = o->close_passes = true;
         for (uint32_t i = 0; i < o->truth->slots; i++) {
             struct gpi_book_slot *s = &o->slot[i];
             if (s->worker && s->kill != GPI_BOOK_KILL && !s->sweeping && !s->lost)

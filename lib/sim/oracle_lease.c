@@ -124,10 +124,10 @@ static void came_back(struct gpi_oracle *o, struct gpi_book_lease *l,
     gpi_book_wait(o, l->task, 0);
 }
 
-/* The limit of a close may come first. */
+/* The limit of a close may come first, also if it passes in the same TIME. */
 static uint64_t kill_at(const struct gpi_oracle *o, uint64_t at)
 {
-    return o->closed && !o->close_passed ? gpi_time_min(at, o->close_at) : at;
+    return o->closed && (!o->close_passed || o->close_passes) ? gpi_time_min(at, o->close_at) : at;
 }
 
 /* The limit has expired: the work is to end, and has the grace for that. */
