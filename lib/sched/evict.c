@@ -552,6 +552,16 @@ static bool is_next(const struct gpi_plan *p, uint32_t run, uint32_t best, uint6
            (best == GPI_NONE || goes_before(p, run, best, hard_at));
 }
 
+/* Returns true if a worker serves the shape, or could boot for it as things are. */
+static bool is_possible(const struct gpi_plan *p, const struct gpi_shape *s)
+{
+    bool could = !s->cold;
+
+    for (uint32_t i = 0; i < s->n_requests && !could; i++)
+        could = gpi_shape_in_reach(p, s->class, &s->request[i]);
+    return could;
+}
+
 /* Returns true if the run of a worker of the class would be for another shape: a shape of the class
  * waits before this one, or one that lacks a run, too. */
 static bool is_behind(struct gpi_plan *p, uint32_t shape, uint32_t class)
@@ -559,7 +569,7 @@ static bool is_behind(struct gpi_plan *p, uint32_t shape, uint32_t class)
     for (uint32_t i = gpi_shape_first(p); i != GPI_NONE && gpi_shape_precedes(p, i, shape);
          i = gpi_shape_next(p, i, GPI_BIT_ANY)) {
         struct gpi_shape *s = &p->shape[i];
-        if (p->class[s->class].paused || (s->class != class && !s->lacks_run))
+        if (p->class[s->class].paused || !(s->class == class ? is_possible(p, s) : s->lacks_run))
             continue;
         s->stops = true;
         return true;

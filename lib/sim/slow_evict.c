@@ -251,13 +251,28 @@ static uint32_t count(const struct gpi_slow *m, enum hand_state state)
     return n;
 }
 
+/* Whether a worker of its class does for the task, or could boot for it as things are. */
+static bool is_possible(const struct gpi_slow *m, const struct job *j)
+{
+    bool could = m->class[j->what.class].set.residence == GPI_RESIDENT;
+
+    for (uint32_t w = 0; w < m->set.runs && !could; w++) {
+        const struct hand *h = &m->hand[w];
+        could = h->class == j->what.class && (h->state == BOOTS || h->state == UP) &&
+                gpi_slow_suits(m, h, j);
+    }
+    for (uint32_t v = 0; v < j->what.n_requests && !could; v++)
+        could = gpi_slow_in_reach(m, j, &j->request[v]);
+    return could;
+}
+
 /* Whether one before it is of the class, or, if `any`, may lack a run, too. */
 static bool is_behind(const struct gpi_slow *m, uint32_t class, uint32_t i, bool any)
 {
     for (uint32_t k = 0; k < i; k++) {
         const struct job *j = &m->job[m->order[k]];
         if (!m->class[j->what.class].paused &&
-            (j->what.class == class || (any && gpi_slow_begins(m, j))))
+            ((j->what.class == class && is_possible(m, j)) || (any && gpi_slow_begins(m, j))))
             return true;
     }
     return false;
