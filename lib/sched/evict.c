@@ -234,18 +234,38 @@ static bool is_way(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t
            find_way(p, device, s->class, &s->request[variant], hard_at, ret);
 }
 
-/* Lists the best ways for `k` devices.  Returns their number. */
+/* Returns the next time at which one more worker of the device may go, so that another way may be
+ * the best one. */
+static uint64_t next_at(const struct gpi_plan *p, uint32_t device, uint32_t class, uint64_t hard_at)
+{
+    uint64_t next = GPI_NEVER, at;
+    const struct gpi_run *r;
+
+    for (uint32_t i = p->device[device].first; i != GPI_NONE; i = r->next[i % GPI_RUN_DEVICES]) {
+        r = &p->run[i / GPI_RUN_DEVICES];
+        at = gpi_memory_stays(p, r) && r->class != class ? goes_at(p, r, hard_at) : GPI_NEVER;
+        next = at > p->now ? gpi_time_min(next, at) : next;
+    }
+    return next;
+}
+
+/* Lists the best ways for `k` devices.  Returns their number.  A way that is for another shape is
+ * none; `ret_next`: when that may change. */
 static uint32_t find_ways(struct gpi_plan *p, uint32_t shape, uint32_t variant, uint32_t k,
-                          uint64_t hard_at, struct way *ret)
+                          uint64_t hard_at, struct way *ret, uint64_t *ret_next)
 {
     const struct gpi_shape *s = &p->shape[shape];
     uint32_t n = 0, j;
     struct way w;
 
+    *ret_next = GPI_NEVER;
     for (uint32_t d = 0; d < p->n_devices; d++) {
-        if (!is_way(p, s, variant, d, hard_at, &w) || (n == k && !is_better(&w, &ret[k - 1])) ||
-            !would_be_head(p, shape, &w))
+        if (!is_way(p, s, variant, d, hard_at, &w) || (n == k && !is_better(&w, &ret[k - 1])))
             continue;
+        if (!would_be_head(p, shape, &w)) {
+            *ret_next = gpi_time_min(*ret_next, next_at(p, d, s->class, hard_at));
+            continue;
+        }
         for (j = n < k ? n++ : k - 1; j > 0 && is_better(&w, &ret[j - 1]); j--)
             ret[j] = ret[j - 1];
         ret[j] = w;
@@ -324,9 +344,10 @@ static uint64_t evict_variant(struct gpi_plan *p, uint32_t shape, uint32_t varia
     const uint32_t has = gpi_memory_count(p, s->kinds_of[variant]);
     struct way way[GPI_RUN_DEVICES];
     const uint32_t k = has < r->devices ? r->devices - has : 0;
+    uint64_t next = GPI_NEVER;
 
-    if (k == 0 || find_ways(p, shape, variant, k, hard_at(p, s), way) < k)
-        return GPI_NEVER;
+    if (k == 0 || find_ways(p, shape, variant, k, hard_at(p, s), way, &next) < k)
+        return next;
     if (way[k - 1].at > p->now || awaits_tasks(p, way, k))
         return way[k - 1].at;
     return go(p, way, k) ? p->now : GPI_NEVER;
@@ -459,29 +480,28 @@ struct gpi_obstacle gpi_evict_obstacle(struct gpi_plan *p, uint32_t shape, uint3
 
 /* ---- idle transient workers ---- */
 
-/* Returns true if the worker serves the shape or an older one, which would boot it again.  Without
- * a shape: if it serves one at all. */
-static bool serves_up_to(const struct gpi_plan *p, const struct gpi_run *w, uint32_t shape)
+uint32_t gpi_evict_served(const struct gpi_plan *p, uint32_t run, uint32_t shape)
 {
-    const struct gpi_shape *s;
-    bool serves = false;
+    const struct gpi_run *w = &p->run[run];
 
     for (uint32_t i = p->class[w->class].paused ? GPI_NONE : gpi_shape_first(p);
-         i != GPI_NONE && !serves && (shape == GPI_NONE || !gpi_shape_precedes(p, shape, i));
+         i != GPI_NONE && (shape == GPI_NONE || !gpi_shape_precedes(p, shape, i));
          i = gpi_shape_next(p, i, GPI_BIT_ANY)) {
-        s = &p->shape[i];
-        serves = s->class == w->class && !s->loads && gpi_memory_serves(p, w, s);
+        const struct gpi_shape *s = &p->shape[i];
+        if (s->class == w->class && !s->loads && gpi_memory_serves(p, w, s))
+            return i;
     }
-    return serves;
+    return GPI_NONE;
 }
 
-static bool is_spare(const struct gpi_plan *p, const struct gpi_run *w, uint32_t shape)
+static bool is_spare(const struct gpi_plan *p, uint32_t run, uint32_t shape)
 {
+    const struct gpi_run *w = &p->run[run];
     const struct gpi_learned *c = &p->class[w->class];
 
     if (c->set.residence != GPI_TRANSIENT || w->work != GPI_WORK_IDLE)
         return c->set.residence == GPI_TRANSIENT && w->work == GPI_WORK_UNLOAD;
-    return !c->set.pinned && !serves_up_to(p, w, shape);
+    return !c->set.pinned && gpi_evict_served(p, run, shape) == GPI_NONE;
 }
 
 /* Returns the number of idle transient workers without which the device fits, and lists them; 0: it
@@ -496,7 +516,7 @@ static uint32_t find_spare(const struct gpi_plan *p, uint32_t device, uint32_t s
 
     for (uint32_t i = d->first; i != GPI_NONE; i = w->next[i % GPI_RUN_DEVICES]) {
         w = &p->run[i / GPI_RUN_DEVICES];
-        if (n == VICTIMS || !is_spare(p, w, shape))
+        if (n == VICTIMS || !is_spare(p, i / GPI_RUN_DEVICES, shape))
             continue;
         held -= w->need.memory == GPI_MEMORY_ALL ? 0 : gpi_memory_of(p, w, device);
         alone -= w->need.memory == GPI_MEMORY_ALL;
@@ -627,7 +647,7 @@ uint32_t gpi_evict_replaced(const struct gpi_plan *p, uint32_t shape)
     uint32_t i = c->set.residence == GPI_TRANSIENT ? c->idle : GPI_NONE;
 
     while (i != GPI_NONE && (gpi_memory_serves(p, &p->run[i], s) ||
-                             serves_up_to(p, &p->run[i], s->cold ? shape : GPI_NONE)))
+                             gpi_evict_served(p, i, s->cold ? shape : GPI_NONE) != GPI_NONE))
         i = p->run[i].list_next;
     return i;
 }

@@ -47,6 +47,32 @@ static uint32_t next_end(const struct gpi_plan *p, uint32_t device, enum gpi_pla
     return best;
 }
 
+/* At the same time, one without a worker is first: such a worker stays. */
+static bool ends_before(const struct gpi_plan *p, uint32_t a, uint32_t b, enum gpi_plan_why what)
+{
+    const uint64_t end = end_of(&p->run[a], what), other = end_of(&p->run[b], what);
+    const bool goes = p->run[a].work == GPI_WORK_TASK, other_goes = p->run[b].work == GPI_WORK_TASK;
+
+    if (end != other)
+        return end < other;
+    return goes != other_goes ? goes : a < b;
+}
+
+/* Returns the run with a task that ends first. */
+static uint32_t first_task(const struct gpi_plan *p, uint32_t device, enum gpi_plan_why what)
+{
+    uint32_t best = GPI_NONE;
+
+    for (uint32_t i = p->device[device].first; i != GPI_NONE;
+         i = p->run[i / GPI_RUN_DEVICES].next[i % GPI_RUN_DEVICES]) {
+        const uint32_t run = i / GPI_RUN_DEVICES;
+        if (p->run[run].task != GPI_NONE && amount_of(p, run, device, what) &&
+            (best == GPI_NONE || ends_before(p, run, best, what)))
+            best = run;
+    }
+    return best;
+}
+
 /* Names the task that ends first, and the time at which enough has ended, by limits: `lacks` of
  * the parts, and `alone` runs with all memory.  `lacks` may be GPI_MEMORY_ALL; then, and behind
  * many runs, that is when all have ended. */
@@ -54,10 +80,11 @@ static void find_end(const struct gpi_plan *p, struct gpi_plan_reason *r, uint64
                      uint32_t alone)
 {
     const enum gpi_plan_why what = (enum gpi_plan_why)r->kind;
+    const uint32_t first = first_task(p, r->device, what);
     uint32_t run = next_end(p, r->device, what, GPI_NONE);
 
-    if (run != GPI_NONE)
-        r->other = p->run[run].task;
+    if (first != GPI_NONE)
+        r->other = p->run[first].task;
     r->until = p->device[r->device].end_by;
     for (uint32_t i = 0; i < ENDS_MOST && lacks != GPI_MEMORY_ALL; i++) {
         const uint64_t amount = run == GPI_NONE ? 0 : amount_of(p, run, r->device, what);
@@ -101,35 +128,50 @@ static bool is_transient(const struct gpi_plan *p, const struct gpi_run *r)
 /* Workers without a task, one of each sort, or GPI_NONE. */
 struct idlers {
     uint32_t leaving, booting, pinned, spare;
+    uint32_t kept; /* it serves an older shape, so it stays */
 };
 
-/* Returns the sort of the worker, or NULL if it has a task, or stays. */
-static uint32_t *sort_of(const struct gpi_plan *p, const struct gpi_run *r, struct idlers *i)
+/* Returns the older shape for which the idle worker stays, or GPI_NONE. */
+static uint32_t kept_for(const struct gpi_answer *a, uint32_t run)
 {
+    const uint32_t served = gpi_evict_served(a->p, run, a->shape);
+
+    return served == a->shape ? GPI_NONE : served;
+}
+
+/* Returns the sort of the worker, or NULL if it has a task, or stays. */
+static uint32_t *sort_of(const struct gpi_answer *a, uint32_t run, struct idlers *i)
+{
+    const struct gpi_plan *p = a->p;
+    const struct gpi_run *r = &p->run[run];
+
     if (leaves(r))
         return &i->leaving;
     if (!is_transient(p, r) || (r->work != GPI_WORK_BOOT && r->work != GPI_WORK_IDLE))
         return NULL;
-    return r->work == GPI_WORK_BOOT        ? &i->booting
-           : p->class[r->class].set.pinned ? &i->pinned
-                                           : &i->spare;
+    if (r->work == GPI_WORK_BOOT)
+        return &i->booting;
+    if (p->class[r->class].set.pinned)
+        return &i->pinned;
+    return kept_for(a, run) == GPI_NONE ? &i->spare : &i->kept;
 }
 
 /* Returns true if the request fits without the workers that leave, and the transient ones that
  * have no task. */
-static bool fits_without(const struct gpi_plan *p, uint32_t device, const struct gpi_request *r,
+static bool fits_without(const struct gpi_answer *a, uint32_t device, const struct gpi_request *r,
                          struct idlers *ret)
 {
+    const struct gpi_plan *p = a->p;
     const struct gpi_plan_device *d = &p->device[device];
     uint64_t left = 0;
     bool alone = false, empty = true;
     const struct gpi_run *x;
 
-    *ret = (struct idlers){ GPI_NONE, GPI_NONE, GPI_NONE, GPI_NONE };
+    *ret = (struct idlers){ GPI_NONE, GPI_NONE, GPI_NONE, GPI_NONE, GPI_NONE };
     for (uint32_t i = d->first; i != GPI_NONE; i = x->next[i % GPI_RUN_DEVICES]) {
         uint32_t *sort;
         x = &p->run[i / GPI_RUN_DEVICES];
-        if ((sort = sort_of(p, x, ret)) != NULL) {
+        if ((sort = sort_of(a, i / GPI_RUN_DEVICES, ret)) != NULL) {
             *sort = i / GPI_RUN_DEVICES;
         } else {
             alone |= x->need.memory == GPI_MEMORY_ALL;
@@ -154,14 +196,16 @@ uint64_t gpi_explain_up_at(const struct gpi_plan *p, const struct gpi_run *r)
     return gpi_time_add(r->since, p->class[r->class].boot.p50);
 }
 
-/* Idle transient workers go for the head alone, and only for enough devices. */
-static void add_spare(struct gpi_answer *a, uint32_t device, uint32_t variant, uint32_t class)
+/* An idle transient worker goes for the head alone, and only for enough devices.  It stays for an
+ * older shape that it serves. */
+static void add_idle(struct gpi_answer *a, uint32_t device, uint32_t variant, uint32_t run)
 {
     const uint32_t kind = a->p->device[device].kind;
-    const uint32_t head = gpi_reserve_boot_holder(a->p, a->shape, kind);
+    const uint32_t kept = kept_for(a, run);
+    const uint32_t head = kept == GPI_NONE ? gpi_reserve_boot_holder(a->p, a->shape, kind) : kept;
     struct gpi_plan_reason row = gpi_explain_row(device, variant, GPI_REASON_OCCUPIED);
 
-    row.other = class;
+    row.other = a->p->run[run].class;
     if (head != GPI_NONE) {
         row.kind = GPI_REASON_HEAD_HOLDS;
         gpi_explain_held_by(a, &row, head);
@@ -182,7 +226,7 @@ static void add_memory(struct gpi_answer *a, uint32_t device, uint32_t variant,
     const struct gpi_plan_device *d = &p->device[device];
     struct gpi_plan_reason row = gpi_explain_row(device, variant, GPI_REASON_MEMORY);
     struct idlers idle;
-    const bool fits = fits_without(p, device, r, &idle);
+    const bool fits = fits_without(a, device, r, &idle);
 
     row.have = gpi_memory_unused(d);
     row.need = r->memory == GPI_MEMORY_ALL ? d->usable : r->memory;
@@ -197,8 +241,8 @@ static void add_memory(struct gpi_answer *a, uint32_t device, uint32_t variant,
     } else if (fits && idle.pinned != GPI_NONE) {
         row.kind = GPI_REASON_PINNED;
         row.other = p->run[idle.pinned].class;
-    } else if (fits && idle.spare != GPI_NONE) {
-        add_spare(a, device, variant, p->run[idle.spare].class);
+    } else if (fits && (idle.kept != GPI_NONE || idle.spare != GPI_NONE)) {
+        add_idle(a, device, variant, idle.kept != GPI_NONE ? idle.kept : idle.spare);
         return;
     } else {
         find_end(p, &row, r->memory == GPI_MEMORY_ALL ? r->memory : lacking(d, r->memory),

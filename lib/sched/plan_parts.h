@@ -551,6 +551,9 @@ void gpi_evict_time(struct gpi_plan *p); /* marks the shapes that are due */
 /* Returns true if a transient class, or the plan, has the most workers that it may have: then an
  * idle worker of the class goes for a late shape of it that it does not serve. */
 bool gpi_evict_may_replace(const struct gpi_plan *p, uint32_t class);
+/* Returns the first waiting shape that the worker serves, which would boot it again: the shape
+ * itself, or an older one.  GPI_NONE for a shape: any. */
+uint32_t gpi_evict_served(const struct gpi_plan *p, uint32_t run, uint32_t shape);
 /* Returns such a worker, or GPI_NONE. */
 uint32_t gpi_evict_replaced(const struct gpi_plan *p, uint32_t shape);
 /* Returns true if the workers on as many devices as the variant needs may go for the shape now. */

@@ -240,7 +240,14 @@ uint64_t gpi_shape_late_at(const struct gpi_plan *p, uint32_t shape)
     return late_at(p, &p->shape[shape]);
 }
 
-static void find_kinds_if(const struct gpi_plan *p, struct gpi_shape *s, bool wants)
+/* Returns true if the class could add a worker for a task that none serves. */
+static bool may_add(const struct gpi_plan *p, const struct gpi_learned *c)
+{
+    return c->set.residence != GPI_EXTERNAL && !c->paused && p->now >= c->again &&
+           c->workers - c->leaving < c->set.max_workers;
+}
+
+static void find_kinds_if(const struct gpi_plan *p, struct gpi_shape *s, bool wants, bool adds)
 {
     const struct gpi_learned *c = &p->class[s->class];
 
@@ -248,7 +255,7 @@ static void find_kinds_if(const struct gpi_plan *p, struct gpi_shape *s, bool wa
     s->late = late_at(p, s) <= p->now;
     s->begins = c->set.residence == GPI_EXTERNAL
                     ? !c->paused
-                    : wants || (c->may_add && (s->cold || (s->late && c->booting == GPI_NONE)));
+                    : wants || (adds && (s->cold || (s->late && c->booting == GPI_NONE)));
     s->warm = s->coming = 0;
     if (c->workers && !c->paused && !s->loads) {
         s->warm = kinds_where(p, s, gpi_memory_has_warm);
@@ -268,7 +275,9 @@ static void find_kinds_if(const struct gpi_plan *p, struct gpi_shape *s, bool wa
 
 static void find_kinds(const struct gpi_plan *p, struct gpi_shape *s)
 {
-    find_kinds_if(p, s, p->class[s->class].wants);
+    const struct gpi_learned *c = &p->class[s->class];
+
+    find_kinds_if(p, s, c->wants, c->may_add);
 }
 
 static void describe(struct gpi_shape *s, const struct gpi_plan_task *what, bool loads)
@@ -524,17 +533,16 @@ void gpi_shape_class(struct gpi_plan *p, uint32_t class)
     struct gpi_learned *c = &p->class[class];
     enum gpi_plan_why why_not;
     const bool w = c->set.residence != GPI_EXTERNAL && gpi_shape_wants(p, c, c->queued, &why_not);
-    const bool may_add = c->set.residence != GPI_EXTERNAL && !c->paused && p->now >= c->again &&
-                         c->workers - c->leaving < c->set.max_workers;
+    const bool adds = may_add(p, c);
     /* which shapes may boot one beside a booting one, and which ones have none, has changed */
     const uint32_t staff = c->set.residence == GPI_TRANSIENT ? c->workers - c->leaving : 0;
     const bool is_booting = c->booting != GPI_NONE;
 
-    if (w == c->wants && may_add == c->may_add && staff == c->staff &&
+    if (w == c->wants && adds == c->may_add && staff == c->staff &&
         is_booting == c->is_booting)
         return;
     c->wants = w;
-    c->may_add = may_add;
+    c->may_add = adds;
     c->staff = staff;
     c->is_booting = is_booting;
     sort_class(p, class);
@@ -608,7 +616,8 @@ uint32_t gpi_shape_suppose(struct gpi_plan *p, const struct gpi_plan_task *what)
     if (there != GPI_NONE && p->task[p->shape[there].head].order <= what->order)
         return there;
     describe(&p->shape[supposed], what, false);
-    find_kinds_if(p, &p->shape[supposed], gpi_shape_wants(p, c, c->queued + 1, &why_not));
+    find_kinds_if(p, &p->shape[supposed], gpi_shape_wants(p, c, c->queued + 1, &why_not),
+                  may_add(p, c)); /* the class may have been able to for a while */
     set_node(p, supposed, what->order, what->limit);
     return supposed;
 }

@@ -5,8 +5,9 @@
  * A device has 80 GiB, of which 8 GiB are headroom.  Limits are 1000 ns and the grace 100 ns, so a
  * run that begins at 0 ends by 1100.  Class 0 is external.  Classes 1 and 2 are resident, on one
  * whole device with 60 GiB, with one worker at most: a boot takes 20000 ns, an unload 1000, a run
- * 500; class 2 is pinned.  Class 3 has 20 GiB and two workers.  A task may evict a busy worker
- * when it has waited for 50 ms, and is late when it has waited for as long as a boot.
+ * 500; class 2 is pinned.  Class 3 has 20 GiB and two workers.  Class 4 is transient, with one
+ * worker at most.  A task may evict a busy worker when it has waited for 50 ms, and is late when it
+ * has waited for as long as a boot.
  */
 #include "explain_table.h"
 
@@ -30,6 +31,7 @@ enum need {
     HALF,
     TENTH,
     BIG,
+    MEDIUM,
     SMALL,
     CPUS_3,
     CPUS_2,
@@ -45,6 +47,7 @@ static const struct gpi_request request[] = {
     [HALF] = { .devices = 1, .share = 5000, .memory = GIB },
     [TENTH] = { .devices = 1, .share = 1000, .memory = GIB },
     [BIG] = { .devices = 1, .share = 1000, .memory = 60 * GIB },
+    [MEDIUM] = { .devices = 1, .share = 6000, .memory = 40 * GIB },
     [SMALL] = { .devices = 1, .share = 1000, .memory = 20 * GIB },
     [CPUS_3] = { .cpus = 3 },
     [CPUS_2] = { .cpus = 2 },
@@ -83,6 +86,10 @@ static const struct gpi_request request[] = {
 #define UP(worker, at)                         \
     {                                          \
         .kind = T_UP, .who = worker, .now = at \
+    }
+#define END(task, at)                                       \
+    {                                                       \
+        .kind = T_END, .who = task, .how = true, .now = at  \
     }
 #define CLASS(c, state)                                     \
     {                                                       \
@@ -442,6 +449,26 @@ static const struct small {
       0,
       { 0, GPI_REASON_BOOTING, 1, 0, 0, 20000 },
       1 },
+    { "a worker stays for an older task",
+      1,
+      9,
+      GPI_MODE_BACKFILL,
+      { ENDLESS(0, HALF), TASK(1, 4, MEDIUM, 1000), DECIDE(0), UP(1, 7000), DECIDE(7000),
+        TASK(2, 1, 0, 1000), DECIDE(7000) },
+      2,
+      0,
+      { 0, GPI_REASON_HEAD_HOLDS, 1, 0, 0, GPI_NEVER },
+      1 },
+    { "memory of a worker and of a task",
+      1,
+      9,
+      GPI_MODE_BACKFILL,
+      { TASK(0, 3, 0, 1000), DECIDE(0), UP(0, 7000), DECIDE(7000), END(0, 8000),
+        ADOPT(1, 0, 30 * GIB, 0, GPI_NEVER), SUBMIT(2, MEDIUM), DECIDE(8000) },
+      2,
+      0,
+      { 0, GPI_REASON_MEMORY, 1, MOST - 50 * GIB, 40 * GIB, GPI_NEVER },
+      1 },
     { "other devices could hold it",
       2,
       9,
@@ -494,7 +521,7 @@ static struct gpi_plan *make_plan(const struct small *s)
 {
     const struct gpi_plan_settings set = { .tasks = 8,
                                            .shapes = 8,
-                                           .classes = 4,
+                                           .classes = 5,
                                            .devices = s->devices,
                                            .runs = s->runs,
                                            .mode = s->mode,
@@ -525,6 +552,15 @@ static struct gpi_plan *make_plan(const struct small *s)
                                                      .boot = 20000,
                                                      .unload = 1000,
                                                      .run = 500 });
+    gpi_plan_class_add(p, 4,
+                       &(struct gpi_plan_class){ .residence = GPI_TRANSIENT,
+                                                 .grace = 100,
+                                                 .max_workers = 1,
+                                                 .max_wait = 50 * GPI_MS,
+                                                 .keep_alive = GPI_NEVER,
+                                                 .boot = 20000,
+                                                 .unload = 1000,
+                                                 .run = 500 });
     return p;
 }
 
