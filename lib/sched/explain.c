@@ -158,39 +158,12 @@ static uint64_t kinds_for(const struct gpi_plan *p, const struct gpi_shape *s)
     return kinds;
 }
 
-/* STRICT mode: the older shape stops this one. */
-static void stop_by(struct gpi_answer *a, uint32_t older)
-{
-    struct gpi_plan_reason row = gpi_explain_row(GPI_NOWHERE, 0, GPI_REASON_PASSED_OVER_BY);
-
-    a->in_order = true;
-    gpi_explain_held_by(a, &row, older);
-    gpi_explain_add(a, &row);
-}
-
-/* Returns the first older shape of the class that could boot a worker, if it wanted one. */
-static uint32_t first_of_class(const struct gpi_answer *a, uint32_t class)
-{
-    const struct gpi_plan *p = a->p;
-    const uint64_t kinds = p->shape[a->shape].kinds;
-
-    for (uint32_t i = gpi_shape_first(p); i != GPI_NONE && gpi_shape_precedes(p, i, a->shape);
-         i = gpi_shape_next(p, i, GPI_BIT_ANY))
-        if (p->shape[i].class == class && kinds_for(p, &p->shape[i]) & kinds)
-            return i;
-    return GPI_NONE;
-}
-
 /* Because of the task that is not submitted its class would want a worker: then older shapes of
  * the class come first where one could boot. */
 static void hold_for_others(struct gpi_answer *a, uint32_t class)
 {
     struct gpi_plan *p = a->p;
-    const uint32_t first = p->set.mode == GPI_MODE_STRICT && !a->in_order ? first_of_class(a, class)
-                                                                           : GPI_NONE;
 
-    if (first != GPI_NONE)
-        stop_by(a, first);
     for (uint32_t i = gpi_shape_first(p); i != GPI_NONE && gpi_shape_precedes(p, i, a->shape);
          i = gpi_shape_next(p, i, GPI_BIT_ANY))
         for (uint64_t left = p->shape[i].class == class ? kinds_for(p, &p->shape[i]) : 0; left;
@@ -324,17 +297,52 @@ static void explain_class(struct gpi_answer *a, uint32_t class)
 
 /* ---- a shape ---- */
 
+/* Returns the first older shape of the class that could boot a worker, if the class wants one only
+ * because of the task that is not submitted; or GPI_NONE. */
+static uint32_t first_of_class(const struct gpi_answer *a)
+{
+    const struct gpi_plan *p = a->p;
+    const struct gpi_shape *s = &p->shape[a->shape];
+    const struct gpi_learned *c = &p->class[s->class];
+    enum gpi_plan_why why_not;
+
+    if (!a->supposed || c->set.residence == GPI_EXTERNAL || c->wants ||
+        !gpi_shape_wants(p, c, c->queued + 1, &why_not))
+        return GPI_NONE;
+    for (uint32_t i = gpi_shape_first(p); i != GPI_NONE && gpi_shape_precedes(p, i, a->shape);
+         i = gpi_shape_next(p, i, GPI_BIT_ANY))
+        if (p->shape[i].class == s->class && kinds_for(p, &p->shape[i]) & s->kinds)
+            return i;
+    return GPI_NONE;
+}
+
+/* STRICT mode: returns the older shape that stops this one, or GPI_NONE. */
+static uint32_t stopped_by(const struct gpi_answer *a, uint64_t kinds)
+{
+    const uint32_t head = kinds ? a->holder[gpi_lowest_bit(kinds)] : GPI_NONE;
+    const uint32_t own = first_of_class(a);
+
+    if (own == GPI_NONE || head == GPI_NONE)
+        return own == GPI_NONE ? head : own;
+    return gpi_shape_precedes(a->p, own, head) ? own : head;
+}
+
 /* Finds the holder of each kind.  In STRICT mode one shape may hold all of them. */
 static void find_holders(struct gpi_answer *a)
 {
     struct gpi_plan *p = a->p;
     const uint64_t kinds = p->shape[a->shape].kinds & GPI_BITS_KINDS;
+    struct gpi_plan_reason row = gpi_explain_row(GPI_NOWHERE, 0, GPI_REASON_PASSED_OVER_BY);
+    uint32_t first;
 
     for (uint32_t i = 0; i < GPI_KINDS; i++)
         a->holder[i] = kinds & GPI_BIT_KIND(i) ? gpi_reserve_holder(p, a->shape, i) : GPI_NONE;
-    if (p->set.mode != GPI_MODE_STRICT || !kinds || a->holder[gpi_lowest_bit(kinds)] == GPI_NONE)
+    first = p->set.mode == GPI_MODE_STRICT ? stopped_by(a, kinds) : GPI_NONE;
+    if (first == GPI_NONE)
         return;
-    stop_by(a, a->holder[gpi_lowest_bit(kinds)]);
+    a->in_order = true;
+    gpi_explain_held_by(a, &row, first);
+    gpi_explain_add(a, &row);
 }
 
 /* Returns true if the class is paused: then nothing else counts yet. */

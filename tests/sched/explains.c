@@ -250,8 +250,9 @@ static bool has_kind(const struct gpi_plan_reason *row, uint32_t n, enum gpi_pla
     return false;
 }
 
-/* What begins at once may change the reasons.  What a head leaves over is not counted, so that the
- * rows have HEAD_HOLDS, although the task starts. */
+/* What begins at once may change the reasons: a worker that boots may be enough for the class, so
+ * that older tasks need no other one.  What a head leaves over is not counted, so that the rows
+ * have HEAD_HOLDS, although the task starts. */
 static void suppose(struct t_world *w, uint64_t seed)
 {
     const uint32_t task = unused_task(w);
@@ -273,7 +274,7 @@ static void suppose(struct t_world *w, uint64_t seed)
     tally.would_start += n == 0;
     if (n == 0 && !h.runs)
         object(w, seed, task, "should start when submitted", NULL, NULL);
-    if (n && h.runs && !has_kind(row, n, GPI_REASON_HEAD_HOLDS))
+    if (n && h.runs && !h.boots && !has_kind(row, n, GPI_REASON_HEAD_HOLDS))
         object(w, seed, task, "starts when submitted, but has a reason", row, NULL);
     if (n && !h.runs && !h.others && !h.boots && !h.leaves &&
         (gpi_plan_explain(p, 0, task, NULL, &after, 1) == 0 || after.kind != row->kind ||
