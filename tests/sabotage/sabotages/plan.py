@@ -275,7 +275,8 @@ SABOTAGES = [
            "    static uint32_t n_times;\n    s->last[n_times++ % GPI_LEARN] = time;\n"),
     # ---- S7: a task that fits starts ----
     mutant("S7", "no task passes", "plan.c",
-           "        if (shape != GPI_NONE && gpi_grant_try(p, shape))\n            return true;\n",
+           "        if (shape != GPI_NONE && is_able(p, shape) && gpi_grant_try(p, shape))\n"
+           "            return true;\n",
            "        if (shape == head && gpi_grant_try(p, shape))\n            return true;\n"),
     mutant("S7", "a release changes nothing", "memory.c",
            "    return GPI_BIT_KIND(d->kind);\n", "    return 0 * GPI_BIT_KIND(d->kind);\n"),
