@@ -91,7 +91,7 @@ static void put_in_cell(gpud_dispatcher *d, const struct gpi_sched_order *o)
     t->slot = (uint16_t)s->index;
     t->has_slot = 1;
     if (d->ran_on)
-        d->ran_on[o->task] = s->set;
+        gpi_set_take(&d->ran_on[o->task], s->devices, s->n_devices);
     t->cell = (uint8_t)cell;
     t->incarnation = s->incarnation;
     t->sent_at = d->now;

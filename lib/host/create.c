@@ -215,7 +215,6 @@ void gpi_free(gpud_dispatcher *d)
     gpi_gauges_fini(d);
     gpi_slots_fini(d);
     gpi_devices_fini(d);
-    gpi_sets_fini(d);
     gpi_places_fini(d);
     gpi_drive_close(d, &d->spawner.fd);
     gpi_drive_close(d, &d->spawner.pidfd);

@@ -10,6 +10,7 @@
  *   rows.c      their use, in their rows
  *   numbers.c   how a worker finds its devices in CUDA_VISIBLE_DEVICES
  *   devices.c   the table: the devices, their rows, their events
+ *   names.c     the names of several devices, as an event has them
  *   vacancy.c   a successor waits until its predecessor's memory is free again
  *   judge.c     from readings, incidents and canaries to the health that the core knows
  *   canary.c    which workers have to pass a canary, and the results
@@ -103,13 +104,23 @@ struct gpi_gauge {
     uint32_t partings;         /* tries so far */
 };
 
+/* Pooled: the devices that an attempt or an event has, by their places in the table. */
+struct gpi_device_set {
+    uint16_t n;
+    uint16_t device[GPI_DEVICES];
+};
+
+/* Room for the texts of one event.  Only several devices need it. */
+struct gpi_names_room {
+    char names[GPI_DEVICE_SIZE];
+    char uuids[GPI_DEVICES * GPI_DEVICE_UUID_SIZE];
+};
+
 struct gpi_known_devices {
     struct gpi_known_device *row; /* address space for all possible devices */
     uint32_t n;
     struct gpi_gauge *gauge[GPI_GAUGES];
     uint32_t n_gauges;
-    char **set;          /* pooled: the names of devices that a seat has had, as one text each */
-    uint32_t n_sets;
     uint32_t n_foreign;  /* rows with `foreign` */
     uint64_t looked_at;  /* when a thread last requested rows */
     bool roused;         /* the monitors read devices, or will soon: the timer is set */
@@ -139,6 +150,15 @@ struct gpi_forecast;
 void gpi_rows_begin(gpud_dispatcher *d); /* before the first row of a snapshot */
 void gpi_report_use(gpud_dispatcher *d, uint32_t device, const struct gpi_forecast *f,
                     struct gpud_device_info *r);
+
+/* names.c */
+void gpi_set_take(struct gpi_device_set *to, const uint16_t *device, uint32_t n);
+/* Return the names, or the UUIDs, separated by commas; "" of no device.  The text of one device
+ * stays as long as the dispatcher, that of several as long as `room`. */
+const char *gpi_set_names(const gpud_dispatcher *d, const struct gpi_device_set *set,
+                          struct gpi_names_room *room);
+const char *gpi_set_uuids(const gpud_dispatcher *d, const struct gpi_device_set *set,
+                          struct gpi_names_room *room);
 
 /* devices.c */
 bool gpi_is_ours(const gpud_dispatcher *d, uint32_t pid); /* a worker of this process */

@@ -61,7 +61,8 @@ struct gpi_waiter;
 struct gpi_lent_note {
     struct gpi_detail *words;
     char *output;
-    uint32_t device, set, uuids, class;
+    struct gpi_device_set on;
+    uint32_t device, class;
     bool kept;
     bool line; /* the output is the event's text */
 };
@@ -121,6 +122,7 @@ struct gpi_delivery {
     uint32_t n_notes, free_note, notes_free, notes_reserved;
     uint32_t lent[GPI_EVENTS_MAX]; /* entries that the user has: task index, or GPI_RING_NOTE */
     struct gpi_lent_note lent_note[GPI_EVENTS_MAX];
+    struct gpi_names_room *lent_names; /* pooled, of each: not touched until used */
     uint32_t n_lent;
 };
 
@@ -241,7 +243,7 @@ struct gpud_dispatcher {
     uint64_t serial;
     uint64_t *stall_limit; /* by task, for tasks with a stall limit; else untouched */
     uint64_t *expires;     /* the same: longest time from acceptance to start */
-    uint16_t *ran_on;      /* pooled, by task: the set of devices of its last attempt */
+    struct gpi_device_set *ran_on; /* pooled, by task: the devices of its last attempt */
     uint64_t ends;    /* attempts that have ended on their own */
     uint64_t starts;  /* attempts seen running: option start_events */
 

@@ -33,9 +33,8 @@ struct gpi_note {
     uint32_t kind, slot, incarnation, state, level, phase, exit_kind;
     int32_t code, exit_status;
     uint32_t device, health, xid; /* DEVICE: the device's place in the table */
-    uint32_t set;                 /* pooled: of the slot's devices, or of external work */
-    uint32_t uuids;               /* GRANTED, REVOKED: the set of these */
-    uint32_t share, cpus, variant, attempts, revoked, revoke; /* the same */
+    struct gpi_device_set on;     /* pooled: the slot's devices, or those of external work */
+    uint32_t share, cpus, variant, attempts, revoked, revoke; /* GRANTED, REVOKED */
     uint64_t memory, host_memory, limit, revoke_by;
     uint32_t class, change;       /* pooled: the class, or GPI_NONE; of CLASS, with the change */
     uint32_t promise;             /* PROMISE: enum gpud_promise */
@@ -78,11 +77,12 @@ void gpi_log_line(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t stream,
 
 /* events.c */
 /* Writes the device's names into the event; without a device the names of its slot's devices, or
- * those of the sets. */
+ * those of the set, which may be in `room`. */
 void gpi_note_names(const gpud_dispatcher *d, const struct gpi_lent_note *n,
-                    struct gpud_event *e);
+                    struct gpi_names_room *room, struct gpud_event *e);
 bool gpi_lent_release(gpud_dispatcher *d); /* returns true if any event was lent */
-void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e);
+void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpi_names_room *room,
+                  struct gpud_event *e);
 int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n);
 
 /* kept_events.c */

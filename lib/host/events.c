@@ -87,15 +87,21 @@ static void add_words(const struct gpi_detail *det, struct gpud_event *e)
     e->output_size = det->output_size;
 }
 
-static const char *device_of(const gpud_dispatcher *d, const struct gpi_task *t)
+static const char *device_of(const gpud_dispatcher *d, const struct gpi_task *t,
+                             struct gpi_names_room *room)
 {
+    const struct gpi_device_set *on = d->ran_on ? &d->ran_on[gpi_task_index(d, t)] : NULL;
+
     if (!t->has_slot && !(t->attempts && gpi_task_is_external(d, t)))
         return "";
-    return d->ran_on ? gpi_set_names(d, d->ran_on[gpi_task_index(d, t)]) : d->slot[t->slot].device;
+    if (!on)
+        return d->slot[t->slot].device;
+    return t->has_slot && on->n == 0 ? "cpu" : gpi_set_names(d, on, room);
 }
 
 /* One assignment writes each word of the event once. */
-void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e)
+void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpi_names_room *room,
+                  struct gpud_event *e)
 {
     *e = (struct gpud_event){
         .struct_size = sizeof *e,
@@ -109,7 +115,7 @@ void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_even
         .attempt = t->attempts,
         .slot = t->has_slot ? t->slot : GPUD_NO_SLOT,
         .incarnation = t->incarnation,
-        .device = device_of(d, t),
+        .device = device_of(d, t, room),
         .device_uuid = "",
         .text = t->outcome == GPUD_OUTCOME_SUCCESS ? "" : plain_words(d, t),
         .queued_at = t->queued_at,
@@ -125,17 +131,26 @@ void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_even
 }
 
 void gpi_note_names(const gpud_dispatcher *d, const struct gpi_lent_note *n,
-                    struct gpud_event *e)
+                    struct gpi_names_room *room, struct gpud_event *e)
 {
-    const bool one = n->device < d->dev.n;
+    const bool one = n->device < d->dev.n, of_slot = e->slot < d->n_slots;
 
-    e->device_uuid = one ? d->dev.row[n->device].id.uuid : gpi_set_names(d, n->uuids);
+    e->device_uuid = one ? d->dev.row[n->device].id.uuid : "";
     if (one)
         e->device = d->dev.row[n->device].id.name;
-    else if (d->set.pooled)
-        e->device = gpi_set_names(d, n->set);
+    else if (!d->set.pooled)
+        e->device = of_slot ? d->slot[e->slot].device : "";
+    else if (of_slot && n->on.n == 0)
+        e->device = "cpu";
     else
-        e->device = e->slot < d->n_slots ? d->slot[e->slot].device : "";
+        e->device = gpi_set_names(d, &n->on, room);
+    if (!one && (e->kind == GPUD_EVENT_GRANTED || e->kind == GPUD_EVENT_REVOKED))
+        e->device_uuid = gpi_set_uuids(d, &n->on, room);
+}
+
+static struct gpi_names_room *names_room(const gpud_dispatcher *d)
+{
+    return d->events.lent_names ? &d->events.lent_names[d->events.n_lent] : NULL;
 }
 
 /* A note's texts move into a block of their own, so that the note is free at once. */
@@ -148,8 +163,7 @@ static void fill_note(gpud_dispatcher *d, const struct gpi_note *n, struct gpud_
         .words = words,
         .output = n->output,
         .device = n->device,
-        .set = n->set,
-        .uuids = n->uuids,
+        .on = n->on,
         .class = n->class,
         .line = n->stream != 0,
     };
@@ -170,7 +184,7 @@ static void fill_note(gpud_dispatcher *d, const struct gpi_note *n, struct gpud_
     e->started_at = n->started_at;
     e->device_health = n->health;
     e->xid = n->xid;
-    gpi_note_names(d, lent, e);
+    gpi_note_names(d, lent, names_room(d), e);
     e->stream = n->stream;
     e->class_name = n->class < d->n_classes ? d->class[n->class].name : "";
     e->class_change = n->change;
@@ -244,7 +258,7 @@ static inline void take_outcome(gpud_dispatcher *d, uint32_t task, struct gpud_e
     } else {
         if (t->outcome != GPUD_OUTCOME_SUCCESS)
             gpi_words_complete(d, t);
-        gpi_event_of(d, t, e);
+        gpi_event_of(d, t, names_room(d), e);
     }
     t->state = GPI_TASK_LENT;
     d->intake.live--;

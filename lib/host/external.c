@@ -121,13 +121,14 @@ int gpi_external_decline(gpud_dispatcher *d, uint64_t id, uint32_t attempt, uint
 static void tell_progress(gpud_dispatcher *d, const struct gpi_task *t, double fraction,
                           const char *text)
 {
+    const struct gpi_grant *g = &d->outside.of[gpi_task_index(d, t)];
     struct gpi_note *n = gpi_note_new(d, GPUD_EVENT_PROGRESS, true);
 
     if (!n)
         return;
     gpi_note_name_task(d, t, n);
     n->class = t->class;
-    n->set = gpi_grant_names(d, &d->outside.of[gpi_task_index(d, t)]);
+    gpi_set_take(&n->on, g->device, g->n_devices);
     n->progress = fraction;
     if (text)
         memcpy(n->text, text, strnlen(text, sizeof n->text - 1));
@@ -313,7 +314,7 @@ void gpi_external_over(gpud_dispatcher *d, const struct gpi_sched_end *e)
     t->attempts = (uint8_t)e->attempts;
     t->started_at = g->since;
     t->ended_at = x ? x->ended_at : d->now;
-    d->ran_on[e->task] = (uint16_t)gpi_grant_names(d, g);
+    gpi_set_take(&d->ran_on[e->task], g->device, g->n_devices);
     learn(d, t);
     gpi_ending_words(d, t, e, x);
     if (x)

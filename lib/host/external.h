@@ -41,7 +41,8 @@ struct gpi_grant {
     uint32_t pid, session; /* of its processes; 0: none is known */
     struct gpi_entries granted, revoked;
     /* The event REVOKED that waits. */
-    uint32_t revoked_number, why, how, names, uuids;
+    uint32_t revoked_number, why, how;
+    struct gpi_device_set revoked_on;
     uint64_t by;
 };
 
@@ -105,8 +106,6 @@ void gpi_grant_silence(gpud_dispatcher *d, uint32_t task);
 void gpi_grant_forget(gpud_dispatcher *d, uint32_t task); /* the record goes */
 /* Fills the note for an entry of the ring.  Returns false if the entry is to be skipped. */
 bool gpi_grant_read(gpud_dispatcher *d, uint32_t entry, struct gpi_note *ret);
-/* Returns the number of the set of its devices' names (pool.c). */
-uint32_t gpi_grant_names(gpud_dispatcher *d, const struct gpi_grant *g);
 /* Counts the tasks of the class that have devices and no outcome. */
 uint32_t gpi_grants_of(const gpud_dispatcher *d, uint32_t class);
 

@@ -10,7 +10,6 @@
 #include "host/external.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "host/core.h"
@@ -109,25 +108,7 @@ void gpi_grant_forget(gpud_dispatcher *d, uint32_t task)
     skip(d, &d->outside.of[task].revoked);
 }
 
-/* ---- devices ---- */
-
-static uint32_t set_of(gpud_dispatcher *d, const struct gpi_grant *g, bool uuids)
-{
-    char text[GPI_DEVICES * GPI_DEVICE_UUID_SIZE] = "";
-    size_t n = 0;
-
-    for (uint32_t i = 0; i < g->n_devices; i++) {
-        const struct gpi_device *id = &d->dev.row[g->device[i]].id;
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? "," : "",
-                              uuids ? id->uuid : id->name);
-    }
-    return gpi_set_number(d, text);
-}
-
-uint32_t gpi_grant_names(gpud_dispatcher *d, const struct gpi_grant *g)
-{
-    return set_of(d, g, false);
-}
+/* ---- a class ---- */
 
 uint32_t gpi_grants_of(const gpud_dispatcher *d, uint32_t class)
 {
@@ -214,8 +195,7 @@ void gpi_grant_revoke(gpud_dispatcher *d, const struct gpi_sched_action *a)
     g->how = a->how;
     g->why = a->what + 1; /* GPUD_REVOKED_NONE is 0 */
     g->by = a->at;
-    g->names = set_of(d, g, false);
-    g->uuids = set_of(d, g, true);
+    gpi_set_take(&g->revoked_on, g->device, g->n_devices);
     if (a->how == GPI_REVOKE_BACK)
         gpi_grant_over(d, a->task);
     enter(d, a->task | GPI_RING_REVOKED);
@@ -231,8 +211,7 @@ static void fill_granted(gpud_dispatcher *d, const struct gpi_grant *g, const st
 
     n->kind = GPUD_EVENT_GRANTED;
     n->attempt = g->number;
-    n->set = set_of(d, g, false);
-    n->uuids = set_of(d, g, true);
+    gpi_set_take(&n->on, g->device, g->n_devices);
     n->variant = g->variant;
     n->share = has.share;
     n->cpus = has.cpus;
@@ -246,8 +225,7 @@ static void fill_revoked(const struct gpi_grant *g, struct gpi_note *n)
 {
     n->kind = GPUD_EVENT_REVOKED;
     n->attempt = g->revoked_number;
-    n->set = g->names;
-    n->uuids = g->uuids;
+    n->on = g->revoked_on;
     n->revoked = g->why;
     n->revoke = g->how;
     n->revoke_by = g->by;

@@ -167,23 +167,27 @@ int gpi_keep_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *
 static int keep_lent_outcome(gpud_dispatcher *d, struct gpud_event *e)
 {
     struct gpi_task *t = gpi_task_find(d, e->task_id);
-    struct gpud_event as_lent = { .struct_size = 0 };
+    struct gpud_event as_lent = { .struct_size = 0 }, named = *e;
+    struct gpi_names_room room;
     int r;
 
     if (!t || t->state != GPI_TASK_LENT || t->kept)
         return GPUD_EINVAL;
-    gpi_event_of(d, t, &as_lent);
+    gpi_event_of(d, t, &room, &as_lent);
     if (e->result != as_lent.result ||
         (e->text != as_lent.text && t->outcome != GPUD_OUTCOME_NO_WORKER) ||
         e->output != as_lent.output || e->label != as_lent.label)
         return GPUD_EINVAL;
-    e->text = as_lent.text; /* the reason for no worker may have changed since */
-    e->device = as_lent.device;
-    e->device_uuid = as_lent.device_uuid;
-    e->class_name = as_lent.class_name; /* the caller's record may have no room for it */
-    r = gpi_keep_outcome(d, t, e);
-    t->kept = r == 0;
-    return r;
+    named.text = as_lent.text; /* the reason for no worker may have changed since */
+    named.device = as_lent.device;
+    named.device_uuid = as_lent.device_uuid;
+    named.class_name = as_lent.class_name; /* the caller's record may have no room for it */
+    r = gpi_keep_outcome(d, t, &named);
+    if (r)
+        return r;
+    *e = named;
+    t->kept = 1;
+    return 0;
 }
 
 /* A note's block of texts identifies it: no two notes have the same. */
@@ -203,13 +207,14 @@ static int keep_lent_note(gpud_dispatcher *d, struct gpud_event *e)
 {
     struct gpi_lent_note *n = lent_note(d, e);
     struct gpud_event named = *e;
+    struct gpi_names_room room;
     size_t uuids;
     struct gpi_kept *k;
     int r;
 
     if (!n)
         return GPUD_EINVAL;
-    gpi_note_names(d, n, &named);
+    gpi_note_names(d, n, &room, &named);
     uuids = strlen(named.device_uuid) + 1; /* of several devices */
     r = make(d, uuids, &k);
     if (r)

@@ -14,9 +14,11 @@
 #include "host/dispatcher.h"
 #include "host/event.h"
 #include "host/slot.h"
+#include "os/memory.h"
 
 #define NOTES 512u        /* log and progress notes that may wait */
 #define NOTES_PER_SLOT 8u /* reserved for notes that must not be dropped */
+#define ROOMS (GPI_EVENTS_MAX * sizeof(struct gpi_names_room)) /* bytes */
 
 /* A prefetch reads entries ahead of time, unused ones, too: so calloc initialises them. */
 static int lengthen_ring(gpud_dispatcher *d)
@@ -70,7 +72,9 @@ static int add_notes(gpud_dispatcher *d, uint32_t more, uint32_t reserved)
 int gpi_events_init(gpud_dispatcher *d)
 {
     d->events.free_note = GPI_NONE;
-    return add_notes(d, NOTES, 0);
+    if (d->set.pooled)
+        d->events.lent_names = gpi_memory_private(ROOMS);
+    return d->events.lent_names || !d->set.pooled ? add_notes(d, NOTES, 0) : -1;
 }
 
 int gpi_events_grow(gpud_dispatcher *d, uint32_t slots)
@@ -93,6 +97,7 @@ void gpi_events_fini(gpud_dispatcher *d)
     }
     free(d->events.ring);
     free(d->events.note);
+    gpi_memory_unmap(d->events.lent_names, ROOMS);
 }
 
 void gpi_note_init(struct gpi_note *n)
@@ -100,7 +105,7 @@ void gpi_note_init(struct gpi_note *n)
     memset(n, 0, sizeof *n);
     n->slot = GPUD_NO_SLOT;
     n->device = GPI_NO_DEVICE;
-    n->set = n->uuids = n->class = GPI_NONE;
+    n->class = GPI_NONE;
 }
 
 struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable)
@@ -143,8 +148,9 @@ struct gpi_note *gpi_note_of_task(gpud_dispatcher *d, const struct gpi_slot *s,
 void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n)
 {
     if (n->slot < d->n_slots) {
-        n->set = d->slot[n->slot].set;
-        n->class = d->slot[n->slot].class;
+        const struct gpi_slot *s = &d->slot[n->slot];
+        gpi_set_take(&n->on, s->devices, s->n_devices);
+        n->class = s->class;
     }
     gpi_event_push(d, (uint32_t)(n - d->events.note) | GPI_RING_NOTE);
 }

@@ -4,7 +4,6 @@
  * readings for the core: the memory and the use of devices.                            [R4] [S1]
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,41 +13,6 @@
 #include "host/dispatcher.h"
 #include "host/external.h"
 #include "host/slot.h"
-
-/* ---- names for events ---- */
-
-/* An event may be read when its slot has other devices, or while it gets them. */
-const char *gpi_set_names(const gpud_dispatcher *d, uint32_t set)
-{
-    return set < d->dev.n_sets ? d->dev.set[set] : "";
-}
-
-void gpi_sets_fini(gpud_dispatcher *d)
-{
-    for (uint32_t i = 0; i < d->dev.n_sets; i++)
-        free(d->dev.set[i]);
-    free(d->dev.set);
-}
-
-uint16_t gpi_set_number(gpud_dispatcher *d, const char *names)
-{
-    uint32_t i = 0;
-    char **more;
-
-    while (i < d->dev.n_sets && strcmp(d->dev.set[i], names) != 0)
-        i++;
-    if (i < d->dev.n_sets || i == UINT16_MAX)
-        return (uint16_t)i;
-    more = realloc(d->dev.set, (i + 1) * sizeof *more);
-    if (!more)
-        return UINT16_MAX;
-    d->dev.set = more;
-    more[i] = strdup(names);
-    if (!more[i])
-        return UINT16_MAX;
-    d->dev.n_sets++;
-    return (uint16_t)i;
-}
 
 /* ---- seats ---- */
 
@@ -63,7 +27,6 @@ void gpi_slot_unseat(gpud_dispatcher *d, struct gpi_slot *s)
     s->done_before = gpi_slot_done(s);
     s->n_devices = 0;
     (void)snprintf(s->device, sizeof s->device, "cpu");
-    s->set = gpi_set_number(d, s->device);
 }
 
 void gpi_slot_seat(gpud_dispatcher *d, struct gpi_slot *s, uint32_t class)
@@ -82,7 +45,6 @@ void gpi_slot_seat_on(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device)
     (void)snprintf(s->device + n, sizeof s->device - n, "%s%s", n ? "," : "", name);
     s->devices[s->n_devices++] = (uint16_t)device;
     d->dev.row[device].slots++;
-    s->set = gpi_set_number(d, s->device);
 }
 
 /* ---- readings ---- */

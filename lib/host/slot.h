@@ -102,7 +102,6 @@ struct gpi_slot {
     char device[GPI_DEVICE_SIZE];
     uint16_t devices[GPI_DEVICES]; /* places in the table */
     uint32_t n_devices;
-    uint16_t set;    /* pooled: number of these names, for events */
     bool is_up;      /* pooled: counted in its class, from the end of setup until it is gone */
     bool gone;       /* the user removed a device of it: no longer a slot of the dispatcher */
     uint16_t class;  /* of its workers: index */
@@ -204,11 +203,6 @@ bool gpi_slot_retime(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_unseat(gpud_dispatcher *d, struct gpi_slot *s); /* it has no worker: no devices */
 void gpi_slot_seat(gpud_dispatcher *d, struct gpi_slot *s, uint32_t class); /* SEAT of the core */
 void gpi_slot_seat_on(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device);   /* SEAT_ON */
-/* The names of a set of devices: the text stays as long as the dispatcher. */
-const char *gpi_set_names(const gpud_dispatcher *d, uint32_t set);
-/* Returns the number of these names; UINT16_MAX if there is no memory. */
-uint16_t gpi_set_number(gpud_dispatcher *d, const char *names);
-void gpi_sets_fini(gpud_dispatcher *d);
 /* A task waits, or a class lacks a worker: for a device that foreign processes may have. */
 bool gpi_pool_waits(const gpud_dispatcher *d);
 /* A reading of the device is there. */

@@ -30,10 +30,11 @@ static bool has_ended(const gpud_dispatcher *d, const void *context)
 static int collect(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *event)
 {
     struct gpud_event e = { .struct_size = sizeof e };
+    struct gpi_names_room room;
     int r;
 
     gpi_words_complete(d, t);
-    gpi_event_of(d, t, &e);
+    gpi_event_of(d, t, &room, &e);
     r = gpi_keep_outcome(d, t, &e);
     if (r)
         return r;

@@ -169,6 +169,51 @@ T_CASE(decision_log)
     T_CHECK(replays("decisions"));
 }
 
+/* ---- a long life ---- */
+
+#define OF 40u        /* devices */
+#define LISTS 66000u  /* more than 16 bits could number */
+
+/* Adopts a task on these devices, and ends it.  Returns true if its outcome has their names. */
+static bool names_are(gpud_dispatcher *d, const char *devices)
+{
+    struct gpud_event e = { .struct_size = sizeof(e) };
+    uint64_t id;
+    bool are;
+
+    T_OK(gpud_dispatcher_adopt(d, T_TASK(.tag = 1, .class_name = "work"),
+                               T_ADOPTION(.attempt = 1, .devices = devices), &id, NULL));
+    T_OK(gpud_dispatcher_ended(d, id, 1, T_END(.outcome = GPUD_OUTCOME_SUCCESS), NULL));
+    while (gpud_dispatcher_poll(d, &e, 1, T_PATIENCE) == 1 && e.kind != GPUD_EVENT_OUTCOME)
+        ;
+    are = strcmp(e.device, devices) == 0;
+    if (!are)
+        printf("  \"%s\", expected \"%s\"\n", e.device, devices);
+    return are;
+}
+
+/* However many lists of devices a dispatcher has seen, its events have names. */
+T_CASE(more_lists_than_numbers)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    char list[64];
+    uint32_t n = 0;
+
+    t_init(NULL, t_no_work, NULL);
+    d = T_CREATE(.pooled = 1, .devices = "fake:40", .log_level = GPUD_LEVEL_ERROR);
+    add(d, T_CLASS(.name = "work", .residence = GPUD_EXTERNAL));
+    for (uint32_t i = 0; n < LISTS; i++) {
+        const uint32_t a = i % OF, b = i / OF % OF, c = i / OF / OF % OF, e = i / OF / OF / OF;
+        if (a <= b || b <= c || c <= e)
+            continue;
+        (void)snprintf(list, sizeof(list), "fake:%u,fake:%u,fake:%u,fake:%u", a, b, c, e);
+        T_CHECK(names_are(d, list));
+        n++;
+    }
+    t_end(&d, &log);
+}
+
 /* ---- children ---- */
 
 /* Polls, and ends each task that is granted, until intake has ended. */
