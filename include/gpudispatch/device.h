@@ -588,7 +588,8 @@ GPUD_API int gpud_dispatcher_device_drain(gpud_dispatcher *d, const char *device
  *
  * Running tasks go on.  Tasks that were sent to its workers and have not started go to
  * other workers.  A worker that is in setup passes it, and then waits.  So a loaded model
- * stays loaded while the device is needed elsewhere for a moment.
+ * stays loaded while the device is needed elsewhere for a moment.  The pause holds until
+ * gpud_dispatcher_device_return, also after gpud_dispatcher_close.
  *
  * Parameters:
  *   d       the dispatcher

@@ -1787,6 +1787,10 @@ GPUD_API int gpud_dispatcher_stop(gpud_dispatcher *d, uint32_t how);
  * its text names the limit.  A LOG event of level WARNING (option log_level) has the
  * number of these tasks.  gpud_dispatcher_destroy has a limit of its own.
  *
+ * A close does not end a pause or a drain.  After GPUD_FINISH_ALL the tasks of a paused
+ * class, and tasks that fit on paused or drained devices alone, wait until the class
+ * resumes or a device is returned, or for the limit.  gpud_dispatcher_explain names them.
+ *
  * External work that has started gets an event REVOKED where a worker would be killed.
  * After GPUD_FINISH_LEAVE it gets no event and no outcome.  Neither GPUD_EEND nor
  * gpud_dispatcher_destroy waits for it.  The host may hand it to another dispatcher with

@@ -389,6 +389,55 @@ T_CASE(closed_within_the_grace)
     t_end(&d, &log);
 }
 
+static struct gpud_class_stats row_of_work(gpud_dispatcher *d)
+{
+    struct gpud_class_stats row = { .struct_size = sizeof(row) };
+
+    T_EQ(gpud_dispatcher_classes(d, &row, 1), 1);
+    return row;
+}
+
+/* A close does not end a pause: the task waits until its class resumes, or its device is back. */
+T_CASE(close_waits_for_a_pause)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    for (int device = 0; device <= 1; device++) {
+        d = outside("fake:1", T_OPTIONS(.grace = T_S(60)));
+        if (device)
+            T_OK(gpud_dispatcher_device_pause(d, "fake:0"));
+        else
+            T_OK(gpud_dispatcher_class_set(d, "work", GPUD_CLASS_PAUSE, NULL));
+        WORK(d, 1);
+        T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
+        T_EQ(device ? t_device(d, "fake:0").paused : row_of_work(d).paused, 1);
+        T_EQ(t_stats(d).queued, 1);
+        if (device)
+            T_OK(gpud_dispatcher_device_return(d, "fake:0"));
+        else
+            T_OK(gpud_dispatcher_class_set(d, "work", GPUD_CLASS_RESUME, NULL));
+        ENDED(d, start_granted(d, &log, 1, 0), SUCCESS);
+        t_collect_rest(d, &log);
+        (void)T_OUTCOME(&log, 1, SUCCESS);
+        t_end(&d, &log);
+        log = (struct t_log){ 0 };
+    }
+}
+
+T_CASE(pause_ends_at_the_close_limit)
+{
+    gpud_dispatcher *d = outside("fake:1", T_OPTIONS(.grace = T_S(60)));
+    struct t_log log = { 0 };
+
+    T_OK(gpud_dispatcher_class_set(d, "work", GPUD_CLASS_PAUSE, NULL));
+    WORK(d, 1);
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(20)));
+    t_collect_rest(d, &log);
+    T_EQ(T_OUTCOME(&log, 1, CANCELLED)->phase, GPUD_PHASE_QUEUED);
+    t_end(&d, &log);
+}
+
 T_CASE(destroyed)
 {
     gpud_dispatcher *d;
