@@ -1828,6 +1828,10 @@ GPUD_API int gpud_dispatcher_close(gpud_dispatcher *d, uint32_t how, uint64_t li
  * that is stopped at that time: the spawner kills that keeper, and a worker that the
  * keeper still has dies with it.
  *
+ * It does not wait for external work, since no event of it can be read any more.  Work
+ * that has started goes on, as after GPUD_FINISH_LEAVE: end it yourself.  Tasks that have
+ * not started end CANCELLED, also after ALL.  Both count in ret_uncollected.
+ *
  * If another thread waits for room in submit, or copies data there, its submit first
  * returns GPUD_ECLOSED.  Kept events stay valid.  Buffers and lent events end.  In a
  * process that the host has forked the call only closes and frees.

@@ -72,8 +72,7 @@ void gpi_close_by(gpud_dispatcher *d, uint32_t how, uint64_t limit, const char *
     gpi_drive_wake(d);
 }
 
-/* External work that has started goes on, without this dispatcher. */
-static void leave_work(gpud_dispatcher *d, const char *by)
+void gpi_close_leave(gpud_dispatcher *d, const char *by)
 {
     d->now = gpi_now();
     finish(d, GPUD_FINISH_RUNNING, by);
@@ -89,7 +88,7 @@ void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit)
     if (leaves)
         how = GPUD_FINISH_RUNNING;
     if (leaves && d->outside.of)
-        leave_work(d, by);
+        gpi_close_leave(d, by);
     if (limit)
         gpi_close_by(d, how, limit, by, by);
     else if (how == GPUD_FINISH_NOW)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* destroy.c - the end of a dispatcher: ends tasks, workers and keepers, and frees everything. */
 #include "base/clock.h"
+#include "host/act.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
+#include "host/external.h"
 #include "host/slot.h"
 #include "host/task.h"
 #include "os/fds.h"
@@ -18,6 +20,44 @@ static bool workers_gone(const gpud_dispatcher *d, const void *unused)
 {
     (void)unused;
     return d->close.finished;
+}
+
+static uint32_t started_outside(const gpud_dispatcher *d)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < d->outside.n; i++)
+        n += gpi_sched_is_started(d->core, d->outside.task[i]);
+    return n;
+}
+
+static bool rest_is_outside(const gpud_dispatcher *d, const void *unused)
+{
+    (void)unused;
+    return d->close.finished || gpi_sched_unended(d->core) == started_outside(d);
+}
+
+/* External tasks that have not started: the host could read no event GRANTED any more. */
+static void cancel_outside(gpud_dispatcher *d)
+{
+    for (uint32_t i = 0; i < d->never_used && d->outside.of; i++) {
+        struct gpi_task *t = &d->task[i];
+        if (gpi_task_is_external(d, t) && t->state == GPI_TASK_QUEUED &&
+            !gpi_sched_is_started(d->core, i))
+            gpi_hear_task(d, t, GPI_EV_CANCEL, GPI_CANCEL_HARD);
+    }
+}
+
+/* Waits for all work but the external one, whose end no call could report any more. */
+static void end_work(gpud_dispatcher *d, const char *by)
+{
+    const uint64_t until = gpi_time_add(d->close.at, LEAVE_NS);
+
+    cancel_outside(d);
+    (void)gpi_drive_until(d, rest_is_outside, NULL, until);
+    if (started_outside(d))
+        gpi_close_leave(d, by);
+    (void)gpi_drive_until(d, workers_gone, NULL, until);
 }
 
 static bool keepers_gone(const gpud_dispatcher *d, const void *unused)
@@ -73,6 +113,8 @@ static void say_goodbye(gpud_dispatcher *d)
 
 int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
 {
+    static const char by[] = "gpud_dispatcher_destroy";
+    uint64_t left; /* by a close with LEAVE */
     int r;
 
     if (!*d->alive) { /* a forked child must not end the host's processes */
@@ -90,15 +132,15 @@ int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
     d->close.ending = true;
     gpi_drive_alone(d);
     forgo_results(d);
-    gpi_close_by(d, gpi_finish_asked(d), d->set.close_limit, "close_limit",
-                 "gpud_dispatcher_destroy");
-    (void)gpi_drive_until(d, workers_gone, NULL, gpi_time_add(d->close.at, LEAVE_NS));
+    left = d->outside.left;
+    gpi_close_by(d, gpi_finish_asked(d), d->set.close_limit, "close_limit", by);
+    end_work(d, by);
     dismiss_keepers(d);
     say_goodbye(d);
     await_submits(d);
     if (ret_uncollected)
         *ret_uncollected =
-            d->stats.count.accepted - d->stats.count.delivered - d->outside.left;
+            d->stats.count.accepted - d->stats.count.delivered - left;
     atomic_fetch_sub(d->places, d->n_slots - d->n_gone);
     pthread_mutex_unlock(&d->lock);
     gpi_free(d);

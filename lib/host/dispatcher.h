@@ -305,6 +305,8 @@ void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit);
 /* `name` is the call or option that sets the limit, `by` the call that ends intake. */
 void gpi_close_by(gpud_dispatcher *d, uint32_t how, uint64_t limit, const char *name,
                   const char *by);
+/* External work that has started goes on, without this dispatcher. */
+void gpi_close_leave(gpud_dispatcher *d, const char *by);
 void gpi_close_in_run(gpud_dispatcher *d); /* a callback has requested a stop */
 /* How to end: the most urgent request so far; NOW without a request. */
 uint32_t gpi_finish_asked(gpud_dispatcher *d);

@@ -445,14 +445,52 @@ T_CASE(destroyed)
     struct t_log log = { 0 };
 
     t_init(NULL, t_no_work, NULL);
-    d = T_CREATE(.pooled = 1, .devices = "fake:1", .close_limit = T_MS(100));
+    for (int how = -1; how <= GPUD_FINISH_NOW; how++) {
+        d = T_CREATE(.pooled = 1, .devices = "fake:2", .close_limit = T_S(600));
+        add(d, T_CLASS(.name = "work", .residence = GPUD_EXTERNAL));
+        WORK(d, 1);
+        WORK(d, 2);
+        (void)start_granted(d, &log, 1, 0);
+        (void)granted(d, &log, 2, 0);
+        WORK(d, 3);
+        if (how >= 0)
+            T_OK(gpud_dispatcher_close(d, (uint32_t)how, 0));
+        began = t_now();
+        T_OK(gpud_dispatcher_destroy(&d, &uncollected));
+        T_CMP(t_now() - began, <, T_PATIENCE);
+        T_EQ(uncollected, 3);
+        t_log_free(&log);
+        log = (struct t_log){ 0 };
+    }
+    T_OK(gpud_fini());
+}
+
+static int count_run(gpud_task *t, void *state)
+{
+    (void)t, (void)state;
+    (void)t_word_add(0);
+    return 0;
+}
+
+/* After ALL the tasks of workers still run to their end, beside external work. */
+T_CASE(destroyed_beside_workers)
+{
+    struct t_log log = { 0 };
+    uint64_t uncollected;
+    gpud_dispatcher *d;
+
+    t_init(NULL, count_run, NULL);
+    d = T_CREATE(.pooled = 1, .devices = "fake:3", .close_limit = T_S(600));
     add(d, T_CLASS(.name = "work", .residence = GPUD_EXTERNAL));
+    add(d, T_CLASS(.name = "worker", .options = T_OPTIONS(.definition = "test")));
     WORK(d, 1);
     (void)start_granted(d, &log, 1, 0);
-    began = t_now();
+    for (uint64_t tag = 10; tag < 20; tag++)
+        T_SUBMIT(d, .tag = tag, .class_name = "worker");
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
     T_OK(gpud_dispatcher_destroy(&d, &uncollected));
-    T_CMP(t_now() - began, >=, T_MS(100));
-    T_EQ(uncollected, 1);
+    T_EQ(uncollected, 11);
+    T_EQ(t_word(0), 10);
     t_log_free(&log);
     T_OK(gpud_fini());
 }
