@@ -17,4 +17,14 @@ static inline void add(gpud_dispatcher *d, const struct gpud_class *class)
         T_FAIL("class_add: %s: %s: %s", gpud_error_name(e.code), e.field, e.text);
 }
 
+/* Why a task like this would not start now: the first reason. */
+static inline struct gpud_reason t_reason(gpud_dispatcher *d, const struct gpud_task_desc *task)
+{
+    struct gpud_reason row = GPUD_REASON_INIT;
+    size_t n;
+
+    T_OK(gpud_dispatcher_explain(d, 0, task, &row, 1, &n, NULL));
+    return row;
+}
+
 #endif

@@ -529,8 +529,10 @@ GPUD_API int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info
  * The dispatcher's options hold for the new devices; devices_per_worker divides the new
  * entries alone.  CPU slots get the lowest free numbers, fakes the numbers above those of
  * the fakes there are.  A GPU that the dispatcher has already is refused; a device that
- * was removed may be added again.  Each new worker has as large a share of the payload
- * budget as the other workers: the budget grows by that.
+ * was removed may be added again.  In a pooled dispatcher a worker that survived SIGKILL,
+ * or external work beyond its kill limit, keeps its memory there until it ends, as a
+ * foreign process does.  Each new worker has as large a share of the payload budget as
+ * the other workers: the budget grows by that.
  *
  * Where devices has GPUs or fakes, the call waits as gpud_dispatcher_create does: up to
  * 10 s for the driver, and 1 s for a first reading of each.

@@ -35,8 +35,8 @@
  *     }
  *
  * The mistake people make: they do not call gpud_dispatcher_ended for a task that has
- * its outcome already.  Its devices stay out of use until then, unless one is removed
- * and added again.
+ * its outcome already.  Its devices stay out of use until then.  If one is removed and
+ * added again, only the memory that the task has there stays out of use.
  *
  * Stability: stable (appending only).
  */

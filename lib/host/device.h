@@ -70,7 +70,10 @@ struct gpi_known_device {
     uint32_t slots;            /* number of its slots, removed ones left out */
     uint64_t look_at;          /* when a waiting start needs a reading, else GPI_NEVER */
     bool silent;               /* a requested reading is late, and the host has reported that */
-    bool foreign;              /* pooled: foreign processes were there at the last reading */
+    bool foreign;              /* pooled: foreign processes were there at the last reading, or the
+                                  device has memory of work from before its removal */
+    uint64_t others, held;     /* pooled: bytes of both */
+    uint32_t load;             /* pooled: their use of it, 1/10,000 */
     bool outside[GPI_PROCESSES_MAX]; /* these processes of the reading are external work */
     bool here;                 /* from its addition until none of its slots is left */
     bool past;                 /* pooled: it was removed, and never returns in this row */

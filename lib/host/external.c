@@ -189,8 +189,12 @@ static int prepare(struct gpi_ending_outside *ret, const struct gpud_end *end)
 /* It had its outcome already.  The record may have been waiting for this. */
 static void end_held(gpud_dispatcher *d, struct gpi_task *t, const struct gpi_ending_outside *x)
 {
+    const struct gpi_grant *g = &d->outside.of[x->task];
+
     hear(d, t, GPI_EV_ENDED, x->how, x->ended_at);
     gpi_grant_over(d, x->task);
+    for (uint32_t i = 0; i < g->n_devices; i++)
+        gpi_device_released(d, g->device[i]);
     t->held = 0;
     if (t->state != GPI_TASK_HELD)
         return; /* its outcome is not delivered yet */

@@ -13,6 +13,7 @@
 #include "host/dispatcher.h"
 #include "host/external.h"
 #include "host/slot.h"
+#include "os/process.h"
 
 /* ---- seats ---- */
 
@@ -117,6 +118,92 @@ static void observe_all_outside(gpud_dispatcher *d, uint32_t device, const struc
     }
 }
 
+/* ---- memory of survivors ---- */
+
+/* A device that was removed and added again has a new row.  A worker that survived SIGKILL, or held
+ * external work, may still have its memory there, in the name of the row before.  The plan knows
+ * these bytes as foreign ones. */
+static bool is_before(const gpud_dispatcher *d, uint32_t row, uint32_t device)
+{
+    const struct gpi_known_device *k = &d->dev.row[row];
+
+    return k->past && strcmp(k->id.uuid, d->dev.row[device].id.uuid) == 0;
+}
+
+static bool is_held_by(const gpud_dispatcher *d, const uint16_t *row, uint32_t n, uint32_t device)
+{
+    bool is = false;
+
+    for (uint32_t i = 0; i < n && !is; i++)
+        is = is_before(d, row[i], device);
+    return is;
+}
+
+/* Its keeper may have no news of its end. */
+static bool survives(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    const char state = s->pid > 0 && gpi_slot_life(d, s) == GPI_LIFE_STUCK
+                           ? gpi_process_state(s->pid)
+                           : 0;
+
+    return state != 0 && state != 'Z' && state != 'X';
+}
+
+/* With all of the memory of a device whose size is unknown it has more than R4 tolerates. */
+static uint64_t bytes_of(const gpud_dispatcher *d, uint32_t device, uint64_t booked, uint64_t seen)
+{
+    const uint64_t total = d->dev.row[device].id.memory_total;
+
+    if (booked == GPI_MEMORY_ALL)
+        booked = total == GPI_UNKNOWN64 ? d->set.foreign_memory + 1 : total;
+    return booked > seen ? booked : seen;
+}
+
+static uint64_t seen_of_slot(const struct gpi_slot *s, const struct gpi_sample *now,
+                             const struct owner *of)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; of && i < now->n_users && i < GPI_PROCESSES_MAX; i++)
+        if (belongs(s, (int32_t)now->user[i].pid, of[i].session))
+            bytes += memory_of(&now->user[i]);
+    return bytes;
+}
+
+static uint64_t seen_of_task(uint32_t task, const struct gpi_sample *now, const struct owner *of)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; of && i < now->n_users && i < GPI_PROCESSES_MAX; i++)
+        if (of[i].task == task)
+            bytes += memory_of(&now->user[i]);
+    return bytes;
+}
+
+/* `of`: NULL without a reading. */
+static uint64_t held(const gpud_dispatcher *d, uint32_t device, const struct gpi_sample *now,
+                     const struct owner *of)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        const struct gpi_slot *s = &d->slot[i];
+        if (is_held_by(d, s->devices, s->n_devices, device) && survives(d, s))
+            bytes += bytes_of(d, device, gpi_sched_slot_memory(d->core, i),
+                              seen_of_slot(s, now, of));
+    }
+    for (uint32_t i = 0; i < d->outside.n; i++) {
+        const uint32_t task = d->outside.task[i];
+        const struct gpi_grant *g = &d->outside.of[task];
+        if (is_held_by(d, g->device, g->n_devices, device))
+            bytes += bytes_of(d, device, gpi_sched_memory(d->core, task),
+                              seen_of_task(task, now, of));
+    }
+    return bytes;
+}
+
+/* ---- foreign processes ---- */
+
 static uint64_t foreign(const gpud_dispatcher *d, const struct gpi_sample *now,
                         const struct owner *of)
 {
@@ -146,28 +233,57 @@ static uint32_t foreign_load(const gpud_dispatcher *d, uint32_t device,
     return now->utilization == GPI_UNKNOWN32 ? 0 : now->utilization * 100;
 }
 
+static void tell_foreign(gpud_dispatcher *d, uint32_t device)
+{
+    struct gpi_known_device *k = &d->dev.row[device];
+
+    d->dev.n_foreign -= k->foreign;
+    k->foreign = k->others || k->held || k->load;
+    d->dev.n_foreign += k->foreign;
+    gpi_core_foreign(d, d->now, device, gpi_time_add(k->others, k->held), k->load);
+    d->act(d);
+}
+
+static void use_without_reading(gpud_dispatcher *d, uint32_t device)
+{
+    struct gpi_known_device *k = &d->dev.row[device];
+    const uint64_t bytes = held(d, device, &k->sample, NULL);
+
+    if (bytes == k->held)
+        return;
+    k->held = bytes;
+    tell_foreign(d, device);
+}
+
+void gpi_device_released(gpud_dispatcher *d, uint32_t device)
+{
+    for (uint32_t i = 0; i < d->dev.n; i++)
+        if (d->dev.row[i].here && is_before(d, device, i))
+            gpi_device_usage(d, i);
+}
+
 void gpi_device_usage(gpud_dispatcher *d, uint32_t device)
 {
-    const struct gpi_sample *now = &d->dev.row[device].sample;
+    struct gpi_known_device *k = &d->dev.row[device];
+    const struct gpi_sample *now = &k->sample;
     struct owner of[GPI_PROCESSES_MAX];
-    uint64_t bytes;
-    uint32_t load;
 
-    memset(d->dev.row[device].outside, 0, sizeof d->dev.row[device].outside);
-    if (!d->set.pooled || !now->at || now->reading != GPI_READ_OK || !now->users_known)
+    memset(k->outside, 0, sizeof k->outside);
+    if (!d->set.pooled)
         return;
+    if (!now->at || now->reading != GPI_READ_OK || !now->users_known) {
+        use_without_reading(d, device);
+        return;
+    }
     for (uint32_t i = 0; i < now->n_users && i < GPI_PROCESSES_MAX; i++) {
         of[i].session = getsid((pid_t)now->user[i].pid);
         of[i].task = gpi_family_of(d, now->user[i].pid);
-        d->dev.row[device].outside[i] = of[i].task != GPI_NONE;
+        k->outside[i] = of[i].task != GPI_NONE;
     }
-    load = foreign_load(d, device, now);
-    bytes = foreign(d, now, of);
-    d->dev.n_foreign -= d->dev.row[device].foreign;
-    d->dev.row[device].foreign = bytes || load;
-    d->dev.n_foreign += d->dev.row[device].foreign;
-    gpi_core_foreign(d, d->now, device, bytes, load);
-    d->act(d);
+    k->load = foreign_load(d, device, now);
+    k->others = foreign(d, now, of);
+    k->held = held(d, device, now, of);
+    tell_foreign(d, device);
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slot[i].pid > 0 && gpi_slot_has(&d->slot[i], device))
             observe(d, &d->slot[i], device, now, of);

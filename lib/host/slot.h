@@ -205,8 +205,10 @@ void gpi_slot_seat(gpud_dispatcher *d, struct gpi_slot *s, uint32_t class); /* S
 void gpi_slot_seat_on(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device);   /* SEAT_ON */
 /* A task waits, or a class lacks a worker: for a device that foreign processes may have. */
 bool gpi_pool_waits(const gpud_dispatcher *d);
-/* A reading of the device is there. */
+/* A reading of the device is there, or it has come back. */
 void gpi_device_usage(gpud_dispatcher *d, uint32_t device);
+/* Held work on this device has ended, which may have been removed and have come back. */
+void gpi_device_released(gpud_dispatcher *d, uint32_t device);
 
 /* slots.c */
 int gpi_slots_init(gpud_dispatcher *d);

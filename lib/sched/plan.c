@@ -82,6 +82,11 @@ void gpi_plan_places_add(struct gpi_plan *p, uint32_t set, const uint16_t *devic
     load_classes(p);
 }
 
+uint64_t gpi_plan_memory(const struct gpi_plan *p, uint32_t run)
+{
+    return p->run[run].need.memory;
+}
+
 bool gpi_plan_is_place(const struct gpi_plan *p, uint32_t set, uint32_t device)
 {
     return gpi_memory_is_place(p, set, device);

@@ -72,6 +72,8 @@ void gpi_plan_device_add(struct gpi_plan *p, uint32_t device, const struct gpi_p
 /* The devices that a request may name; `set` counts from 1. */
 void gpi_plan_places_add(struct gpi_plan *p, uint32_t set, const uint16_t *device, uint32_t n);
 
+/* Returns the bytes that the run may have of each device; GPI_MEMORY_ALL: all of them. */
+uint64_t gpi_plan_memory(const struct gpi_plan *p, uint32_t run);
 bool gpi_plan_is_place(const struct gpi_plan *p, uint32_t set, uint32_t device);
 
 /* Adds a worker of a resident class that was up before the plan began.  Returns its number. */

@@ -26,6 +26,18 @@ bool gpi_sched_is_held(const struct gpi_sched *c, uint32_t task)
     return c->task[task].state == GPI_RECORD_HELD;
 }
 
+uint64_t gpi_sched_memory(const struct gpi_sched *c, uint32_t task)
+{
+    return gpi_external_has(c, task) ? gpi_plan_memory(c->plan, c->task[task].slot) : 0;
+}
+
+uint64_t gpi_sched_slot_memory(const struct gpi_sched *c, uint32_t slot)
+{
+    const struct gpi_sched_slot *s = &c->slot[slot];
+
+    return s->known ? gpi_plan_memory(c->plan, s->run) : 0;
+}
+
 struct gpi_request gpi_sched_request(const struct gpi_sched *c, uint32_t task, uint32_t i)
 {
     return c->own.shape[c->own.task[task].shape].request[i];

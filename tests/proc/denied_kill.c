@@ -3,6 +3,7 @@
  * denied_kill.c - a filter of system calls, which spawner, keepers and workers inherit, denies the
  * ways in which a keeper kills its worker: each alone, both, and the parent-death signal, too.
  */
+#include "pooled.h"
 #include "verbs.h"
 
 #include <errno.h>
@@ -217,6 +218,37 @@ T_CASE(class_of_a_survivor_removed)
     t_end(&d, &log);
     t_word_set(GATE, 1);
     t_wait_ended(&worker);
+}
+
+/* A worker survives, and its device is removed and added again: its memory is not free before it
+ * ends. */
+T_CASE(device_of_a_survivor_returns)
+{
+    const struct gpud_task_desc more = { .struct_size = sizeof(more), .class_name = "x" };
+    struct t_proc worker;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    deny(ALL);
+    t_init(NULL, process, NULL);
+    d = T_CREATE(.pooled = 1, .devices = "fake:1", .kill_limit = KILL_LIMIT, .close_limit = T_S(1));
+    add(d, T_CLASS(.name = "x", .options = T_OPTIONS(.grace = GRACE)));
+    T_SUBMIT(d, .tag = T_TAG(HANG, 0), .class_name = "x", .limit = LIMIT);
+    t_word_wait(STARTED, 1);
+    worker = t_worker(d, 0);
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, T_TAG(HANG, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
+    T_OK(gpud_dispatcher_device_remove(d, "fake:0"));
+    (void)t_told(d, &log, &at, "fake:0", "removed");
+    T_OK(gpud_dispatcher_device_add(d, "fake:1", NULL));
+    T_TEXT(gpud_reason_name(t_reason(d, &more).kind), "FOREIGN");
+    T_SUBMIT(d, .tag = 1, .class_name = "x");
+    t_word_set(GATE, 1);
+    t_wait_ended(&worker);
+    t_collect(d, &log, 2);
+    T_TEXT(T_OUTCOME(&log, 1, SUCCESS)->device, "fake:0");
+    t_end(&d, &log);
 }
 
 /* C10: a process that a dead worker has left, and that no signal reaches. */

@@ -120,6 +120,43 @@ T_CASE(device_removed)
     t_end(&d, &log);
 }
 
+/* The work was given up and has not ended: what it has of the device is not free when the device
+ * comes back.  A task beside it starts. */
+T_CASE(held_on_a_device_that_returns)
+{
+    const struct gpud_task_desc all = { .struct_size = sizeof(all), .class_name = "work" };
+    struct t_log log = { 0 };
+    struct gpud_event g, beside;
+    struct gpud_reason why;
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(NULL, t_no_work, NULL);
+    d = T_CREATE(.pooled = 1, .devices = "fake:1", .kill_limit = T_MS(30));
+    add(d, T_CLASS(.name = "work", .residence = GPUD_EXTERNAL,
+                   .options = T_OPTIONS(.grace = GPUD_AT_ONCE)));
+    WORK(d, 1, .limit = T_MS(10), .request = T_REQUEST(.devices = 1, .memory = T_GIB(3)));
+    g = start_granted(d, &log, 1, 0);
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, 1, TIMEOUT)->phase, GPUD_PHASE_KILL);
+    T_OK(gpud_dispatcher_device_remove(d, "fake:0"));
+    (void)t_told(d, &log, &at, "fake:0", "removed");
+    T_OK(gpud_dispatcher_device_add(d, "fake:1", NULL));
+    why = t_reason(d, &all);
+    T_TEXT(gpud_reason_name(why.kind), "FOREIGN");
+    T_CMP(why.have, >=, T_GIB(3));
+    T_CMP(why.have, <, T_GIB(4));
+    WORK(d, 2);
+    WORK(d, 3, .request = T_REQUEST(.devices = 1, .memory = T_GIB(1)));
+    beside = start_granted(d, &log, 3, 0);
+    T_TEXT(beside.device, "fake:0");
+    ENDED(d, beside, SUCCESS);
+    ENDED(d, g, SUCCESS);
+    ENDED(d, start_granted(d, &log, 2, 0), SUCCESS);
+    t_collect(d, &log, 3);
+    t_end(&d, &log);
+}
+
 /* ---- the log ---- */
 
 /* Returns 1 if a fresh core makes the decisions of the log. */
