@@ -249,8 +249,10 @@ static void set(gpud_dispatcher *d, uint32_t i, enum gpi_plan_class_what what)
 
     if (what == GPI_CLASS_PIN || what == GPI_CLASS_UNPIN)
         c->plan.pinned = what == GPI_CLASS_PIN;
-    if (what == GPI_CLASS_RESUME || what == GPI_CLASS_LOAD)
+    if (what == GPI_CLASS_RESUME || what == GPI_CLASS_LOAD) {
         c->failed = false;
+        gpi_class_forget_why(d, i);
+    }
     c->loads = what == GPI_CLASS_LOAD ? c->up == 0
                : what == GPI_CLASS_UNLOAD || what == GPI_CLASS_DRAIN ? 0 : c->loads;
     gpi_devices_rouse(d);

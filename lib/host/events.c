@@ -48,7 +48,7 @@ bool gpi_lent_release(gpud_dispatcher *d)
 
 static inline const void *result_address(const gpud_dispatcher *d, const struct gpi_task *t)
 {
-    if (t->result_place == GPI_RESULT_NONE)
+    if (t->result_place == GPI_RESULT_NONE || t->result_place == GPI_RESULT_WHY)
         return NULL;
     if (t->result_place == GPI_RESULT_OWN)
         return d->arena.input + t->result_off;
@@ -69,7 +69,7 @@ static const char *plain_words(const gpud_dispatcher *d, const struct gpi_task *
     case GPUD_OUTCOME_CANCELLED:
         return "cancelled by the host";
     case GPUD_OUTCOME_NO_WORKER:
-        return gpi_why_no_worker(d, t->class);
+        return gpi_task_why_no_worker(d, t);
     default:
         return "";
     }

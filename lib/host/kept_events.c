@@ -141,7 +141,7 @@ int gpi_keep_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *
     if (r)
         return r;
     copy_names(k, e);
-    if (e->text == gpi_why_no_worker(d, t->class))
+    if (e->text == gpi_task_why_no_worker(d, t))
         /* it outlives the dispatcher, which owns the cause */
         e->text = GPI_NO_WORKER;
     k->words = t->detail;

@@ -9,6 +9,7 @@
 
 #include "host/dispatcher.h"
 #include "host/slot.h"
+#include "host/task.h"
 
 void gpi_slot_failure(struct gpi_slot *s, const char *text)
 {
@@ -30,6 +31,32 @@ const char *gpi_why_no_worker(const gpud_dispatcher *d, uint32_t class)
     if (!why && d->set.pooled)
         return GPI_NO_DEVICE_FITS;
     return why ? why->text : GPI_NO_WORKER;
+}
+
+const char *gpi_task_why_no_worker(const gpud_dispatcher *d, const struct gpi_task *t)
+{
+    return t->result_place == GPI_RESULT_WHY ? (const char *)(uintptr_t)t->result_off
+                                             : gpi_why_no_worker(d, t->class);
+}
+
+static void keep_why(struct gpi_task *t, const char *text)
+{
+    if (t->outcome != GPUD_OUTCOME_NO_WORKER || t->result_place != GPI_RESULT_NONE)
+        return;
+    t->result_place = GPI_RESULT_WHY;
+    t->result_off = (uintptr_t)text;
+}
+
+void gpi_class_forget_why(gpud_dispatcher *d, uint32_t class)
+{
+    struct gpi_class *c = &d->class[class];
+
+    for (uint32_t i = 0; c->why && i < d->never_used; i++) {
+        struct gpi_task *t = &d->task[i];
+        if (t->class == class && (t->state == GPI_TASK_ENDED || t->state == GPI_TASK_LENT))
+            keep_why(t, c->why->text);
+    }
+    c->why = NULL;
 }
 
 /* Events still point to earlier texts, so a new one is put before them. */

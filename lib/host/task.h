@@ -39,7 +39,8 @@ _Static_assert(GPI_OWN_SIZE >= GPI_LABEL_SIZE, "a label has room there");
 /* Where a result waits for its delivery. */
 enum gpi_result_place {
     GPI_RESULT_NONE, GPI_RESULT_OWN, GPI_RESULT_POOL, GPI_RESULT_ARENA,
-    GPI_RESULT_HEAP /* external: result_off is its address, by malloc */
+    GPI_RESULT_HEAP, /* external: result_off is its address, by malloc */
+    GPI_RESULT_WHY   /* NO_WORKER: no result; result_off is the address of the reason */
 };
 
 /* A text of the worker's, after the text of the limit that was exceeded. */

@@ -856,6 +856,33 @@ static int feed_b(struct gpud_task_desc *task, size_t n, void *left)
     return (*(int *)left)-- > 0;
 }
 
+/* RESUME forgets the reason, but an outcome from before has it. */
+T_CASE(reason_after_resume)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    init();
+    t_word_set(BROKEN, 1);
+    d = T_CREATE(.pooled = 1, .devices = "fake:1");
+    add(d, T_CLASS(.name = "b",
+                   .options = T_OPTIONS(.definition = "def-b", .failures_in_a_row = 1)));
+    T_SUBMIT(d, .tag = 1, .class_name = "b");
+    while (t_stats(d).no_worker == 0)
+        t_pass(T_MS(1));
+    t_word_set(BROKEN, 0);
+    T_OK(gpud_dispatcher_class_set(d, "b", GPUD_CLASS_RESUME, NULL));
+    T_OK(gpud_dispatcher_device_pause(d, "fake:0"));
+    T_SUBMIT(d, .tag = 2, .class_name = "b");
+    T_OK(gpud_dispatcher_device_remove(d, "fake:0"));
+    t_collect(d, &log, 2);
+    T_TEXT(T_OUTCOME(&log, 1, NO_WORKER)->text,
+           "class b starts no worker any more: setup returned 7");
+    T_TEXT(T_OUTCOME(&log, 2, NO_WORKER)->text,
+           "no device that is left could ever hold a worker of its class");
+    t_end(&d, &log);
+}
+
 /* run gives the reason of the class whose task had no worker. */
 T_CASE(run_says_why)
 {
