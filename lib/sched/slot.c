@@ -265,6 +265,16 @@ RULE(stuck)
         gpi_end_stuck(c, s);
 }
 
+/* In a pool no worker of the seat's present class was there yet, so its devices are not at fault.
+ * The class boots again, in a seat that is ready: one with a lost keeper is chosen last. */
+RULE(unproved)
+{
+    if (c->plan)
+        vacate(c, s);
+    else
+        stuck(c, s);
+}
+
 /* ---- the table ---- */
 
 typedef void rule_fn(struct gpi_sched *c, struct gpi_sched_slot *s);
@@ -291,7 +301,7 @@ static rule_fn *const table[GPI_LIVES][GPI_INPUTS] = {
                        [GPI_EV_KEEPER_GONE] = gpi_seat_gone },
     [GPI_LIFE_WAIT] = { [GPI_EV_KEEPER_NO] = gpi_end_unmade, [GPI_EV_KEEPER_GONE] = keeper_wasted,
                         [GPI_IN_GATE] = gate, [GPI_IN_LEAVE] = park, [GPI_IN_CHANGED] = park,
-                        [GPI_IN_TIMER] = gpi_life_pay, [GPI_IN_UNPROVED] = stuck,
+                        [GPI_IN_TIMER] = gpi_life_pay, [GPI_IN_UNPROVED] = unproved,
                         [GPI_IN_WIND_DOWN] = stop, [GPI_IN_EVICT] = vacate },
     [GPI_LIFE_BOOT] = { STARTING, [GPI_EV_ANSWERED] = gpi_life_answered },
     [GPI_LIFE_SETUP] = { STARTING, [GPI_EV_ANSWERED] = nothing },

@@ -192,14 +192,14 @@ static void gates(struct gpi_oracle *o, const struct gpi_book_slot *s)
            "a spawner that does not reply is believed in");
 }
 
-/* A seat whose keeper was lost while it was free waits for that from its next use. */
+/* In a pool the next class waits anew. */
 static bool is_unproved(const struct gpi_oracle *o, uint32_t slot)
 {
     const struct gpi_book_slot *s = &o->slot[slot];
-    const bool later = o->truth->pooled && s->life_since > s->keeper_since;
+    const bool anew = o->truth->pooled && s->life_since > s->keeper_since;
 
-    return s->keeper == GPI_BOOK_LOST && is_over(o, later ? s->life_since : s->keeper_since,
-                                                 o->truth->slot[slot].kill_limit);
+    return s->keeper == GPI_BOOK_LOST &&
+           is_over(o, anew ? s->life_since : s->keeper_since, o->truth->slot[slot].kill_limit);
 }
 
 static void waits(struct gpi_oracle *o, uint32_t slot)

@@ -367,9 +367,9 @@ SABOTAGES = [
     # ---- states of a slot, and their deadlines ----
     Sabotage(
         "a keeper that is asked for is waited for at the end", "lib/sched/slot.c",
-        "[GPI_IN_TIMER] = gpi_life_pay, [GPI_IN_UNPROVED] = stuck,\n"
+        "[GPI_IN_TIMER] = gpi_life_pay, [GPI_IN_UNPROVED] = unproved,\n"
         "                        [GPI_IN_WIND_DOWN] = stop, [GPI_IN_EVICT]",
-        "[GPI_IN_TIMER] = gpi_life_pay, [GPI_IN_UNPROVED] = stuck,\n"
+        "[GPI_IN_TIMER] = gpi_life_pay, [GPI_IN_UNPROVED] = unproved,\n"
         "                        [GPI_IN_WIND_DOWN] = nothing, [GPI_IN_EVICT]",
         "sched/scripts.close_during_setup"),
     Sabotage(
