@@ -990,7 +990,8 @@ struct gpud_options {
  * Some options add 1 or 2 each: EXEC of the same program, setup_shared,
  * GPUD_STDIO_INHERIT, decision_log, a spawner of its own, a monitor.  If fewer are free
  * below the soft limit RLIMIT_NOFILE, the call fails with GPUD_ESYSTEM, sys_errno EMFILE
- * and field "devices".  The text has the need, the descriptors left and the limit.
+ * and field "devices", or "max_workers" with option pooled.  The text has the need, the
+ * descriptors left and the limit.
  *
  * Parameters:
  *   ret_d    receives the dispatcher; on failure it stays as it was

@@ -106,7 +106,8 @@ static int take_slots(struct draft *x, uint32_t slots, bool lines, struct gpud_e
         return r;
     x->seated = slots;
     r = gpi_files_check(gpi_files_fixed(&x->birth) + gpi_files_slots(lines, slots),
-                        1 + (x->birth.log_fd >= 0), slots, e);
+                        1 + (x->birth.log_fd >= 0), slots,
+                        x->birth.set.pooled ? "max_workers" : "devices", e);
     return r ? r : gpi_options_share(&x->birth.set, slots, e);
 }
 

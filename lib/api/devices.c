@@ -70,7 +70,7 @@ static int choose_and_add(gpud_dispatcher *d, const char *devices, struct gpi_be
     slots = pooled ? 0 : c.selection.n_slots;
     if (r == 0 && slots)
         /* One of them is open: the copy of the connection. */
-        r = gpi_files_check(gpi_files_slots(class->launch.lines, slots), 1, slots, e);
+        r = gpi_files_check(gpi_files_slots(class->launch.lines, slots), 1, slots, "devices", e);
     if (r == 0)
         r = gpi_process_seat(d->places, slots, e);
     if (r == 0) {

@@ -127,6 +127,11 @@ int gpi_class_add(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_err
 /* Returns GPUD_ENODEFINITION if no class has the name. */
 int gpi_class_set(gpud_dispatcher *d, const char *name, enum gpi_plan_class_what what,
                   struct gpud_error *e);
+/* Returns GPUD_EINVAL if the workers of a class are to find their devices by numbers, and the
+ * device, which is about to be added, has none. */
+struct gpi_device;
+int gpi_classes_check_visible(const gpud_dispatcher *d, const struct gpi_device *id,
+                              struct gpud_error *e);
 /* Returns GPUD_ENODEFINITION. */
 int gpi_class_unknown(const char *name, struct gpud_error *e);
 /* Frees the setup data of a class that is removed. */

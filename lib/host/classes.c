@@ -81,16 +81,38 @@ static int check_fit(const gpud_dispatcher *d, const struct gpi_class_birth *b,
                     b->class_name, b->plan.min_workers, holds);
 }
 
-static int check_visible(const gpud_dispatcher *d, const struct gpi_class_birth *b,
+/* `name`: the class, NULL if it is being added. */
+static int check_visible(const struct gpi_device *id, uint32_t visible, const char *name,
                          struct gpud_error *e)
 {
-    for (uint32_t i = 0; i < d->dev.n && b->set.visible == GPUD_VISIBLE_INDEX; i++)
-        if (d->dev.row[i].here && gpi_device_is_instance(&d->dev.row[i].id))
-            return gpi_fail(e, GPUD_EINVAL, 0, "visible",
-                            "visible is INDEX, but %s is a MIG instance and has no number: use "
-                            "AUTO or UUID",
-                            d->dev.row[i].id.name);
-    return 0;
+    if (visible != GPUD_VISIBLE_INDEX || !gpi_device_is_instance(id))
+        return 0;
+    return gpi_fail(e, GPUD_EINVAL, 0, "visible",
+                    "visible is INDEX%s%.63s, but %s is a MIG instance and has no number: use "
+                    "AUTO or UUID",
+                    name ? " for class " : "", name ? name : "", id->name);
+}
+
+static int check_all_visible(const gpud_dispatcher *d, const struct gpi_class_birth *b,
+                             struct gpud_error *e)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; i < d->dev.n && r == 0; i++)
+        if (d->dev.row[i].here)
+            r = check_visible(&d->dev.row[i].id, b->set.visible, NULL, e);
+    return r;
+}
+
+int gpi_classes_check_visible(const gpud_dispatcher *d, const struct gpi_device *id,
+                              struct gpud_error *e)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; i < d->n_classes && r == 0; i++)
+        if (!d->class[i].removed)
+            r = check_visible(id, d->class[i].set.visible, d->class[i].name, e);
+    return r;
 }
 
 static int find_places(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_error *e)
@@ -122,7 +144,7 @@ static int check_add(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_
         return gpi_fail(e, GPUD_EINVAL, 0, "min_workers",
                         "class.min_workers is %u, the dispatcher's max_workers is %u",
                         b->plan.min_workers, d->set.max_workers);
-    r = check_visible(d, b, e);
+    r = check_all_visible(d, b, e);
     if (r == 0)
         r = find_places(d, b, e);
     if (r == 0)

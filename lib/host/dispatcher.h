@@ -295,9 +295,10 @@ void gpi_free(gpud_dispatcher *d);
 /* files.c */
 uint32_t gpi_files_fixed(const struct gpi_birth *b);  /* fds of a dispatcher beside its slots */
 uint32_t gpi_files_slots(bool lines, uint32_t slots); /* fds of its slots */
-/* Returns 0 if RLIMIT_NOFILE leaves `need` fds, of which `open` are open; else ESYSTEM with
- * EMFILE. */
-int gpi_files_check(uint32_t need, uint32_t open, uint32_t slots, struct gpud_error *e);
+/* Returns 0 if RLIMIT_NOFILE leaves `need` fds, of which `open` are open; else ESYSTEM with EMFILE
+ * and the field that sets the number of slots. */
+int gpi_files_check(uint32_t need, uint32_t open, uint32_t slots, const char *field,
+                    struct gpud_error *e);
 
 /* close.c */
 void gpi_finish_step(gpud_dispatcher *d);

@@ -36,7 +36,8 @@ uint32_t gpi_files_slots(bool lines, uint32_t slots)
     return slots * (FILES_SLOT + lines) + 1 + lines;
 }
 
-int gpi_files_check(uint32_t need, uint32_t open, uint32_t slots, struct gpud_error *e)
+int gpi_files_check(uint32_t need, uint32_t open, uint32_t slots, const char *field,
+                    struct gpud_error *e)
 {
     uint64_t limit;
     uint32_t left = gpi_fd_free(need - open, &limit) + open;
@@ -44,7 +45,7 @@ int gpi_files_check(uint32_t need, uint32_t open, uint32_t slots, struct gpud_er
     if (left >= need)
         return 0;
     gpi_refused_forget(); /* no system call has refused it */
-    return gpi_fail(e, GPUD_ESYSTEM, EMFILE, "devices",
+    return gpi_fail(e, GPUD_ESYSTEM, EMFILE, field,
                     "%u slot%s need%s %u file descriptors, %u of %llu are left (RLIMIT_NOFILE, "
                     "ulimit -n)",
                     slots, slots > 1 ? "s" : "", slots > 1 ? "" : "s", need, left,

@@ -77,6 +77,17 @@ static const struct gpi_device *one_that_is_here(const gpud_dispatcher *d,
     return NULL;
 }
 
+/* Pooled: any class may have a worker there. */
+static int check_visible(const gpud_dispatcher *d, const struct gpi_selection *chosen,
+                         struct gpud_error *e)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; d->set.pooled && i < chosen->n && r == 0; i++)
+        r = gpi_classes_check_visible(d, &chosen->device[i].device, e);
+    return r;
+}
+
 static void tell_added(gpud_dispatcher *d, const struct gpi_selection *chosen)
 {
     for (uint32_t i = 0; i < chosen->n; i++) {
@@ -105,6 +116,9 @@ static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gaug
     if (here)
         return gpi_fail(e, GPUD_EDEVICE, 0, "devices", "%s is already a device of this dispatcher",
                         here->name);
+    r = check_visible(d, chosen, e);
+    if (r)
+        return r;
     gpi_gauges_release(d);
     r = g ? gpi_gauge_adopt(d, g, &gauge) : 0;
     if (r)

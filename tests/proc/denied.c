@@ -541,6 +541,26 @@ static void try_room(struct room *x)
         T_EQ(unlink(x->options.decision_log), 0);
 }
 
+/* The slots of a pool follow from max_workers. */
+T_CASE(descriptors_of_a_pool)
+{
+    struct gpud_error error = GPUD_ERROR_INIT;
+    gpud_dispatcher *d = NULL;
+    struct rlimit r;
+
+    T_EQ(getrlimit(RLIMIT_NOFILE, &r), 0);
+    t_init(NULL, process, NULL);
+    limit_files(limit_for(20));
+    T_CODE(gpud_dispatcher_create(
+               &d, T_OPTIONS(.pooled = 1, .devices = "fake:1", .max_workers = 40), &error),
+           ESYSTEM);
+    T_CHECK(strstr(error.text, "41 slots need "));
+    T_TEXT(error.field, "max_workers");
+    T_EQ(error.sys_errno, EMFILE);
+    limit_files((unsigned)r.rlim_cur);
+    T_OK(gpud_fini());
+}
+
 /* Create refuses a limit that is too low, with the need and the descriptors left.  With
  * exactly the need the dispatcher works, and has as many open as it said. */
 T_LONG_CASE(descriptors_needed, 60)

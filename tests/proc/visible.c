@@ -5,7 +5,7 @@
  * which the driver lists in the folder `driver/gpus` (tests/directory.c).
  */
 #include "kernel.h"
-#include "scripted.h"
+#include "pooled.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -476,6 +476,31 @@ T_CASE(instances_have_no_number)
     T_CODE(gpud_dispatcher_device_add(d, "1:0", &e), EINVAL);
     T_TEXT(e.field, "visible");
     end(&d, &log);
+    leave();
+}
+
+/* In a pool any class may get a worker on a device that is added. */
+T_CASE(instance_added_to_a_pool)
+{
+    struct gpud_error e = { .struct_size = sizeof(e) };
+    gpud_dispatcher *d;
+
+    machine("gpus 2\ngpu 1 mig=1g.10gb*2\n");
+    if (!getenv("GPUD_WORKER")) {
+        list("0000:01:00.0");
+        list("0000:02:00.0");
+    }
+    d = T_CREATE(.pooled = 1, .devices = "0");
+    add(d, T_CLASS(.name = "auto", .options = T_OPTIONS(.definition = "test")));
+    T_OK(gpud_dispatcher_device_add(d, "1:0", &e));
+    T_OK(gpud_dispatcher_device_remove(d, "gpu:1:0"));
+    add(d, T_CLASS(.name = "index", .options = T_OPTIONS(.definition = "test",
+                                                         .visible = GPUD_VISIBLE_INDEX)));
+    T_CODE(gpud_dispatcher_device_add(d, "1:1", &e), EINVAL);
+    T_TEXT(e.field, "visible");
+    says(e.text, "visible is INDEX for class index, but gpu:1:1 is a MIG instance");
+    T_OK(gpud_dispatcher_class_remove(d, "index", GPUD_FINISH_NOW, NULL));
+    t_destroy(&d, NULL);
     leave();
 }
 
