@@ -54,7 +54,8 @@ extern "C" {
 /*
  * The reasons of an event REVOKED, each with the requests that it may have.
  *
- * - LIMIT, STALL: SOFT, then HARD.
+ * - LIMIT, STALL: SOFT, then HARD.  HARD alone, if the grace has expired before the host
+ *   reads SOFT, or before it adopts the task: the grace counts from the limit.
  * - CANCEL: SOFT, then HARD (gpud_dispatcher_cancel).  Also for work of a class that is
  *   removed with GPUD_FINISH_NOW.
  * - DRAIN: BACK.  Work that has started goes on.

@@ -508,6 +508,32 @@ static uint64_t adopt(gpud_dispatcher *d, uint64_t tag, const struct gpud_adopti
     return id;
 }
 
+/* Its grace has expired while no host was there: HARD is the first request.  With the limit alone
+ * expired, SOFT is. */
+T_CASE(adopted_after_its_grace)
+{
+    gpud_dispatcher *d = outside("fake:2", T_OPTIONS(.grace = T_S(20), .task_limit = T_S(1)));
+    const uint64_t now = t_now(), over = now - T_S(22), late = now - T_S(2);
+    struct t_log log = { 0 };
+    struct gpud_event hard, soft;
+
+    (void)adopt(d, 1, T_ADOPTION(.attempt = 3, .devices = "fake:0",
+                                 .proc = T_PROC(.started_at = over)));
+    (void)adopt(d, 2, T_ADOPTION(.attempt = 4, .devices = "fake:1",
+                                 .proc = T_PROC(.started_at = late)));
+    hard = revoked(d, &log, 1, 0, GPUD_REVOKED_LIMIT, GPUD_REVOKE_HARD);
+    soft = revoked(d, &log, 2, 0, GPUD_REVOKED_LIMIT, GPUD_REVOKE_SOFT);
+    T_EQ(hard.attempt, 3);
+    T_EQ(soft.revoke_by, late + T_S(21));
+    T_EQ(t_log_count(&log, GPUD_EVENT_REVOKED), 2);
+    ENDED(d, hard, CRASHED);
+    ENDED(d, soft, ERROR, .code = 1);
+    t_collect(d, &log, 2);
+    T_EQ(T_OUTCOME(&log, 1, TIMEOUT)->phase, GPUD_PHASE_HARD);
+    T_EQ(T_OUTCOME(&log, 2, TIMEOUT)->phase, GPUD_PHASE_PROCESS);
+    t_end(&d, &log);
+}
+
 /* It has more of its device than that has: nothing else is granted there before its end. */
 T_CASE(adopted_overcommits)
 {
