@@ -116,8 +116,8 @@ struct gpud_request {
     /*
      * The devices that a worker may have: names or UUIDs of devices of the dispatcher,
      * separated by commas, such as "gpu:0,gpu:1".  A device that is added again later is
-     * meant, too.  A dispatcher keeps up to 256 different lists as long as it lives, also
-     * those of refused calls.
+     * meant, too.  The classes, the accepted tasks and the workers of a dispatcher may
+     * name up to 256 different pairs of on and not_on at a time.
      * Default: [every device].  Range: devices that the dispatcher has.
      */
     const char *on;

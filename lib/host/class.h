@@ -150,10 +150,10 @@ int gpi_request_fits(const gpud_dispatcher *d, const char *class, const char *no
                      const struct gpi_request *r, uint32_t n, struct gpud_error *e);
 
 /* places.c */
-/* Returns the number of the set of devices.  GPUD_EDEVICE: a name is that of no device; GPUD_EFULL:
- * there are too many sets. */
-int gpi_places_find(gpud_dispatcher *d, const char *noun, const struct gpi_where *where,
-                    uint32_t *ret, struct gpud_error *e);
+/* Writes the number of the set of devices into request `i`.  It holds until the lock is released,
+ * or longer if the core has a task or class with it.  GPUD_EDEVICE: a name is that of no device;
+ * GPUD_EFULL: too many sets are in use. */
+int gpi_places_find(gpud_dispatcher *d, struct gpi_needs *needs, uint32_t i, struct gpud_error *e);
 void gpi_places_join(gpud_dispatcher *d, uint32_t device); /* it is new */
 void gpi_places_fini(gpud_dispatcher *d);
 

@@ -93,6 +93,11 @@ static inline void gpi_core_places_add(gpud_dispatcher *d, uint32_t set, uint32_
                   gpi_sched_places_add(d->core, set, device));
 }
 
+static inline void gpi_core_places_empty(gpud_dispatcher *d, uint32_t set)
+{
+    GPI_LOGGED_OR(gpi_play_no_places(d->play, set), gpi_sched_places_empty(d->core, set));
+}
+
 static inline void gpi_core_slot_add(gpud_dispatcher *d, uint32_t slot, uint32_t class,
                                      const uint16_t *device, uint32_t n)
 {

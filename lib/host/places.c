@@ -2,7 +2,8 @@
 /*
  * places.c - pooled: sets of devices that the needs of a class name, in `on` and `not_on`.
  *
- * A set stays as long as the dispatcher.  A device that is added later joins the sets that name it.
+ * A set stays until its place is needed and no class, task or worker names it.  A device that is
+ * added later joins the sets that name it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -89,54 +90,107 @@ static void join(gpud_dispatcher *d, uint32_t place, uint32_t device)
 void gpi_places_join(gpud_dispatcher *d, uint32_t device)
 {
     for (uint32_t i = 0; i < d->n_named; i++)
-        join(d, i, device);
+        if (d->named[i].on || d->named[i].not_on)
+            join(d, i, device);
+}
+
+static void drop(struct gpi_named_set *p)
+{
+    free(p->on);
+    free(p->not_on);
+    *p = (struct gpi_named_set){ NULL, NULL };
 }
 
 void gpi_places_fini(gpud_dispatcher *d)
 {
-    for (uint32_t i = 0; i < d->n_named; i++) {
-        free(d->named[i].on);
-        free(d->named[i].not_on);
-    }
+    for (uint32_t i = 0; i < d->n_named; i++)
+        drop(&d->named[i]);
 }
 
 /* Returns false without memory. */
-static bool make(gpud_dispatcher *d, const char *on, const char *not_on)
+static bool make(gpud_dispatcher *d, uint32_t place, const struct gpi_where *where)
 {
-    struct gpi_named_set p = { on ? strdup(on) : NULL, not_on ? strdup(not_on) : NULL };
+    struct gpi_named_set p = { where->on ? strdup(where->on) : NULL,
+                               where->not_on ? strdup(where->not_on) : NULL };
 
-    if ((on && !p.on) || (not_on && !p.not_on)) {
-        free(p.on);
-        free(p.not_on);
+    if ((where->on && !p.on) || (where->not_on && !p.not_on)) {
+        drop(&p);
         return false;
     }
-    d->named[d->n_named++] = p;
+    d->named[place] = p;
+    d->n_named += place == d->n_named;
     for (uint32_t i = 0; i < d->dev.n; i++)
         if (d->dev.row[i].here)
-            join(d, d->n_named - 1, i);
+            join(d, place, i);
     return true;
 }
 
-int gpi_places_find(gpud_dispatcher *d, const char *noun, const struct gpi_where *where,
-                    uint32_t *ret, struct gpud_error *e)
+/* Empties all sets that nothing names, `needs` included.  Returns the first place that is free, or
+ * PLACES_MOST. */
+static uint32_t reclaim(gpud_dispatcher *d, const struct gpi_needs *needs)
 {
-    const char *on = where->on, *not_on = where->not_on;
-    int r = check(d, noun, "on", on, e);
+    bool used[GPI_PLACES_MOST + 1] = { false };
+    uint32_t first = GPI_PLACES_MOST;
+
+    gpi_sched_mark_places(d->core, used);
+    for (uint32_t i = 0; i < needs->n; i++)
+        used[needs->request[i].places] = true;
+    for (uint32_t i = GPI_PLACES_MOST; i > 0; i--) {
+        if (used[i])
+            continue;
+        gpi_core_places_empty(d, i);
+        drop(&d->named[i - 1]);
+        first = i - 1;
+    }
+    return first;
+}
+
+static bool is_free(const struct gpi_named_set *p)
+{
+    return !p->on && !p->not_on;
+}
+
+/* Returns a place without a set, or PLACES_MOST. */
+static uint32_t free_place(gpud_dispatcher *d, const struct gpi_needs *needs)
+{
+    uint32_t i = 0;
+
+    while (i < d->n_named && !is_free(&d->named[i]))
+        i++;
+    return i < GPI_PLACES_MOST ? i : reclaim(d, needs);
+}
+
+static uint32_t place_of(const gpud_dispatcher *d, const struct gpi_where *where)
+{
+    uint32_t i = 0;
+
+    while (i < d->n_named &&
+           !(same(d->named[i].on, where->on) && same(d->named[i].not_on, where->not_on)))
+        i++;
+    return i;
+}
+
+int gpi_places_find(gpud_dispatcher *d, struct gpi_needs *needs, uint32_t i, struct gpud_error *e)
+{
+    const struct gpi_where *where = &needs->where[i];
+    uint32_t *const ret = &needs->request[i].places, place;
+    int r = check(d, needs->noun, "on", where->on, e);
 
     *ret = GPI_PLACES_ANY;
     if (r == 0)
-        r = check(d, noun, "not_on", not_on, e);
-    if (r || (!on && !not_on))
+        r = check(d, needs->noun, "not_on", where->not_on, e);
+    if (r || (!where->on && !where->not_on))
         return r;
-    while (*ret < d->n_named &&
-           !(same(d->named[*ret].on, on) && same(d->named[*ret].not_on, not_on)))
-        ++*ret;
-    if (*ret == GPI_PLACES_MOST)
-        return gpi_fail(e, GPUD_EFULL, 0, "on",
-                        "all classes and tasks name %u different sets of devices, the maximum",
-                        GPI_PLACES_MOST);
-    if (*ret == d->n_named && !make(d, on, not_on))
-        return gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for a class");
-    ++*ret;
+    place = place_of(d, where);
+    if (place == d->n_named) {
+        place = free_place(d, needs);
+        if (place == GPI_PLACES_MOST)
+            return gpi_fail(e, GPUD_EFULL, 0, "on",
+                            "all classes and tasks name %u different sets of devices, the maximum",
+                            GPI_PLACES_MOST);
+        if (!make(d, place, where))
+            return gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for a class");
+    }
+    *ret = place + 1;
     return 0;
 }

@@ -99,7 +99,7 @@ int gpi_request_find_places(gpud_dispatcher *d, struct gpi_needs *needs, struct 
     int r = 0;
 
     for (uint32_t i = 0; i < needs->n && r == 0; i++)
-        r = gpi_places_find(d, needs->noun, &needs->where[i], &needs->request[i].places, e);
+        r = gpi_places_find(d, needs, i, e);
     return r;
 }
 

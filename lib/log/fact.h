@@ -5,6 +5,7 @@
  *     plan devices=2 classes=1 mode=strict     the settings, first of all
  *     device 0 memory=24GiB compute=806
  *     places 1 d=0,1                           a set of devices that requests may name
+ *     places 1                                 it is empty again, and no request names it
  *     class 0 residence=resident grace=2s need=devices:1,memory:10GiB
  *     warm c=0 d=1                             a worker that was up before
  *     @1ms submit t=0 c=0 order=1 limit=50ms need=devices:2 need=devices:1,share:5000

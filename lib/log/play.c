@@ -186,6 +186,8 @@ static void take_fact(struct gpi_play *p, const struct gpi_fact *f)
         p->has = f->has;
         break;
     case GPI_FACT_PLACES:
+        if (f->n_devices == 0)
+            gpi_sched_places_empty(p->core, f->set);
         for (uint32_t i = 0; i < f->n_devices; i++)
             gpi_sched_places_add(p->core, f->set, f->list[i]);
         break;
@@ -321,6 +323,13 @@ void gpi_play_places(struct gpi_play *p, uint32_t set, uint32_t device)
                                 .set = set,
                                 .list = { (uint16_t)device },
                                 .n_devices = 1 };
+
+    feed_fact(p, &f);
+}
+
+void gpi_play_no_places(struct gpi_play *p, uint32_t set)
+{
+    const struct gpi_fact f = { .kind = GPI_FACT_PLACES, .set = set };
 
     feed_fact(p, &f);
 }

@@ -69,6 +69,7 @@ int gpi_play_class(struct gpi_play *p, uint32_t class, const struct gpi_class_se
 void gpi_play_device(struct gpi_play *p, uint32_t device, bool watched, uint64_t kill_limit,
                      const struct gpi_plan_has *has);
 void gpi_play_places(struct gpi_play *p, uint32_t set, uint32_t device);
+void gpi_play_no_places(struct gpi_play *p, uint32_t set);
 void gpi_play_slot(struct gpi_play *p, uint32_t slot, uint32_t class, const uint16_t *device,
                    uint32_t n);
 void gpi_play_foreign(struct gpi_play *p, uint64_t now, uint32_t device, uint64_t bytes,

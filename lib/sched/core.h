@@ -565,6 +565,7 @@ bool gpi_own_waits(const struct gpi_sched *c, uint32_t task); /* in the plan */
 bool gpi_own_is_hopeless(const struct gpi_sched *c, uint32_t task);
 uint32_t gpi_own_unlist(struct gpi_sched *c); /* takes a listed task out, or returns NOWHERE */
 /* The task runs without a worker: it is external.  Over: its devices are free. */
+void gpi_own_mark_places(const struct gpi_sched *c, bool *used);
 void gpi_own_run(struct gpi_sched *c, uint32_t task);
 void gpi_own_over(struct gpi_sched *c, uint32_t task);
 /* Feed the plan, and return true, if it is to know that the task waits, or waits no more. */
@@ -745,6 +746,7 @@ void gpi_pool_foreign(struct gpi_sched *c, uint32_t device, uint64_t bytes, uint
 void gpi_pool_observed(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t device,
                        uint64_t bytes);
 void gpi_pool_add_place(struct gpi_sched *c, uint32_t set, uint32_t device);
+void gpi_pool_empty_places(struct gpi_sched *c, uint32_t set);
 /* Returns the first task of the queue that no unused grant is about to take, or GPI_NOWHERE. */
 uint32_t gpi_pool_first(const struct gpi_sched_class *k);
 bool gpi_pool_is_unused(const struct gpi_sched *c, const struct gpi_sched_class *k);

@@ -492,6 +492,17 @@ void gpi_memory_add_places(struct gpi_plan *p, uint32_t set, const uint16_t *dev
     }
 }
 
+bool gpi_memory_leave_places(struct gpi_plan *p, uint32_t set, uint32_t device)
+{
+    if (!gpi_memory_is_place(p, set, device))
+        return false;
+    p->place_sets[set * p->place_words + device / 64] &= ~(1ull << device % 64);
+    leave_kind(p, device);
+    p->device[device].places ^= mixed(set);
+    join_kind(p, device);
+    return true;
+}
+
 static uint64_t rounded_up(const struct gpi_plan_device *d, uint64_t bytes)
 {
     const uint64_t part = d->has.memory / READING_PARTS + 1, parts = bytes / part;

@@ -111,6 +111,14 @@ static void drop(struct gpi_own *o, uint32_t i)
     o->free_shape = i;
 }
 
+void gpi_own_mark_places(const struct gpi_sched *c, bool *used)
+{
+    for (uint32_t k = 0; k < HEADS; k++)
+        for (uint32_t i = c->own.chain[k]; i != GPI_NOWHERE; i = c->own.shape[i].next)
+            for (uint32_t j = 0; j < c->own.shape[i].n_requests; j++)
+                used[c->own.shape[i].request[j].places] = true;
+}
+
 /* ---- tasks ---- */
 
 static void list(struct gpi_sched *c, uint32_t task)

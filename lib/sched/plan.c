@@ -74,12 +74,37 @@ void gpi_plan_device_add(struct gpi_plan *p, uint32_t device, const struct gpi_p
     load_classes(p);
 }
 
+static void empty_places(struct gpi_plan *p, uint32_t set)
+{
+    for (uint32_t i = 0; i < p->n_devices; i++)
+        if (gpi_memory_leave_places(p, set, i))
+            gpi_shape_sort(p, i);
+}
+
 void gpi_plan_places_add(struct gpi_plan *p, uint32_t set, const uint16_t *device, uint32_t n)
 {
+    if (n == 0)
+        empty_places(p, set);
     gpi_memory_add_places(p, set, device, n);
     for (uint32_t i = 0; i < n; i++)
         gpi_shape_sort(p, device[i]);
     load_classes(p);
+}
+
+static void mark(bool *used, const struct gpi_request *r, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        used[r[i].places] = true;
+}
+
+void gpi_plan_mark_places(const struct gpi_plan *p, bool *used)
+{
+    for (uint32_t i = 0; i < p->set.runs; i++)
+        if (p->run[i].work != GPI_WORK_NONE)
+            used[p->run[i].need.places] = true;
+    for (uint32_t i = 0; i < p->most_shapes; i++)
+        if (p->shape[i].count)
+            mark(used, p->shape[i].request, p->shape[i].n_requests);
 }
 
 uint64_t gpi_plan_memory(const struct gpi_plan *p, uint32_t run)

@@ -69,9 +69,12 @@ void gpi_plan_destroy(struct gpi_plan *p);
 
 void gpi_plan_class_add(struct gpi_plan *p, uint32_t class, const struct gpi_plan_class *set);
 void gpi_plan_device_add(struct gpi_plan *p, uint32_t device, const struct gpi_plan_has *has);
-/* The devices that a request may name; `set` counts from 1. */
+/* The devices that a request may name; `set` counts from 1.  Without devices the set is empty
+ * again, which no request may name now. */
 void gpi_plan_places_add(struct gpi_plan *p, uint32_t set, const uint16_t *device, uint32_t n);
 
+/* Marks the sets that waiting tasks and runs name; `used` has one for each, and for 0. */
+void gpi_plan_mark_places(const struct gpi_plan *p, bool *used);
 /* Returns the bytes that the run may have of each device; GPI_MEMORY_ALL: all of them. */
 uint64_t gpi_plan_memory(const struct gpi_plan *p, uint32_t run);
 bool gpi_plan_is_place(const struct gpi_plan *p, uint32_t set, uint32_t device);

@@ -269,6 +269,8 @@ int gpi_memory_make(struct gpi_plan *p);
 void gpi_memory_free(struct gpi_plan *p);
 void gpi_memory_add(struct gpi_plan *p, uint32_t device, const struct gpi_plan_has *has);
 void gpi_memory_add_places(struct gpi_plan *p, uint32_t set, const uint16_t *device, uint32_t n);
+/* Returns false if the device is not in the set. */
+bool gpi_memory_leave_places(struct gpi_plan *p, uint32_t set, uint32_t device);
 /* Returns true if the device is of another kind now, so the bits of shapes may change. */
 bool gpi_memory_foreign(struct gpi_plan *p, uint32_t device, uint64_t bytes, uint32_t load);
 /* The worker has these bytes on its device number `at`.  Returns as above. */

@@ -82,6 +82,12 @@ void gpi_pool_add_place(struct gpi_sched *c, uint32_t set, uint32_t device)
     c->unplanned = c->undecided = true;
 }
 
+void gpi_pool_empty_places(struct gpi_sched *c, uint32_t set)
+{
+    gpi_plan_places_add(c->plan, set, NULL, 0);
+    c->unplanned = c->undecided = true;
+}
+
 /* ---- actions of the plan ---- */
 
 /* Returns how many tasks wait in the queue for a worker that has no grant yet. */

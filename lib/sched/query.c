@@ -26,6 +26,15 @@ bool gpi_sched_is_held(const struct gpi_sched *c, uint32_t task)
     return c->task[task].state == GPI_RECORD_HELD;
 }
 
+void gpi_sched_mark_places(const struct gpi_sched *c, bool *used)
+{
+    for (uint32_t i = 0; i < c->n_classes; i++)
+        for (uint32_t j = 0; !c->class[i].removed && j < c->class[i].plan.n_needs; j++)
+            used[c->class[i].plan.need[j].places] = true;
+    gpi_own_mark_places(c, used);
+    gpi_plan_mark_places(c->plan, used);
+}
+
 uint64_t gpi_sched_memory(const struct gpi_sched *c, uint32_t task)
 {
     return gpi_external_has(c, task) ? gpi_plan_memory(c->plan, c->task[task].slot) : 0;

@@ -74,6 +74,11 @@ void gpi_sched_places_add(struct gpi_sched *c, uint32_t set, uint32_t device)
     gpi_pool_add_place(c, set, device);
 }
 
+void gpi_sched_places_empty(struct gpi_sched *c, uint32_t set)
+{
+    gpi_pool_empty_places(c, set);
+}
+
 void gpi_sched_slot_add(struct gpi_sched *c, uint32_t slot, uint32_t class, const uint16_t *device,
                         uint32_t n)
 {

@@ -104,6 +104,8 @@ void gpi_sched_device_add(struct gpi_sched *s, uint32_t device, bool watched, ui
 /* Pooled: the device, which is not there yet, joins the set of places that needs name; `set` counts
  * from 1. */
 void gpi_sched_places_add(struct gpi_sched *s, uint32_t set, uint32_t device);
+/* Pooled: the set is empty again.  No task, worker or class may name it. */
+void gpi_sched_places_empty(struct gpi_sched *s, uint32_t set);
 /* Adds a slot of the class.  `slot` is the next number.  WANT makes the slot live.  A seat of a
  * pooled core has no device, its class does not count, and the plan makes it live. */
 void gpi_sched_slot_add(struct gpi_sched *s, uint32_t slot, uint32_t class, const uint16_t *device,
@@ -209,6 +211,9 @@ bool gpi_sched_has_failed(const struct gpi_sched *s, uint32_t class);
 bool gpi_sched_is_paused(const struct gpi_sched *s, uint32_t class);
 /* Pooled: the device is in the set of places. */
 bool gpi_sched_is_place(const struct gpi_sched *s, uint32_t set, uint32_t device);
+/* Pooled: marks the sets of places that a class, a task or a worker names; `used` has one for each,
+ * and for the set of all, 0. */
+void gpi_sched_mark_places(const struct gpi_sched *s, bool *used);
 /* Pooled: the class has no task, and no seat has a worker of it, or one that is stuck. */
 bool gpi_sched_is_unused(const struct gpi_sched *s, uint32_t class);
 /* Pooled: returns how many workers with one of these needs the devices that are present could hold.

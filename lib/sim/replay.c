@@ -120,6 +120,11 @@ static bool check_places(struct run *run, const struct gpi_fact *f)
         return bad(run, "no set of places has the number %u", f->set);
     if (!check_devices(run, f->list, f->n_devices))
         return false;
+    if (f->n_devices == 0) {
+        bool used[SETS_MOST + 1] = { false };
+        gpi_sched_mark_places(run->play.core, used);
+        return !used[f->set] || bad(run, "set %u is in use", f->set);
+    }
     for (uint32_t i = 0; i < f->n_devices; i++)
         if (gpi_sched_is_place(run->play.core, f->set, f->list[i]))
             return bad(run, "device %u is in set %u already", f->list[i], f->set);

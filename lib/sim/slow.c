@@ -260,6 +260,8 @@ void gpi_slow_device_add(struct gpi_slow *m, uint32_t device, const struct gpi_p
 
 void gpi_slow_places_add(struct gpi_slow *m, uint32_t set, const uint16_t *device, uint32_t n)
 {
+    for (uint32_t i = 0; i < m->n_places && n == 0; i++)
+        m->place[i].in_set[set] = false;
     for (uint32_t i = 0; i < n; i++)
         m->place[device[i]].in_set[set] = true;
     gpi_slow_count_loads(m);

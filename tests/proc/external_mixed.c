@@ -251,6 +251,75 @@ T_CASE(more_lists_than_numbers)
     t_end(&d, &log);
 }
 
+#define PLACES 256u /* sets of devices at a time */
+#define NEAR 24u    /* devices */
+
+/* Writes the list number `i` of two devices: all of them differ. */
+static const char *list_of(uint32_t i, char to[32])
+{
+    const uint32_t a = i % NEAR, b = (a + 1 + i / NEAR) % NEAR;
+
+    (void)snprintf(to, 32, "fake:%u,fake:%u", a, b);
+    return to;
+}
+
+static int submit_on(gpud_dispatcher *d, uint64_t tag, uint32_t list, struct gpud_error *e)
+{
+    char on[32];
+    uint64_t id;
+
+    return gpud_dispatcher_submit(
+        d, T_TASK(.tag = tag, .class_name = "work",
+                  .request = T_REQUEST(.devices = 1, .on = list_of(list, on))), 0, &id, e);
+}
+
+/* Runs the task, on a device of its list. */
+static void run_on(gpud_dispatcher *d, struct t_log *log, uint64_t tag, uint32_t list)
+{
+    const struct gpud_event g = start_granted(d, log, tag, 0);
+    char on[32], devices[34], device[34];
+
+    (void)snprintf(devices, sizeof(devices), ",%s,", list_of(list, on));
+    (void)snprintf(device, sizeof(device), ",%.30s,", g.device);
+    T_CHECK(strstr(devices, device));
+    ENDED(d, g, SUCCESS);
+}
+
+/* Tasks that wait may name 256 sets.  Later ones may name others, as long as the dispatcher is. */
+T_CASE(more_sets_than_places)
+{
+    struct gpud_error e = GPUD_ERROR_INIT;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, t_no_work, NULL);
+    d = T_CREATE(.pooled = 1, .devices = "fake:24", .queue_size = 600);
+    add(d, T_CLASS(.name = "work", .residence = GPUD_EXTERNAL));
+    T_OK(gpud_dispatcher_class_set(d, "work", GPUD_CLASS_PAUSE, NULL));
+    for (uint32_t i = 0; i < PLACES; i++)
+        T_OK(submit_on(d, i, i, NULL));
+    T_OK(submit_on(d, PLACES, 0, NULL));
+    T_CODE(submit_on(d, 1000, PLACES, &e), EINVAL);
+    T_TEXT(e.field, "on");
+    T_OK(gpud_dispatcher_class_set(d, "work", GPUD_CLASS_RESUME, NULL));
+    for (uint32_t i = 0; i <= PLACES; i++)
+        run_on(d, &log, i, i % PLACES);
+    for (uint32_t i = PLACES + 1; i < 2 * PLACES; i++) {
+        T_OK(submit_on(d, i, i, NULL));
+        run_on(d, &log, i, i);
+    }
+    t_collect(d, &log, 2 * PLACES);
+    for (uint32_t i = 0; i < 2 * PLACES; i++) { /* nor does a class that is gone keep its set */
+        char on[32];
+        add(d, T_CLASS(.name = "other", .residence = GPUD_EXTERNAL,
+                       .needs = T_REQUEST(.devices = 1, .on = list_of(i, on))));
+        T_OK(gpud_dispatcher_class_remove(d, "other", GPUD_FINISH_NOW, NULL));
+        (void)t_poll(d, &log, 0);
+        (void)t_poll(d, &log, 0);
+    }
+    t_end(&d, &log);
+}
+
 /* ---- children ---- */
 
 /* Polls, and ends each task that is granted, until intake has ended. */
