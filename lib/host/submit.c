@@ -476,7 +476,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
         r = closed(d, e);
     if (r == 0 && (d->class[class].removing || d->class[class].name != name))
         r = removed(desc, e);
-    if (r == 0 && d->intake.went_away != away && desc->request) /* its sets may have new places */
+    if (r == 0 && desc->request && away != d->intake.went_away) /* its sets may have new places */
         r = find_request(d, desc, (uint32_t)class, &own, e);
     in->unlike = in->no_run = false;
     if (r == 0)

@@ -49,8 +49,8 @@ SABOTAGES = [
         "proc/classes.submit_beside_waiting_tasks"),
     Sabotage(
         "pooled: an event has the devices that its seat has by then", "lib/host/events.c",
-        "return d->ran_on ? gpi_set_names(d, d->ran_on[gpi_task_index(d, t)])",
-        "return d->ran_on ? gpi_set_names(d, d->slot[t->slot].set)",
+        "    return t->has_slot && on->n == 0 ? \"cpu\" : gpi_set_names(d, on, room);",
+        "    return d->slot[t->slot].device;",
         "proc/classes.event_keeps_devices"),
     Sabotage(
         "pooled: a keeper keeps the environment of its last class", "lib/keeper/surroundings.c",
@@ -64,8 +64,8 @@ SABOTAGES = [
         "proc/classes.seat_reused_by_other_class"),
     Sabotage(
         "pooled: foreign memory is no news for the core", "lib/host/pool.c",
-        "gpi_core_foreign(d, d->now, device, bytes, load);",
-        "gpi_core_foreign(d, d->now, device, bytes / 64, load);",
+        "gpi_core_foreign(d, d->now, device, gpi_time_add(k->others, k->held), k->load);",
+        "gpi_core_foreign(d, d->now, device, k->others / 64 + k->held, k->load);",
         "proc/classes.foreign_memory"),
     Sabotage(
         "pooled: no reading follows while a task waits for foreign memory", "lib/host/readings.c",
@@ -194,8 +194,8 @@ SABOTAGES = [
         "proc/classes.run_says_why"),
     Sabotage(
         "an older caller's event is kept without a class name", "lib/host/kept_events.c",
-        "    e->class_name = as_lent.class_name;",
-        "    e->class_name = e->class_name ? e->class_name : NULL;",
+        "    named.class_name = as_lent.class_name;",
+        "    named.class_name = e->class_name ? e->class_name : NULL;",
         "proc/classes.kept_by_an_older_caller"),
     Sabotage(
         "a paused device is returned without an effect", "lib/sched/device.c",
@@ -382,7 +382,7 @@ SABOTAGES = [
         "proc/devices.monitors_go_beside_a_forked_child"),
     Sabotage(
         "uncollected outcomes are not counted", "lib/host/destroy.c",
-        "d->stats.count.accepted - d->stats.count.delivered - d->outside.left;",
+        "d->stats.count.accepted - d->stats.count.delivered - left;",
         "0;",
         "proc/close.destroy_counts_the_uncollected"),
     Sabotage(
@@ -391,6 +391,21 @@ SABOTAGES = [
         "atomic_fetch_add_explicit(&s->ch.page->granule[i].freed, 0, memory_order_release);",
         "proc/bounds.payload_budget"),
     # ---- external work ----
+    Sabotage(
+        "external: destroy leaves the work before the workers have ended", "lib/host/destroy.c",
+        "    return d->close.finished || gpi_sched_unended(d->core) == started_outside(d);",
+        "    return d->close.finished || gpi_sched_unended(d->core) >= started_outside(d);",
+        "proc/external_ends.destroyed_beside_workers"),
+    Sabotage(
+        "external: held work is free on a device that returns", "lib/host/pool.c",
+        "        if (is_held_by(d, g->device, g->n_devices, device))\n",
+        "        if (!is_held_by(d, g->device, g->n_devices, device) && !d)\n",
+        "proc/external_mixed.held_on_a_device_that_returns"),
+    Sabotage(
+        "a set of devices that is used again keeps its members", "lib/host/places.c",
+        "        gpi_core_places_empty(d, i);\n",
+        "",
+        "proc/external_mixed.more_sets_than_places"),
     Sabotage(
         "external: a grant that was not read is revoked", "lib/host/grants.c",
         "    if (unread && a->how == GPI_REVOKE_BACK) {\n",
