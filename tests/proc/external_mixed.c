@@ -230,7 +230,7 @@ static bool names_are(gpud_dispatcher *d, const char *devices)
 }
 
 /* However many lists of devices a dispatcher has seen, its events have names. */
-T_CASE(more_lists_than_numbers)
+T_LONG_CASE(more_lists_than_numbers, 120)
 {
     struct t_log log = { 0 };
     gpud_dispatcher *d;

@@ -483,14 +483,15 @@ T_CASE(instances_have_no_number)
 T_CASE(instance_added_to_a_pool)
 {
     struct gpud_error e = { .struct_size = sizeof(e) };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = NULL;
 
     machine("gpus 2\ngpu 1 mig=1g.10gb*2\n");
     if (!getenv("GPUD_WORKER")) {
         list("0000:01:00.0");
         list("0000:02:00.0");
     }
-    d = T_CREATE(.pooled = 1, .devices = "0");
+    /* not T_CREATE, which may set start: in a pool that is an option of a class */
+    T_OK(gpud_dispatcher_create(&d, T_OPTIONS(.pooled = 1, .devices = "0"), NULL));
     add(d, T_CLASS(.name = "auto", .options = T_OPTIONS(.definition = "test")));
     T_OK(gpud_dispatcher_device_add(d, "1:0", &e));
     T_OK(gpud_dispatcher_device_remove(d, "gpu:1:0"));
