@@ -20,7 +20,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 root=$(pwd)
-jobs=$(($(nproc) * 2 + 1)) # most of a test is waiting
+jobs=$(($(nproc) * 3)) # most of a test is waiting
 broken=0
 results=$(mktemp) || exit 1
 times=$(mktemp) || exit 1

@@ -33,6 +33,13 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
+def pytest_collection_finish() -> None:
+    """What is there before the first test lives to the end: the collector need not visit it for
+    each test again."""
+    gc.collect()
+    gc.freeze()
+
+
 def until(true: Callable[[], object], limit: float = 30.0) -> bool:
     """Waits for what no event reports; False after the limit."""
     end = time.monotonic() + limit

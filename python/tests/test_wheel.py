@@ -31,6 +31,8 @@ IMPORTED = [version for version in interpreters.VERSIONS if not version.endswith
 FREE_THREADED = [version for version in interpreters.VERSIONS if version.endswith("t")]
 INSTALLED_PART = "gpudispatch/"
 NO_COMPILER = "/nowhere"
+# The fixture that all wait for compiles the library, with all optimization and beside other tests.
+pytestmark = pytest.mark.timeout(540)
 
 
 def run(

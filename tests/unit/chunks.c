@@ -137,7 +137,7 @@ T_CASE(random_ops)
 {
     struct model m;
     model_init(&m, 0x9e3779b97f4a7c15U);
-    for (uint32_t i = 0; i < t_rounds(RANDOM_OPS, RANDOM_OPS); i++) {
+    for (uint32_t i = 0; i < t_rounds(RANDOM_OPS, RANDOM_OPS / 5); i++) {
         /* Phases of growing and shrinking, so that both ends are reached. */
         uint64_t grow = i / 50000 % 2 == 0 ? 60 : 40;
         if (draw(&m.seed) % 100 < grow && m.count < LIVE_MAX)

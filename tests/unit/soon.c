@@ -79,7 +79,7 @@ T_LONG_CASE(random_ops, 120)
     memset(m, 0, sizeof m);
     T_EQ(gpi_soon_init(&s[0], PLACES), 0);
     T_EQ(gpi_soon_init(&s[1], PLACES), 0);
-    for (uint32_t i = 0; i < t_rounds(RANDOM_OPS, RANDOM_OPS); i++) {
+    for (uint32_t i = 0; i < t_rounds(RANDOM_OPS, RANDOM_OPS / 10); i++) {
         const uint32_t k = 1 + (uint32_t)(draw(&seed) % GPI_SOON_MOST), which = draw(&seed) % 2;
         struct gpi_soonest found;
         change(&m[which], &s[which], i / 2000 % 2 ? 20 : 45, &seed);

@@ -162,7 +162,7 @@ static void run_random(int by_least, uint64_t seed)
     T_EQ(gpi_tree_pool_init(&m.pool, ITEMS, 1), 0);
     T_EQ(gpi_tree_init(&t, &m.pool, by_least), 0);
     m.node = m.pool.node;
-    for (uint32_t i = 0; i < t_rounds(RANDOM_OPS, RANDOM_OPS); i++) {
+    for (uint32_t i = 0; i < t_rounds(RANDOM_OPS, RANDOM_OPS / 10); i++) {
         const uint32_t n = (uint32_t)(draw(&seed) % (2 * ITEMS));
         change(&m, &t, &seed);
         search(&m, &t, &seed);
