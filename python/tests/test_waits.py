@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dis
+import gc
 import sys
 import threading
 from collections.abc import Callable
@@ -48,6 +49,7 @@ def interrupted(function: Callable[[], object], at: int) -> bool:
         return trace
 
     before = sys.gettrace()
+    gc.disable()  # what it frees of an earlier call has looks of its own
     sys.settrace(trace)
     try:
         function()
@@ -55,6 +57,7 @@ def interrupted(function: Callable[[], object], at: int) -> bool:
         pass
     finally:
         sys.settrace(before)
+        gc.enable()
     return looks >= at
 
 
