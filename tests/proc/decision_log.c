@@ -27,13 +27,12 @@
 
 static unsigned count(const char *text, const char *words)
 {
-    const char *end = text + strlen(text);
     const size_t size = strlen(words);
     unsigned n = 0;
 
-    /* Not strstr: AddressSanitizer's measures the rest of the text in each call. */
-    for (; (text = memmem(text, (size_t)(end - text), words, size)); text += size)
-        n++;
+    /* Not strstr or memmem: a sanitizer's goes through the rest of the text in each call. */
+    for (; *text; text++)
+        n += *text == *words && !strncmp(text, words, size);
     return n;
 }
 
