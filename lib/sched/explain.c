@@ -24,7 +24,7 @@ static uint32_t variant_of(const struct gpi_plan *p, const struct gpi_run *r,
 {
     uint32_t i = 0;
 
-    if (!gpi_memory_serves(p, r, s))
+    if (!gpi_staff_serves(p, r, s))
         return GPI_NONE;
     while (i < s->n_requests && !gpi_request_same(&s->request[i], &r->need))
         i++;
@@ -249,7 +249,7 @@ static bool boots_for(const struct gpi_answer *a, uint32_t class)
     const uint32_t booting = a->p->class[class].booting;
 
     return booting != GPI_NONE &&
-           gpi_memory_serves(a->p, &a->p->run[booting], &a->p->shape[a->shape]);
+           gpi_staff_serves(a->p, &a->p->run[booting], &a->p->shape[a->shape]);
 }
 
 /* Not even for a late task does a worker boot while another one of its class does. */
@@ -267,7 +267,7 @@ static void explain_late(struct gpi_answer *a, uint32_t class, bool is_full, boo
 {
     if (boots_for(a, class))
         return;
-    if (!is_full || gpi_evict_replaced(a->p, a->shape) != GPI_NONE)
+    if (!is_full || gpi_spare_replaced(a->p, a->shape) != GPI_NONE)
         add_enough(a, class);
     else if (!has_worker)
         add_full(a, class);

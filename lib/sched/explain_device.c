@@ -134,7 +134,7 @@ struct idlers {
 /* Returns the older shape for which the idle worker stays, or GPI_NONE. */
 static uint32_t kept_for(const struct gpi_answer *a, uint32_t run)
 {
-    const uint32_t served = gpi_evict_served(a->p, run, a->shape);
+    const uint32_t served = gpi_spare_served(a->p, run, a->shape);
 
     return served == a->shape ? GPI_NONE : served;
 }
@@ -338,7 +338,7 @@ static bool is_full(const struct gpi_answer *a, uint32_t device, uint32_t varian
 {
     const struct gpi_shape *s = &a->p->shape[a->shape];
 
-    return gpi_memory_is_full(a->p, device, s->class, &s->request[variant], (struct gpi_runs){ 0 });
+    return gpi_staff_is_full(a->p, device, s->class, &s->request[variant], (struct gpi_runs){ 0 });
 }
 
 static void add_full(struct gpi_answer *a, uint32_t device, uint32_t variant)
@@ -434,7 +434,7 @@ static uint32_t pinned_on(const struct gpi_plan *p, uint32_t device, uint32_t cl
 
     for (uint32_t i = p->device[device].first; i != GPI_NONE; i = r->next[i % GPI_RUN_DEVICES]) {
         r = &p->run[i / GPI_RUN_DEVICES];
-        if (gpi_memory_stays(p, r) && r->class != class && p->class[r->class].set.pinned)
+        if (gpi_staff_stays(p, r) && r->class != class && p->class[r->class].set.pinned)
             return i / GPI_RUN_DEVICES;
     }
     return GPI_NONE;
@@ -476,7 +476,7 @@ static bool explain_staff(struct gpi_answer *a, uint32_t variant)
     const struct gpi_request *r = &s->request[variant];
     const bool ever = r->cpus <= a->p->set.cpus;
 
-    if (!gpi_memory_is_staffed(a->p, s->class, r, (struct gpi_runs){ 0 }) || (ever && r->devices))
+    if (!gpi_staff_is_enough(a->p, s->class, r, (struct gpi_runs){ 0 }) || (ever && r->devices))
         return false;
     if (ever)
         add_full(a, GPI_NOWHERE, variant);
@@ -490,8 +490,8 @@ bool gpi_explain_variant(struct gpi_answer *a, uint32_t variant, const struct gp
     struct gpi_plan_reason row = gpi_explain_row(GPI_NOWHERE, variant, GPI_REASON_NEVER);
     const uint32_t class = a->p->shape[a->shape].class;
     const uint32_t could = r->devices ? count_devices(a, variant, r) : 0;
-    const bool reaches = r->devices == 0 ||
-                         gpi_shape_in_reach(a->p, class, &a->p->shape[a->shape].request[variant]);
+    const bool reaches =
+        r->devices == 0 || gpi_shape_in_reach(a->p, class, &a->p->shape[a->shape].request[variant]);
     uint32_t n = 0;
 
     if (explain_staff(a, variant))

@@ -25,19 +25,11 @@ void gpi_grant_free(struct gpi_plan *p)
 
 /* ---- a start ---- */
 
-/* What a run that begins lacks, if nothing but that. */
+/* The parts that a run lacks which could begin otherwise. */
 struct lack {
     bool host; /* CPU slots, or memory of the machine */
     bool run;  /* a free run */
 };
-
-static void take_run(struct gpi_plan *p, uint32_t run)
-{
-    p->free_run = p->run[run].task;
-    p->run[run].task = GPI_NONE;
-    if (p->free_run == GPI_NONE)
-        p->unsure |= 1u << GPI_PROMISE_WORKERS; /* no time is known at which one is free */
-}
 
 /* Returns the next run to begin, or a record that is never used. */
 static struct gpi_run *next_run(struct gpi_plan *p)
@@ -51,7 +43,7 @@ static uint32_t make_run(struct gpi_plan *p, uint32_t shape, uint32_t variant)
     const uint32_t run = p->free_run;
     struct gpi_run *r = &p->run[run];
 
-    take_run(p, run);
+    gpi_tenancy_take_run(p, run);
     r->class = s->class;
     r->variant = variant;
     r->need = s->request[variant];
@@ -76,33 +68,15 @@ static void give_task(struct gpi_plan *p, uint32_t run, uint32_t shape)
     r->begun = p->now;
     r->limit = p->task[s->head].limit;
     r->end_by = gpi_time_add(p->now, gpi_shape_takes(p, shape));
-    r->plausible = gpi_learn_plausible(&p->class[s->class], p -> now, r -> limit);
+    r->plausible = gpi_learn_plausible(&p->class[s->class], p->now, r->limit);
     if (p->task[r->task].stream)
         gpi_revoke_start(p, run, gpi_revoke_may_grant(p, r, shape) && !gpi_evict_is_due(p, run));
-}
-
-static void free_run(struct gpi_plan *p, uint32_t run)
-{
-    p->run[run].work = GPI_WORK_NONE;
-    p->run[run].task = p->free_run;
-    p->free_run = run;
 }
 
 /* The devices that were kept for the shape are for other shapes now. */
 static void offer_rest(struct gpi_plan *p, uint64_t headed)
 {
     p->changed |= p->set.mode == GPI_MODE_STRICT ? headed : headed & p->free_kinds;
-}
-
-/* Idle workers of a transient class may go for the heads of their devices now. */
-static void offer_spare(struct gpi_plan *p, uint32_t class)
-{
-    const struct gpi_learned *c = &p->class[class];
-
-    if (c->set.residence != GPI_TRANSIENT)
-        return;
-    for (uint32_t i = c->idle; i != GPI_NONE; i = p->run[i].list_next)
-        p->changed |= gpi_memory_kinds_of(p, &p->run[i]);
 }
 
 static void start(struct gpi_plan *p, uint32_t shape, uint32_t run, uint64_t kinds)
@@ -125,7 +99,7 @@ static void start(struct gpi_plan *p, uint32_t shape, uint32_t run, uint64_t kin
         p->passable |= bits & GPI_BITS_KINDS; /* it may have been the second there */
     if (stops)
         gpi_shape_evict_again(p);
-    offer_spare(p, p->run[run].class);
+    gpi_tenancy_offer(p, p->run[run].class);
     p->stats.starts++;
     p->stats.passed += !is_head;
     gpi_actions_put(p, GPI_PLAN_RUN, task, granted ? GPI_RUN_GRANT : GPI_RUN_ONE, p->now);
@@ -182,7 +156,7 @@ static bool try_variant(struct gpi_plan *p, uint32_t shape, uint32_t variant, st
     gpi_memory_take(p, number, GPI_HOLD | GPI_SHARE);
     if (rest && gpi_reserve_rest(p, shape, kinds) != rest) {
         gpi_memory_release(p, number, GPI_HOLD | GPI_SHARE);
-        free_run(p, number);
+        gpi_tenancy_free_run(p, number);
         return false;
     }
     start(p, shape, number, kinds);
@@ -191,25 +165,10 @@ static bool try_variant(struct gpi_plan *p, uint32_t shape, uint32_t variant, st
 
 /* ---- workers ---- */
 
-static void list_idle(struct gpi_plan *p, uint32_t run)
-{
-    struct gpi_run *r = &p->run[run];
-    struct gpi_learned *c = &p->class[r->class];
-
-    r->work = GPI_WORK_IDLE;
-    r->end_by = r->plausible = 0;
-    gpi_leave_list(p, run, &c->idle);
-    if (r->keep != GPI_NEVER)
-        gpi_heap_set(&p->keeps, run, gpi_time_add(r->used, r->keep));
-    p->n_spare += c->set.residence == GPI_TRANSIENT;
-    if (c->queued == 0 || c->paused)
-        gpi_shape_evict_again(p);
-}
-
 /* Returns true if the idle worker does for the shape, and its devices are open with a share. */
 static bool can_work(struct gpi_plan *p, const struct gpi_run *r, uint32_t shape, uint64_t open)
 {
-    bool can = gpi_memory_serves(p, r, &p->shape[shape]);
+    bool can = gpi_staff_serves(p, r, &p->shape[shape]);
 
     for (uint32_t i = 0; i < r->n_devices && can; i++) {
         const struct gpi_plan_device *d = &p->device[r->device[i]];
@@ -227,13 +186,6 @@ static void open_heads(struct gpi_plan *p, uint32_t class)
         if (head != GPI_NONE && p->shape[head].class == class)
             p->passable |= GPI_BIT_KIND(kind);
     }
-}
-
-/* No task waits for the idle workers of the class: they may go. */
-static void calm(struct gpi_plan *p, uint32_t class)
-{
-    gpi_leave_keep(p, class);
-    gpi_shape_evict_again(p);
 }
 
 /* Returns the idle worker that may have the first task of the shape now, or GPI_NONE. */
@@ -276,7 +228,7 @@ static bool try_idle(struct gpi_plan *p, uint32_t shape, struct lack *ret)
     if (c->queued && c->idle == GPI_NONE)
         open_heads(p, r->class);
     if (c->queued == 0 && c->idle != GPI_NONE)
-        calm(p, r->class);
+        gpi_tenancy_calm(p, r->class);
     return true;
 }
 
@@ -317,7 +269,7 @@ static void boot(struct gpi_plan *p, uint32_t shape, uint32_t run)
         gpi_shape_sort(p, r->device[i]);
     gpi_shape_class(p, r->class);
     gpi_shape_examine(p, shape);
-    gpi_grant_load(p, r->class);
+    gpi_tenancy_load(p, r->class);
     gpi_leave_keep(p, r->class);
     gpi_shape_evict_again(p); /* above min_workers another one of its class may go */
 }
@@ -450,7 +402,7 @@ bool gpi_grant_could(struct gpi_plan *p, uint32_t shape)
                                             : find_idle(p, shape, &lack) != GPI_NONE;
 }
 
-/* ---- tasks that wait no more, and load tasks ---- */
+/* ---- the queue of the caller ---- */
 
 /* A grant may last for long, and would teach nothing until its end. */
 void gpi_grant_queue(struct gpi_plan *p, uint32_t class, uint32_t n, uint64_t run)
@@ -468,79 +420,10 @@ void gpi_grant_queue(struct gpi_plan *p, uint32_t class, uint32_t n, uint64_t ru
         gpi_revoke_class_empty(p, class);
     gpi_shape_class(p, class);
     if (c->queued == 0 && !was_calm)
-        calm(p, class);
-}
-
-void gpi_grant_withdraw(struct gpi_plan *p, uint32_t task)
-{
-    const uint32_t shape = p->task[task].holder, class = p->shape[shape].class;
-    const uint64_t bits = p->order.node[shape].mask & GPI_BITS_HEADED;
-    const bool stream = p->task[task].stream;
-
-    if (p->shape[shape].head == task) {
-        gpi_reserve_leave(p, shape, 0);
-        p->changed |= bits | GPI_BIT_HOST;
-    }
-    gpi_shape_take(p, task);
-    if (stream)
-        gpi_revoke_class_known(p, class);
-    offer_spare(p, class);
-    calm(p, class);
-}
-
-static bool could_load(const struct gpi_plan *p, const struct gpi_learned *c)
-{
-    bool could = false;
-
-    for (uint32_t i = 0; i < c->set.n_needs && !could; i++)
-        could = gpi_memory_could_hold(p, &c->set.need[i]);
-    return could;
-}
-
-/* A worker without a queue boots for a task that never runs: it takes part in the order.  [R5] */
-void gpi_grant_load(struct gpi_plan *p, uint32_t class)
-{
-    const struct gpi_learned *c = &p->class[class];
-    const uint32_t task = p->set.tasks + class;
-    const bool waits = p->task[task].holder != GPI_NONE;
-    const bool lacks =
-        !c->paused && c->workers - c->leaving < gpi_shape_least_workers(c) && could_load(p, c);
-    const struct gpi_plan_task what = { .class = class,
-                                        .order = class,
-                                        .limit = GPI_NEVER,
-                                        .request = c->set.need,
-                                        .n_requests = c->set.n_needs };
-
-    if (lacks == waits || c->set.residence != GPI_RESIDENT)
-        return;
-    if (lacks) {
-        /* It has a shape of its own. */
-        (void)gpi_shape_put(p, gpi_shape_place(p, task, &what), task, &what);
-        return;
-    }
-    gpi_grant_withdraw(p, task);
-    p->task[task].holder = GPI_NONE;
+        gpi_tenancy_calm(p, class);
 }
 
 /* ---- an end ---- */
-
-/* Where all runs were used, shapes may have waited for one alone. */
-static void end_run(struct gpi_plan *p, uint32_t run)
-{
-    if (p->free_run == GPI_NONE) {
-        p->changed |= GPI_BITS_HEADED;
-        p->passable |= GPI_BITS_HEADED;
-    }
-    free_run(p, run);
-}
-
-/* The shapes of the class may have a worker, or want another one. */
-static void examine_class(struct gpi_plan *p, uint32_t class)
-{
-    for (uint32_t i = gpi_shape_first(p); i != GPI_NONE; i = gpi_shape_next(p, i, GPI_BIT_ANY))
-        if (p->shape[i].class == class)
-            gpi_shape_examine(p, i);
-}
 
 static void end_in_worker(struct gpi_plan *p, uint32_t run)
 {
@@ -551,9 +434,9 @@ static void end_in_worker(struct gpi_plan *p, uint32_t run)
     r->task = GPI_NONE;
     r->used = p->now;
     if (r->work == GPI_WORK_BUSY) {
-        list_idle(p, run);
-        if (r->n_devices == 0 || gpi_evict_may_replace(p, r->class)) /* no kind leads to it */
-            examine_class(p, r->class);
+        gpi_tenancy_idle(p, run);
+        if (r->n_devices == 0 || gpi_spare_may_replace(p, r->class)) /* no kind leads to it */
+            gpi_shape_examine_class(p, r->class);
         return;
     }
     r->work = GPI_WORK_UNLOAD;
@@ -583,7 +466,7 @@ void gpi_grant_end(struct gpi_plan *p, uint32_t task, bool good, uint64_t took, 
         return;
     }
     p->changed |= gpi_memory_release(p, run, GPI_HOLD | GPI_SHARE);
-    end_run(p, run);
+    gpi_tenancy_end_run(p, run);
     if (p->has_workers)
         gpi_shape_evict_again(p);
 }
@@ -622,7 +505,7 @@ uint32_t gpi_grant_adopt(struct gpi_plan *p, uint32_t task, const struct gpi_pla
     struct gpi_run *r = &p->run[run];
 
     assert(run != GPI_NONE && a->has.devices <= GPI_RUN_DEVICES);
-    take_run(p, run);
+    gpi_tenancy_take_run(p, run);
     *r = (struct gpi_run){ .task = task,
                            .class = a->class,
                            .need = a->has,
@@ -632,7 +515,8 @@ uint32_t gpi_grant_adopt(struct gpi_plan *p, uint32_t task, const struct gpi_pla
                            .begun = p->now,
                            .limit = a->limit,
                            .end_by = a->ends_by,
-                           .plausible = gpi_learn_plausible(&p->class[a->class], p->now, a->limit),
+                           .plausible =
+                               gpi_learn_plausible(&p->class[a->class], p->now, a->limit),
                            .work = GPI_WORK_TASK,
                            .grant = GPI_GRANT_NONE };
     for (uint32_t i = 0; i < r->n_devices; i++)
@@ -644,115 +528,4 @@ uint32_t gpi_grant_adopt(struct gpi_plan *p, uint32_t task, const struct gpi_pla
     gpi_memory_take(p, run, GPI_HOLD | GPI_SHARE);
     unsettle(p, r);
     return run;
-}
-
-uint32_t gpi_grant_warm(struct gpi_plan *p, uint32_t class, const uint16_t *device, uint32_t n)
-{
-    struct gpi_learned *c = &p->class[class];
-    const uint32_t run = p->free_run;
-    struct gpi_run *r = &p->run[run];
-
-    assert(run != GPI_NONE && c->set.residence == GPI_RESIDENT && n <= GPI_RUN_DEVICES);
-    take_run(p, run);
-    *r = (struct gpi_run){ .task = GPI_NONE,
-                           .class = class,
-                           .need = c->set.need[0],
-                           .n_devices = n,
-                           .since = p->now,
-                           .used = p->now,
-                           .keep = c->set.keep_alive,
-                           .work = GPI_WORK_BOOT };
-    for (uint32_t i = 0; i < n; i++)
-        r->device[i] = device[i];
-    c->workers++;
-    gpi_memory_take(p, run, GPI_HOLD);
-    gpi_memory_there(p, run, true);
-    list_idle(p, run);
-    gpi_memory_warm(p, run, true);
-    for (uint32_t i = 0; i < n; i++)
-        gpi_shape_sort(p, device[i]);
-    gpi_shape_class(p, class);
-    gpi_grant_load(p, class);
-    return run;
-}
-
-void gpi_grant_up(struct gpi_plan *p, uint32_t worker)
-{
-    struct gpi_run *r = &p->run[worker];
-    struct gpi_learned *c = &p->class[r->class];
-
-    if (r->work != GPI_WORK_BOOT)
-        return;
-    gpi_learn_spell(&c->boot, p->now - r->since);
-    r->since = r->used = p->now;
-    c->to_load = false;
-    gpi_leave_unlist(p, worker);
-    list_idle(p, worker);
-    gpi_memory_warm(p, worker, true);
-    for (uint32_t i = 0; i < r->n_devices; i++)
-        gpi_shape_sort(p, r->device[i]);
-    gpi_shape_class(p, r->class);
-    examine_class(p, r->class);
-    if (c->set.residence == GPI_TRANSIENT)
-        p->changed |= gpi_memory_kinds_of(p, r); /* it may go for the head there */
-    gpi_leave_keep(p, r->class);
-    gpi_shape_evict_again(p);
-}
-
-void gpi_grant_leaves(struct gpi_plan *p, uint32_t worker)
-{
-    struct gpi_run *r = &p->run[worker];
-    const bool is_up = r->work >= GPI_WORK_BOOT && r->work <= GPI_WORK_BUSY;
-
-    if (!is_up && r->work != GPI_WORK_DRAIN)
-        return;
-    r->leaves = true;
-    if (!is_up)
-        return;
-    gpi_leave_worker(p, worker);
-    examine_class(p, r->class);
-    gpi_grant_load(p, r->class);
-}
-
-void gpi_grant_forgive(struct gpi_plan *p, uint32_t class)
-{
-    if (p->class[class].again <= p->now)
-        return;
-    p->class[class].again = 0;
-    gpi_shape_class(p, class);
-    examine_class(p, class);
-}
-
-void gpi_grant_gone(struct gpi_plan *p, uint32_t worker, uint64_t again)
-{
-    struct gpi_run *r = &p->run[worker];
-    struct gpi_learned *c = &p->class[r->class];
-    const bool resident = c->set.residence == GPI_RESIDENT;
-    const uint32_t class = r->class;
-
-    assert(r->task == GPI_NONE);
-    if (r->work == GPI_WORK_UNLOAD) {
-        if (!r->leaves)
-            gpi_learn_spell(&c->unload, p->now - r->since);
-        c->leaving--;
-    } else {
-        gpi_memory_there(p, worker, false);
-    }
-    if (r->work == GPI_WORK_IDLE) {
-        gpi_memory_warm(p, worker, false);
-        p->n_spare -= !resident;
-    }
-    if (r->work == GPI_WORK_IDLE || r->work == GPI_WORK_BOOT)
-        gpi_leave_unlist(p, worker);
-    p->changed |= gpi_memory_release(p, worker, GPI_HOLD);
-    c->workers--;
-    c->again = again;
-    r->work = GPI_WORK_TASK;
-    for (uint32_t i = 0; i < r->n_devices; i++)
-        gpi_shape_sort(p, r->device[i]);
-    end_run(p, worker);
-    gpi_shape_class(p, class);
-    examine_class(p, class);
-    gpi_grant_load(p, class);
-    gpi_shape_evict_again(p);
 }

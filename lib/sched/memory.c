@@ -192,8 +192,7 @@ static bool may_hold(const struct gpi_plan *p, uint32_t device, const struct gpi
     const struct gpi_plan_device *d = &p->device[device];
 
     return d->has.compute >= r->compute && gpi_memory_is_place(p, r->places, device) &&
-           !is_shut(d) &&
-           (r->memory == GPI_MEMORY_ALL ? is_clear(p, d) : r->memory <= room(d));
+           !is_shut(d) && (r->memory == GPI_MEMORY_ALL ? is_clear(p, d) : r->memory <= room(d));
 }
 
 bool gpi_memory_may_hold(const struct gpi_plan *p, uint32_t device, const struct gpi_request *r)
@@ -252,62 +251,6 @@ static uint32_t new_kind(struct gpi_plan *p, uint32_t device)
     return i;
 }
 
-static bool is_at_work(const struct gpi_run *r)
-{
-    return r->work >= GPI_WORK_BOOT && r->work <= GPI_WORK_BUSY;
-}
-
-/* Returns true if the run is a worker as the class would boot one for the request.  Workers of a
- * resident class are alike, those of a transient one if their needs are. */
-static bool is_alike(const struct gpi_plan *p, const struct gpi_run *w, uint32_t class,
-                     const struct gpi_request *r)
-{
-    return w->class == class && is_at_work(w) &&
-           (p->class[class].set.residence == GPI_RESIDENT || gpi_request_same(&w->need, r));
-}
-
-static bool is_among(struct gpi_runs runs, uint32_t run)
-{
-    for (uint32_t i = 0; i < runs.n; i++)
-        if (runs.run[i] == run)
-            return true;
-    return false;
-}
-
-/* In a resident class all workers are alike, so its max_workers is the bound. */
-bool gpi_memory_is_staffed(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r,
-                           struct gpi_runs but)
-{
-    const struct gpi_learned *c = &p->class[class];
-    uint64_t cpus = r->cpus;
-
-    if (cpus == 0 || c->set.residence != GPI_TRANSIENT)
-        return false;
-    for (uint32_t i = 0; i < p->set.runs && c->workers > c->leaving; i++)
-        if (is_alike(p, &p->run[i], class, r) && !is_among(but, i))
-            cpus += p->run[i].need.cpus;
-    return cpus > p->set.cpus;
-}
-
-bool gpi_memory_is_full(const struct gpi_plan *p, uint32_t device, uint32_t class,
-                        const struct gpi_request *r, struct gpi_runs but)
-{
-    const struct gpi_learned *c = &p->class[class];
-    uint32_t share = r->share;
-    const struct gpi_run *w;
-
-    if (gpi_memory_is_staffed(p, class, r, but))
-        return true;
-    if (c->workers == c->leaving)
-        return false;
-    for (uint32_t i = p->device[device].first; i != GPI_NONE; i = w->next[i % GPI_RUN_DEVICES]) {
-        w = &p->run[i / GPI_RUN_DEVICES];
-        if (is_alike(p, w, class, r) && !is_among(but, i / GPI_RUN_DEVICES))
-            share += w->need.share;
-    }
-    return share > GPI_SHARE_ALL;
-}
-
 static bool has_device_for(const struct gpi_plan *p, uint32_t kind, uint32_t class,
                            const struct gpi_request *r)
 {
@@ -315,7 +258,7 @@ static bool has_device_for(const struct gpi_plan *p, uint32_t kind, uint32_t cla
 
     return kind == GPI_KIND_MIXED ||
            (may_hold(p, device, r) &&
-            !gpi_memory_is_full(p, device, class, r, (struct gpi_runs){ 0 }));
+            !gpi_staff_is_full(p, device, class, r, (struct gpi_runs){ 0 }));
 }
 
 uint64_t gpi_memory_kinds(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r)
@@ -537,7 +480,7 @@ bool gpi_memory_observed(struct gpi_plan *p, uint32_t run, uint32_t at, uint64_t
         return false;
     leave_kind(p, r->device[at]);
     d->reserved += beyond - r->beyond[at];
-    if (gpi_memory_stays(p, r))
+    if (gpi_staff_stays(p, r))
         d->firm += beyond - r->beyond[at];
     r->beyond[at] = beyond;
     join_kind(p, r->device[at]);
@@ -756,12 +699,7 @@ void gpi_memory_ends_by(struct gpi_plan *p, uint32_t run, uint64_t at)
     gpi_memory_take(p, run, GPI_SHARE);
 }
 
-/* ---- workers that stay ---- */
-
-bool gpi_memory_stays(const struct gpi_plan *p, const struct gpi_run *r)
-{
-    return p->class[r->class].set.residence == GPI_RESIDENT && is_at_work(r);
-}
+/* ---- workers ---- */
 
 /* Returns the bytes that are firm on its device number `at` because of the worker. */
 static uint64_t firm_bytes(const struct gpi_plan *p, const struct gpi_run *r, uint32_t at)
@@ -782,12 +720,13 @@ static uint64_t mark_of(const struct gpi_plan *p, const struct gpi_run *r)
 {
     const uint64_t class = mixed(0x100000000ull + r->class);
     const struct gpi_request *n = &r->need;
+    uint64_t gpu, host;
 
     if (p->class[r->class].set.residence == GPI_RESIDENT)
         return class;
-    return mixed(mixed(mixed(class ^ n->memory) + ((uint64_t)n->devices << 32 | n->share)) +
-                 mixed(n->host_memory ^ ((uint64_t)n->cpus << 40) ^ ((uint64_t)n->compute << 20) ^
-                       n->places));
+    gpu = mixed(class ^ n->memory) + ((uint64_t)n->devices << 32 | n->share);
+    host = n->host_memory ^ ((uint64_t)n->cpus << 40) ^ ((uint64_t)n->compute << 20) ^ n->places;
+    return mixed(mixed(gpu) + mixed(host));
 }
 
 void gpi_memory_there(struct gpi_plan *p, uint32_t run, bool there)
@@ -832,47 +771,13 @@ bool gpi_memory_could_clear(const struct gpi_plan *p, uint32_t device, const str
     for (uint32_t i = d->first; i != GPI_NONE;
          i = p->run[i / GPI_RUN_DEVICES].next[i % GPI_RUN_DEVICES]) {
         const struct gpi_run *w = &p->run[i / GPI_RUN_DEVICES];
-        if (!gpi_memory_stays(p, w) || (w->class != class && !p->class[w->class].set.pinned))
+        if (!gpi_staff_stays(p, w) || (w->class != class && !p->class[w->class].set.pinned))
             continue;
         kept += firm_bytes(p, w, i % GPI_RUN_DEVICES);
         n++;
     }
-    return is_in(d) && gpi_memory_could(p, device, r) &&
-           !gpi_memory_is_full(p, device, class, r, (struct gpi_runs){ 0 }) &&
+    return d->may == GPI_PLAN_IN && gpi_memory_could(p, device, r) &&
+           !gpi_staff_is_full(p, device, class, r, (struct gpi_runs){ 0 }) &&
            (r->memory == GPI_MEMORY_ALL ? n == 0 && gpi_memory_is_quiet(p, d)
                                         : kept <= d->usable && r->memory <= d->usable - kept);
-}
-
-bool gpi_memory_serves(const struct gpi_plan *p, const struct gpi_run *r, const struct gpi_shape *s)
-{
-    bool serves = p->class[s->class].set.residence == GPI_RESIDENT;
-
-    for (uint32_t i = 0; i < s->n_requests && !serves; i++)
-        serves = gpi_request_same(&s->request[i], &r->need);
-    return serves;
-}
-
-/* Returns true if the device has a worker for the shape, from one state of its life to another. */
-static bool has_worker(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s,
-                       enum gpi_work first, enum gpi_work last)
-{
-    const struct gpi_run *r;
-
-    for (uint32_t i = p->device[device].first; i != GPI_NONE; i = r->next[i % GPI_RUN_DEVICES]) {
-        r = &p->run[i / GPI_RUN_DEVICES];
-        if (r->class == s->class && r->work >= first && r->work <= last &&
-            gpi_memory_serves(p, r, s))
-            return true;
-    }
-    return false;
-}
-
-bool gpi_memory_has_warm(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s)
-{
-    return has_worker(p, device, s, GPI_WORK_IDLE, GPI_WORK_BUSY);
-}
-
-bool gpi_memory_has_coming(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s)
-{
-    return has_worker(p, device, s, GPI_WORK_BOOT, GPI_WORK_BOOT);
 }

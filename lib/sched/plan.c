@@ -57,14 +57,14 @@ void gpi_plan_class_add(struct gpi_plan *p, uint32_t class, const struct gpi_pla
                                             .idle = GPI_NONE,
                                             .booting = GPI_NONE };
     p->has_workers |= set->residence != GPI_EXTERNAL;
-    gpi_grant_load(p, class);
+    gpi_tenancy_load(p, class);
 }
 
 /* Classes may lack workers, or may have them no more. */
 static void load_classes(struct gpi_plan *p)
 {
     for (uint32_t i = 0; i < p->set.classes; i++)
-        gpi_grant_load(p, i);
+        gpi_tenancy_load(p, i);
 }
 
 void gpi_plan_device_add(struct gpi_plan *p, uint32_t device, const struct gpi_plan_has *has)
@@ -119,7 +119,7 @@ bool gpi_plan_is_place(const struct gpi_plan *p, uint32_t set, uint32_t device)
 
 uint32_t gpi_plan_warm(struct gpi_plan *p, uint32_t class, const uint16_t *device, uint32_t n)
 {
-    return gpi_grant_warm(p, class, device, n);
+    return gpi_tenancy_warm(p, class, device, n);
 }
 
 bool gpi_plan_could(const struct gpi_plan *p, const struct gpi_request *r)
@@ -180,7 +180,7 @@ void gpi_plan_withdraw(struct gpi_plan *p, uint64_t now, uint32_t task)
     const uint32_t class = p->shape[p->task[task].holder].class;
 
     set_time(p, now);
-    gpi_grant_withdraw(p, task);
+    gpi_tenancy_withdraw(p, task);
     gpi_leave_boots(p, class);
 }
 
@@ -213,19 +213,19 @@ uint32_t gpi_plan_adopt(struct gpi_plan *p, uint64_t now, uint32_t task,
 void gpi_plan_up(struct gpi_plan *p, uint64_t now, uint32_t worker)
 {
     set_time(p, now);
-    gpi_grant_up(p, worker);
+    gpi_tenancy_up(p, worker);
 }
 
 void gpi_plan_leaves(struct gpi_plan *p, uint64_t now, uint32_t worker)
 {
     set_time(p, now);
-    gpi_grant_leaves(p, worker);
+    gpi_tenancy_leaves(p, worker);
 }
 
 void gpi_plan_gone(struct gpi_plan *p, uint64_t now, uint32_t worker, uint64_t again)
 {
     set_time(p, now);
-    gpi_grant_gone(p, worker, again);
+    gpi_tenancy_gone(p, worker, again);
 }
 
 uint64_t gpi_plan_due(const struct gpi_plan *p)
@@ -283,7 +283,7 @@ static void pause(struct gpi_plan *p, uint32_t class, bool paused)
     p->class[class].paused = paused;
     gpi_shape_pause(p, class);
     p->unsure |= 1u << GPI_PROMISE_CLASS;
-    gpi_grant_load(p, class);
+    gpi_tenancy_load(p, class);
     gpi_leave_boots(p, class);
     gpi_leave_keep(p, class); /* its idle workers are calm, or no more */
     gpi_shape_evict_again(p);
@@ -298,7 +298,7 @@ void gpi_plan_class_set(struct gpi_plan *p, uint64_t now, uint32_t class,
     if (what == GPI_CLASS_REMOVE)
         return;
     if (what == GPI_CLASS_LOAD || what == GPI_CLASS_RESUME)
-        gpi_grant_forgive(p, class);
+        gpi_tenancy_forgive(p, class);
     if (what == GPI_CLASS_PIN || what == GPI_CLASS_UNPIN) {
         c->set.pinned = what == GPI_CLASS_PIN;
         if (p->n_devices)
@@ -317,7 +317,7 @@ void gpi_plan_class_set(struct gpi_plan *p, uint64_t now, uint32_t class,
     if (what == GPI_CLASS_UNLOAD || what == GPI_CLASS_DRAIN || what == GPI_CLASS_END)
         gpi_leave_class(p, class);
     if (what == GPI_CLASS_LOAD || what == GPI_CLASS_UNLOAD)
-        gpi_grant_load(p, class);
+        gpi_tenancy_load(p, class);
     else
         pause(p, class, what != GPI_CLASS_RESUME);
 }

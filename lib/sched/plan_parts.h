@@ -237,7 +237,7 @@ struct gpi_plan {
     /* evict.c */
     struct gpi_heap times;   /* shapes that are to be examined at a time */
     struct gpi_heap keeps;   /* leave.c: idle workers, by the end of their keep_alive */
-    uint32_t n_firm;         /* memory.c: workers that stay */
+    uint32_t n_firm;         /* staff.c: workers that stay */
     uint32_t n_spare;        /* idle transient ones */
     uint16_t late[GPI_LATE]; /* grant.c: the classes of the last boots */
     uint32_t n_late;
@@ -262,6 +262,27 @@ int gpi_actions_make(struct gpi_plan *p);
 void gpi_actions_free(struct gpi_plan *p);
 void gpi_actions_put(struct gpi_plan *p, enum gpi_plan_action_kind kind, uint32_t task,
                      uint32_t how, uint64_t at);
+
+/* ---- staff.c: which workers of a class are there ---- */
+
+/* Returns true if one more worker of the class for the request would only wait, were all workers
+ * like it busy: _is_enough for CPU slots, _is_full for a share of the device, too.  `but`: workers
+ * that go.                                                                               [R5] */
+struct gpi_runs {
+    const uint32_t *run;
+    uint32_t n;
+};
+bool gpi_staff_is_enough(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r,
+                         struct gpi_runs but);
+bool gpi_staff_is_full(const struct gpi_plan *p, uint32_t device, uint32_t class,
+                       const struct gpi_request *r, struct gpi_runs but);
+/* Returns true if the run is a worker that stays. */
+bool gpi_staff_stays(const struct gpi_plan *p, const struct gpi_run *r);
+/* Returns true if the device has a worker for the shape: one that is up, or one that boots. */
+bool gpi_staff_has_warm(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s);
+bool gpi_staff_has_coming(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s);
+/* Returns true if a worker with this need does for tasks of the shape, which is of its class. */
+bool gpi_staff_serves(const struct gpi_plan *p, const struct gpi_run *r, const struct gpi_shape *s);
 
 /* ---- memory.c: devices, the machine, and the parts of them that runs hold ---- */
 
@@ -294,17 +315,6 @@ bool gpi_memory_could_hold(const struct gpi_plan *p, const struct gpi_request *r
 uint32_t gpi_memory_holds(const struct gpi_plan *p, const struct gpi_request *r);
 /* Returns the kinds on which the class could begin the request. */
 uint64_t gpi_memory_kinds(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r);
-/* Returns true if one more worker of the class for the request would only wait, were all workers
- * like it busy: _is_staffed for CPU slots, _is_full for a share of the device, too.  `but`: workers
- * that go.                                                                               [R5] */
-struct gpi_runs {
-    const uint32_t *run;
-    uint32_t n;
-};
-bool gpi_memory_is_staffed(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r,
-                           struct gpi_runs but);
-bool gpi_memory_is_full(const struct gpi_plan *p, uint32_t device, uint32_t class,
-                        const struct gpi_request *r, struct gpi_runs but);
 /* Returns true if the device, but for runs, which end on their own, holds the request. */
 bool gpi_memory_may_hold(const struct gpi_plan *p, uint32_t device, const struct gpi_request *r);
 /* Returns true if the device has memory for the request now. */
@@ -340,9 +350,7 @@ void gpi_memory_ends_by(struct gpi_plan *p, uint32_t run, uint64_t at);
 uint64_t gpi_memory_release(struct gpi_plan *p, uint32_t run, uint32_t parts);
 /* Returns true if the device could hold the request without the workers that may ever go. */
 bool gpi_memory_could_clear(const struct gpi_plan *p, uint32_t device, const struct gpi_request *r,
-                            uint32_t class);
-/* Returns true if the run is a worker that stays. */
-bool gpi_memory_stays(const struct gpi_plan *p, const struct gpi_run *r);
+                           uint32_t class);
 /* Returns the bytes of the device that the worker has. */
 uint64_t gpi_memory_of(const struct gpi_plan *p, const struct gpi_run *r, uint32_t device);
 /* The worker is there, or leaves.  As long as a resident one is there, its memory is no room for
@@ -350,11 +358,6 @@ uint64_t gpi_memory_of(const struct gpi_plan *p, const struct gpi_run *r, uint32
 void gpi_memory_there(struct gpi_plan *p, uint32_t run, bool there);
 /* Shapes of its class may use the worker's devices. */
 void gpi_memory_warm(struct gpi_plan *p, uint32_t run, bool warm);
-bool gpi_memory_has_warm(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s);
-bool gpi_memory_has_coming(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s);
-/* Returns true if a worker with this need does for tasks of the shape, which is of its class. */
-bool gpi_memory_serves(const struct gpi_plan *p, const struct gpi_run *r,
-                       const struct gpi_shape *s);
 
 /* ---- shape.c: waiting tasks ---- */
 
@@ -399,6 +402,8 @@ void gpi_shape_refresh(struct gpi_plan *p, uint32_t shape);
 /* Returns when the first task has waited for as long as a boot takes. */
 uint64_t gpi_shape_late_at(const struct gpi_plan *p, uint32_t shape);
 void gpi_shape_pause(struct gpi_plan *p, uint32_t class); /* or it goes on */
+/* The shapes of the class may have a worker, or want another one. */
+void gpi_shape_examine_class(struct gpi_plan *p, uint32_t class);
 /* Returns the first waiting shape that may use the kind, or waits for the machine (GPI_KINDS); or
  * GPI_NONE. */
 uint32_t gpi_shape_find_head(struct gpi_plan *p, uint32_t bit);
@@ -539,6 +544,70 @@ void gpi_leave_boots(struct gpi_plan *p, uint32_t class);
 void gpi_leave_keep(struct gpi_plan *p, uint32_t class);
 void gpi_leave_kept(struct gpi_plan *p); /* unloads those whose time has come */
 
+/* ---- way.c: workers that make room on a device when they go ---- */
+
+#define GPI_VICTIMS 8u /* on one device */
+
+struct gpi_way {
+    uint32_t device;
+    uint32_t n;
+    uint32_t victim[GPI_VICTIMS];
+    uint64_t at;         /* when they are ripe */
+    uint64_t cost, used; /* ns of boots; when the last one ended a task */
+};
+/* Why workers do not leave the device for a shape.  `at` is not later than now: they are about to
+ * go, if the other devices that it needs are as far. */
+struct gpi_obstacle {
+    enum gpi_plan_why why; /* MIN_RESIDENCE, MAX_WAIT, PINNED, BOOTING, OCCUPIED, HEAD_HOLDS */
+    uint32_t class;        /* HEAD_HOLDS: the shape that comes before */
+    uint64_t at;
+};
+/* Returns the time at which the first task of the shape has waited for max_wait.  From then on
+ * workers with work go for it. */
+uint64_t gpi_way_hard_at(const struct gpi_plan *p, const struct gpi_shape *s);
+/* Returns when, and why not before, the worker may go for a shape with this time. */
+struct gpi_obstacle gpi_way_going(const struct gpi_plan *p, const struct gpi_run *r,
+                                  uint64_t hard_at);
+uint64_t gpi_way_goes_at(const struct gpi_plan *p, const struct gpi_run *r, uint64_t hard_at);
+/* Returns true if worker `a` goes before `b`: one that may go sooner, then the cheaper one. */
+bool gpi_way_goes_before(const struct gpi_plan *p, uint32_t a, uint32_t b, uint64_t hard_at);
+/* Finds workers that go soonest, then the cheapest.  Returns false if the device never has room. */
+bool gpi_way_find(const struct gpi_plan *p, uint32_t device, uint32_t class,
+                  const struct gpi_request *r, uint64_t hard_at, struct gpi_way *ret);
+/* Returns true if the device holds the variant once the workers of the way are gone, and not
+ * before. */
+bool gpi_way_is(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t variant,
+                uint32_t device, uint64_t hard_at, struct gpi_way *ret);
+/* Returns when the workers of such a way may go, or GPI_NEVER. */
+uint64_t gpi_way_at(const struct gpi_plan *p, uint32_t shape, uint32_t variant, uint32_t device);
+bool gpi_way_is_better(const struct gpi_way *a, const struct gpi_way *b);
+/* Returns true if the device has room for the request without the workers of the way. */
+bool gpi_way_has_room(const struct gpi_plan *p, const struct gpi_way *w,
+                      const struct gpi_request *r);
+/* Returns true if one more worker of the class may go, beside those of the way. */
+bool gpi_way_has_spare(const struct gpi_plan *p, const struct gpi_way *w, uint32_t class);
+/* There is no way: returns a worker that never goes, or one of those of which some have to stay.
+ * Without such the workers of the class have the place. */
+struct gpi_obstacle gpi_way_who_stays(const struct gpi_plan *p, uint32_t device, uint32_t class,
+                                      const struct gpi_request *request, uint64_t hard_at);
+
+/* ---- spare.c: idle workers of transient classes ---- */
+
+/* Unloads such workers on the devices of which the shape is the head.  Returns true if enough of
+ * these are free, or are cleared now. */
+bool gpi_spare_evict(struct gpi_plan *p, uint32_t shape, uint32_t variant);
+/* The shape lets an idle worker of its class go that does not serve it.  Returns when one goes, if
+ * none does now. */
+uint64_t gpi_spare_replace(struct gpi_plan *p, uint32_t shape);
+/* Returns true if a transient class, or the plan, has the most workers that it may have: then an
+ * idle worker of the class goes for a late shape of it that it does not serve. */
+bool gpi_spare_may_replace(const struct gpi_plan *p, uint32_t class);
+/* Returns the first waiting shape that the worker serves, which would boot it again: the shape
+ * itself, or an older one.  GPI_NONE for a shape: any. */
+uint32_t gpi_spare_served(const struct gpi_plan *p, uint32_t run, uint32_t shape);
+/* Returns the idle worker that would go for the late shape of its class, or GPI_NONE. */
+uint32_t gpi_spare_replaced(const struct gpi_plan *p, uint32_t shape);
+
 /* ---- evict.c: which workers go for a shape ---- */
 
 int gpi_evict_make(struct gpi_plan *p);
@@ -550,25 +619,31 @@ void gpi_evict_for(struct gpi_plan *p, uint32_t shape);
  * device of the worker is part of a way, whichever shape would follow there.               [R1] */
 bool gpi_evict_is_due(const struct gpi_plan *p, uint32_t run);
 void gpi_evict_time(struct gpi_plan *p); /* marks the shapes that are due */
-/* Returns true if a transient class, or the plan, has the most workers that it may have: then an
- * idle worker of the class goes for a late shape of it that it does not serve. */
-bool gpi_evict_may_replace(const struct gpi_plan *p, uint32_t class);
-/* Returns the first waiting shape that the worker serves, which would boot it again: the shape
- * itself, or an older one.  GPI_NONE for a shape: any. */
-uint32_t gpi_evict_served(const struct gpi_plan *p, uint32_t run, uint32_t shape);
-/* Returns such a worker, or GPI_NONE. */
-uint32_t gpi_evict_replaced(const struct gpi_plan *p, uint32_t shape);
 /* Returns true if the workers on as many devices as the variant needs may go for the shape now. */
 bool gpi_evict_is_ripe(struct gpi_plan *p, uint32_t shape, uint32_t variant);
-/* Why workers that stay do not leave the device for the shape.  `at` is not later than now: they
- * are about to go, if the other devices that it needs are as far. */
-struct gpi_obstacle {
-    enum gpi_plan_why why; /* MIN_RESIDENCE, MAX_WAIT, PINNED, BOOTING, OCCUPIED, HEAD_HOLDS */
-    uint32_t class;        /* HEAD_HOLDS: the shape that comes before */
-    uint64_t at;
-};
 struct gpi_obstacle gpi_evict_obstacle(struct gpi_plan *p, uint32_t shape, uint32_t variant,
                                        uint32_t device);
+
+/* ---- tenancy.c: runs, and workers that come and go ---- */
+
+/* The next unused run is in use; a run ends. */
+void gpi_tenancy_take_run(struct gpi_plan *p, uint32_t run);
+void gpi_tenancy_end_run(struct gpi_plan *p, uint32_t run);
+void gpi_tenancy_free_run(struct gpi_plan *p, uint32_t run); /* it has not begun */
+/* Idle workers of the class, if it is transient, may go for the heads of their devices now. */
+void gpi_tenancy_offer(struct gpi_plan *p, uint32_t class);
+/* No task waits for the idle workers of the class: they may go. */
+void gpi_tenancy_calm(struct gpi_plan *p, uint32_t class);
+/* The task waits no more. */
+void gpi_tenancy_withdraw(struct gpi_plan *p, uint32_t task);
+/* Puts the load task of the class into the queue, or takes it out. */
+void gpi_tenancy_load(struct gpi_plan *p, uint32_t class);
+uint32_t gpi_tenancy_warm(struct gpi_plan *p, uint32_t class, const uint16_t *device, uint32_t n);
+void gpi_tenancy_up(struct gpi_plan *p, uint32_t worker);
+void gpi_tenancy_idle(struct gpi_plan *p, uint32_t worker); /* it has no task */
+void gpi_tenancy_leaves(struct gpi_plan *p, uint32_t worker);
+void gpi_tenancy_gone(struct gpi_plan *p, uint32_t worker, uint64_t again);
+void gpi_tenancy_forgive(struct gpi_plan *p, uint32_t class); /* it may boot again at once */
 
 /* ---- grant.c: starts and ends ---- */
 
@@ -584,17 +659,8 @@ void gpi_grant_ends_by(struct gpi_plan *p, uint32_t task, uint64_t at);
 uint32_t gpi_grant_adopt(struct gpi_plan *p, uint32_t task, const struct gpi_plan_adoption *a);
 /* Returns how many of the last GPI_LATE boots were of the class, or of a removed one before it. */
 uint32_t gpi_grant_late(const struct gpi_plan *p, uint32_t class);
-/* Puts the load task of the class into the queue, or takes it out. */
-void gpi_grant_load(struct gpi_plan *p, uint32_t class);
 /* The class has this many tasks in the caller's queue. */
 void gpi_grant_queue(struct gpi_plan *p, uint32_t class, uint32_t n, uint64_t run);
-/* The task waits no more. */
-void gpi_grant_withdraw(struct gpi_plan *p, uint32_t task);
-uint32_t gpi_grant_warm(struct gpi_plan *p, uint32_t class, const uint16_t *device, uint32_t n);
-void gpi_grant_up(struct gpi_plan *p, uint32_t worker);
-void gpi_grant_leaves(struct gpi_plan *p, uint32_t worker);
-void gpi_grant_gone(struct gpi_plan *p, uint32_t worker, uint64_t again);
-void gpi_grant_forgive(struct gpi_plan *p, uint32_t class); /* it may boot again at once */
 
 /* ---- plan.c ---- */
 

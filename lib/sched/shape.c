@@ -202,7 +202,7 @@ static void find_kinds_of(const struct gpi_plan *p, struct gpi_shape *s, uint32_
 
     *kinds = s->begins ? gpi_memory_kinds(p, s->class, r) : 0;
     if (r->devices == 0 && s->begins &&
-        !gpi_memory_is_staffed(p, s->class, r, (struct gpi_runs){ 0 }))
+        !gpi_staff_is_enough(p, s->class, r, (struct gpi_runs){ 0 }))
         *kinds = GPI_BIT_HOST;
     if (!s->begins || gpi_memory_count(p, *kinds) >= r->devices)
         return;
@@ -221,7 +221,7 @@ static bool has_worker(const struct gpi_plan *p, const struct gpi_shape *s)
     for (uint32_t i = 0; i < p->set.runs && p->class[s->class].workers && !has; i++) {
         const struct gpi_run *r = &p->run[i];
         has = r->work >= GPI_WORK_BOOT && r->work <= GPI_WORK_BUSY && r->class == s->class &&
-              gpi_memory_serves(p, r, s);
+              gpi_staff_serves(p, r, s);
     }
     return has;
 }
@@ -258,9 +258,9 @@ static void find_kinds_if(const struct gpi_plan *p, struct gpi_shape *s, bool wa
                     : wants || (adds && (s->cold || (s->late && c->booting == GPI_NONE)));
     s->warm = s->coming = 0;
     if (c->workers && !c->paused && !s->loads) {
-        s->warm = kinds_where(p, s, gpi_memory_has_warm);
+        s->warm = kinds_where(p, s, gpi_staff_has_warm);
         if (c->booting != GPI_NONE && holds_for_boots(p))
-            s->coming = kinds_where(p, s, gpi_memory_has_coming);
+            s->coming = kinds_where(p, s, gpi_staff_has_coming);
     }
     s->kinds = s->warm | s->coming;
     s->is_short = !s->begins && s->late && c->set.residence == GPI_TRANSIENT;
@@ -538,14 +538,20 @@ void gpi_shape_class(struct gpi_plan *p, uint32_t class)
     const uint32_t staff = c->set.residence == GPI_TRANSIENT ? c->workers - c->leaving : 0;
     const bool is_booting = c->booting != GPI_NONE;
 
-    if (w == c->wants && adds == c->may_add && staff == c->staff &&
-        is_booting == c->is_booting)
+    if (w == c->wants && adds == c->may_add && staff == c->staff && is_booting == c->is_booting)
         return;
     c->wants = w;
     c->may_add = adds;
     c->staff = staff;
     c->is_booting = is_booting;
     sort_class(p, class);
+}
+
+void gpi_shape_examine_class(struct gpi_plan *p, uint32_t class)
+{
+    for (uint32_t i = gpi_shape_first(p); i != GPI_NONE; i = gpi_shape_next(p, i, GPI_BIT_ANY))
+        if (p->shape[i].class == class)
+            gpi_shape_examine(p, i);
 }
 
 void gpi_shape_pause(struct gpi_plan *p, uint32_t class)

@@ -1,110 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* classes.c - pooled dispatchers: several classes that share devices.          [R5] [R6] [S8] */
-#include "pooled.h"
+#include "pair.h"
 #include "replayed.h"
 #include "rest.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { CLASSES = 32, BROKEN = 0, UPS, STARTS };
-/* What a task of tag GATED + n waits for: word T_WORDS - 1 is n at least. */
-enum { GATED = 1000, GATE = T_WORDS - 1 };
-
-static int setup_a(gpud_worker *w, void **ret_state)
-{
-    *ret_state = w;
-    t_word_add(UPS);
-    return 0;
-}
-
-/* Fails while word BROKEN is not 0. */
-static int setup_b(gpud_worker *w, void **ret_state)
-{
-    return t_word(BROKEN) ? 7 : setup_a(w, ret_state);
-}
-
-/* Tells class, devices, setup data and environment: "a fake:0 data= env=". */
-static int tell(gpud_task *t, gpud_worker *w, const char *who)
-{
-    const void *data = NULL;
-    size_t size = 0;
-    char text[256];
-    int n;
-
-    t_word_add(STARTS);
-    if (gpud_task_tag(t) >= GATED)
-        t_word_wait(GATE, (uint32_t)(gpud_task_tag(t) - GATED));
-    data = gpud_worker_setup_data(w, &size);
-    n = snprintf(text, sizeof(text), "%s %s data=%.*s env=%s", who, gpud_worker_device(w),
-                 (int)size, data ? (const char *)data : "",
-                 getenv("T_CLASS") ? getenv("T_CLASS") : "-");
-    return gpud_task_result_set(t, text, (uint64_t)n + 1);
-}
-
-static int process_a(gpud_task *t, void *state)
-{
-    return tell(t, state, "a");
-}
-
-static int process_b(gpud_task *t, void *state)
-{
-    return tell(t, state, "b");
-}
-
-static void init(void)
-{
-    static const struct gpud_definition defs[] = {
-        GPUD_DEFINITION("def-a", setup_a, process_a, NULL),
-        GPUD_DEFINITION("def-b", setup_b, process_b, NULL),
-    };
-
-    T_OK(gpud_init(defs, 2, NULL));
-}
-
-static struct gpud_class_stats row_of(gpud_dispatcher *d, const char *name)
-{
-    struct gpud_class_stats rows[CLASSES];
-
-    for (size_t i = 0; i < CLASSES; i++)
-        rows[i] = (struct gpud_class_stats)GPUD_CLASS_STATS_INIT;
-    T_CMP(gpud_dispatcher_classes(d, rows, CLASSES), <=, CLASSES);
-    for (size_t i = 0; i < CLASSES; i++)
-        if (strcmp(rows[i].name, name) == 0)
-            return rows[i];
-    T_FAIL("no row of class %s", name);
-}
-
-/* The second word of the result is the worker's devices, as the event has them. */
-static void check_result(const struct t_log *log, uint64_t tag, const char *text)
-{
-    const struct gpud_event *e = T_OUTCOME(log, tag, SUCCESS);
-    const char *device = strchr(text, ' ') + 1;
-
-    T_TEXT((const char *)e->result, text);
-    T_EQ(strncmp(e->device, device, strcspn(device, " ")), 0);
-    T_EQ(strlen(e->device), strcspn(device, " "));
-}
-
-/* What the events CLASS of a class say, one after the other. */
-static void check_changes(const struct t_log *log, const char *name, const char *wanted)
-{
-    char all[128] = "", line[256];
-
-    for (size_t i = 0; i < log->count; i++) {
-        const struct gpud_event *e = &log->list[i];
-        if (e->kind != GPUD_EVENT_CLASS || strcmp(e->class_name, name) != 0)
-            continue;
-        (void)snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", *all ? " " : "",
-                       gpud_class_change_name(e->class_change));
-        T_CMP(gpud_event_format(e, line, sizeof(line)), <, sizeof(line));
-        T_CHECK(strncmp(line, "class ", 6) == 0);
-    }
-    T_TEXT(all, wanted);
-}
 
 /* ---- classes that fit side by side ---- */
 
@@ -115,7 +17,7 @@ T_CASE(side_by_side)
     gpud_dispatcher *d;
     struct t_log log = { 0 };
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:2");
     add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a", .setup_data = "hello",
                                                      .setup_size = 5, .env = env_a)));
@@ -128,9 +30,9 @@ T_CASE(side_by_side)
         T_CHECK(strncmp(text, tag % 2 ? "b fake:" : "a fake:", 7) == 0);
         T_CHECK(strstr(text, tag % 2 ? "data= env=-" : "data=hello env=of-a"));
     }
-    T_EQ(row_of(d, "a").done, 20);
-    T_EQ(row_of(d, "b").done, 20);
-    T_EQ(row_of(d, "a").workers, 1);
+    T_EQ(t_row_of(d, "a").done, 20);
+    T_EQ(t_row_of(d, "b").done, 20);
+    T_EQ(t_row_of(d, "a").workers, 1);
     t_end(&d, &log);
 }
 
@@ -141,7 +43,7 @@ T_LONG_CASE(seat_reused_by_other_class, 60)
     gpud_dispatcher *d;
     struct t_log log = { 0 };
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:1", .max_workers = 1, .decision_log = T_DECISIONS);
     add(d, T_CLASS(.name = "a", .residence = GPUD_TRANSIENT, .min_residence = T_MS(1),
                    .options = T_OPTIONS(.definition = "def-a", .env = env_a)));
@@ -150,9 +52,9 @@ T_LONG_CASE(seat_reused_by_other_class, 60)
                                         .setup_size = 2)));
     for (uint64_t tag = 0; tag < 10; tag++) {
         (void)T_RUN(d, &log, SUCCESS, .tag = tag, .class_name = tag % 2 ? "b" : "a");
-        check_result(&log, tag, tag % 2 ? "b fake:0 data=bb env=-" : "a fake:0 data= env=of-a");
+        t_check_result(&log, tag, tag % 2 ? "b fake:0 data=bb env=-" : "a fake:0 data= env=of-a");
     }
-    T_EQ(t_word(UPS), 10);
+    T_EQ(t_word(T_UPS), 10);
     (void)t_end_replayed(&d, &log);
 }
 
@@ -163,8 +65,8 @@ T_LONG_CASE(forked_and_executed, 60)
     struct t_log log = { 0 };
 
     if (getenv("GPUD_WORKER"))
-        init(); /* this case again, as the worker */
-    init();
+        t_pair_init(); /* this case again, as the worker */
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:1", .max_workers = 1);
     add(d, T_CLASS(.name = "a", .residence = GPUD_TRANSIENT, .min_residence = T_MS(1),
                    .options = T_OPTIONS(.definition = "def-a", .start = GPUD_START_EXEC)));
@@ -173,7 +75,7 @@ T_LONG_CASE(forked_and_executed, 60)
                                         .stdio = GPUD_STDIO_INHERIT)));
     for (uint64_t tag = 0; tag < 6; tag++) {
         (void)T_RUN(d, &log, SUCCESS, .tag = tag, .class_name = tag % 2 ? "b" : "a");
-        check_result(&log, tag, tag % 2 ? "b fake:0 data= env=-" : "a fake:0 data= env=-");
+        t_check_result(&log, tag, tag % 2 ? "b fake:0 data= env=-" : "a fake:0 data= env=-");
     }
     t_end(&d, &log);
 }
@@ -186,7 +88,7 @@ T_LONG_CASE(event_keeps_devices, 60)
     struct t_log log = { 0 };
     uint64_t id;
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:2", .max_workers = 1);
     add(d, T_CLASS(.name = "a", .residence = GPUD_TRANSIENT, .min_residence = T_MS(1),
                    .needs = T_REQUEST(.devices = 2), .options = T_OPTIONS(.definition = "def-a")));
@@ -208,22 +110,22 @@ T_CASE(by_memory)
     gpud_dispatcher *d;
     struct t_log log = { 0 };
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:1"); /* 16 GiB, and 1.6 GiB stay free */
     add(d, T_CLASS(.name = "a", .needs = six, .options = T_OPTIONS(.definition = "def-a")));
     add(d, T_CLASS(.name = "b", .needs = six, .options = T_OPTIONS(.definition = "def-b")));
     add(d, T_CLASS(.name = "c", .needs = six, .options = T_OPTIONS(.definition = "def-a")));
-    T_SUBMIT(d, .tag = GATED + 1, .class_name = "a");
-    T_SUBMIT(d, .tag = GATED + 2, .class_name = "b");
-    t_word_wait(UPS, 2); /* both are up at a time */
+    T_SUBMIT(d, .tag = T_GATED + 1, .class_name = "a");
+    T_SUBMIT(d, .tag = T_GATED + 2, .class_name = "b");
+    t_word_wait(T_UPS, 2); /* both are up at a time */
     T_SUBMIT(d, .tag = 3, .class_name = "c");
-    t_word_set(GATE, 2);
+    t_word_set(T_GATE, 2);
     t_collect(d, &log, 2);
-    T_EQ(row_of(d, "c").queued, 1);
-    T_EQ(row_of(d, "c").workers + row_of(d, "c").starting, 0);
+    T_EQ(t_row_of(d, "c").queued, 1);
+    T_EQ(t_row_of(d, "c").workers + t_row_of(d, "c").starting, 0);
     T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_UNLOAD, NULL)); /* makes room */
     t_collect(d, &log, 3);
-    check_result(&log, 3, "a fake:0 data= env=-");
+    t_check_result(&log, 3, "a fake:0 data= env=-");
     t_end(&d, &log);
 }
 
@@ -236,7 +138,7 @@ T_CASE(on_and_not_on)
     size_t at = 0;
     int first_on_0;
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:4");
     add(d, T_CLASS(.name = "a", .boot_seed = T_MS(1),
                    .needs = T_REQUEST(.devices = 1, .on = "fake:0,fake:2"),
@@ -245,22 +147,22 @@ T_CASE(on_and_not_on)
                    .needs = T_REQUEST(.devices = 1, .on = "fake:1,fake:2,fake:3",
                                       .not_on = "fake:2,fake:1"),
                    .options = T_OPTIONS(.definition = "def-b")));
-    T_SUBMIT(d, .tag = GATED + 1, .class_name = "a");
-    T_SUBMIT(d, .tag = GATED + 2, .class_name = "a");
+    T_SUBMIT(d, .tag = T_GATED + 1, .class_name = "a");
+    T_SUBMIT(d, .tag = T_GATED + 2, .class_name = "a");
     T_SUBMIT(d, .tag = 1, .class_name = "b");
-    t_word_wait(STARTS, 3);
-    t_word_set(GATE, 2);
+    t_word_wait(T_STARTS, 3);
+    t_word_set(T_GATE, 2);
     t_collect(d, &log, 3);
-    first_on_0 = T_OUTCOME(&log, GATED + 1, SUCCESS)->device[5] == '0';
-    check_result(&log, GATED + (first_on_0 ? 1 : 2), "a fake:0 data= env=-");
-    check_result(&log, GATED + (first_on_0 ? 2 : 1), "a fake:2 data= env=-");
-    check_result(&log, 1, "b fake:3 data= env=-");
+    first_on_0 = T_OUTCOME(&log, T_GATED + 1, SUCCESS)->device[5] == '0';
+    t_check_result(&log, T_GATED + (first_on_0 ? 1 : 2), "a fake:0 data= env=-");
+    t_check_result(&log, T_GATED + (first_on_0 ? 2 : 1), "a fake:2 data= env=-");
+    t_check_result(&log, 1, "b fake:3 data= env=-");
     T_OK(gpud_dispatcher_device_remove(d, "fake:3"));
     (void)t_told(d, &log, &at, "fake:3", "removed");
     T_OK(gpud_dispatcher_device_add(d, "fake:1", NULL)); /* the next number is 3 */
     T_SUBMIT(d, .tag = 2, .class_name = "b");
     t_collect(d, &log, 4);
-    check_result(&log, 2, "b fake:3 data= env=-");
+    t_check_result(&log, 2, "b fake:3 data= env=-");
     t_end(&d, &log);
 }
 
@@ -270,14 +172,14 @@ T_CASE(without_devices)
     gpud_dispatcher *d;
     struct t_log log = { 0 };
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .cpus = 2, .max_workers = 4);
     add(d, T_CLASS(.name = "a", .needs = T_REQUEST(.cpus = 1),
                    .options = T_OPTIONS(.definition = "def-a")));
     for (uint64_t tag = 0; tag < 20; tag++)
         T_SUBMIT(d, .tag = tag, .class_name = "a");
     t_collect(d, &log, 20);
-    check_result(&log, 7, "a cpu data= env=-");
+    t_check_result(&log, 7, "a cpu data= env=-");
     t_end(&d, &log);
 }
 
@@ -287,7 +189,7 @@ T_LONG_CASE(no_more_workers_than_can_run, 60)
     gpud_dispatcher *d;
     struct t_log log = { 0 };
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:1", .cpus = 2, .max_workers = 4);
     add(d, T_CLASS(.name = "a", .needs = T_REQUEST(.cpus = 1), .boot_seed = T_MS(1),
                    .options = T_OPTIONS(.definition = "def-a")));
@@ -296,7 +198,7 @@ T_LONG_CASE(no_more_workers_than_can_run, 60)
         T_SUBMIT(d, .tag = tag, .class_name = "a");
     T_SUBMIT(d, .tag = 500, .class_name = "b");
     t_collect(d, &log, 501);
-    T_CMP(row_of(d, "a").workers, <=, 2);
+    T_CMP(t_row_of(d, "a").workers, <=, 2);
     t_end(&d, &log);
 }
 
@@ -307,22 +209,22 @@ T_CASE(submit_beside_waiting_tasks)
     gpud_dispatcher *d;
     struct t_log log = { 0 };
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .cpus = 2, .max_workers = 4);
     add(d, T_CLASS(.name = "a", .needs = T_REQUEST(.cpus = 1), .max_workers = 1,
                    .options = T_OPTIONS(.definition = "def-a", .sent_ahead = 1)));
     add(d, T_CLASS(.name = "b", .needs = T_REQUEST(.cpus = 1), .max_workers = 1,
                    .options = T_OPTIONS(.definition = "def-b", .sent_ahead = 1)));
     (void)T_RUN(d, &log, SUCCESS, .tag = 0, .class_name = "b");
-    T_SUBMIT(d, .tag = GATED + 1, .class_name = "a");
-    t_word_wait(STARTS, 2);
+    T_SUBMIT(d, .tag = T_GATED + 1, .class_name = "a");
+    t_word_wait(T_STARTS, 2);
     T_SUBMIT(d, .tag = 1, .class_name = "a");
     t_expect_rest(1, NULL, NULL);
     T_SUBMIT(d, .tag = 2, .class_name = "b");
-    T_EQ(t_word_wait_for(STARTS, 3, T_S(5)), 0); /* else a check after 10 s would find it */
+    T_EQ(t_word_wait_for(T_STARTS, 3, T_S(5)), 0); /* else a check after 10 s would find it */
     t_collect(d, &log, 2);
     (void)T_OUTCOME(&log, 2, SUCCESS);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 4);
     t_end(&d, &log);
 }
@@ -333,7 +235,7 @@ T_LONG_CASE(no_more_workers_than_shares, 60)
     gpud_dispatcher *d;
     struct t_log log = { 0 };
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:2");
     add(d, T_CLASS(.name = "a", .boot_seed = T_MS(1),
                    .needs = T_REQUEST(.devices = 1, .memory = 1ull << 30, .share = 5000),
@@ -341,8 +243,8 @@ T_LONG_CASE(no_more_workers_than_shares, 60)
     for (uint64_t tag = 0; tag < 500; tag++)
         T_SUBMIT(d, .tag = tag, .class_name = "a");
     t_collect(d, &log, 500);
-    T_CMP(row_of(d, "a").workers, <=, 4);
-    T_CMP(t_word(UPS), <=, 4);
+    T_CMP(t_row_of(d, "a").workers, <=, 4);
+    T_CMP(t_word(T_UPS), <=, 4);
     t_end(&d, &log);
 }
 
@@ -352,14 +254,14 @@ T_CASE(one_task_one_worker)
     gpud_dispatcher *d;
     struct t_log log = { 0 };
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:4");
     add(d, T_CLASS(.name = "a", .boot_seed = 1000, .run_seed = T_MS(10000),
                    .options = T_OPTIONS(.definition = "def-a")));
     (void)T_RUN(d, &log, SUCCESS, .tag = 1, .class_name = "a");
-    T_EQ(row_of(d, "a").workers, 1);
-    T_EQ(row_of(d, "a").starting, 0);
-    T_EQ(t_word(UPS), 1);
+    T_EQ(t_row_of(d, "a").workers, 1);
+    T_EQ(t_row_of(d, "a").starting, 0);
+    T_EQ(t_word(T_UPS), 1);
     t_end(&d, &log);
 }
 
@@ -370,23 +272,23 @@ T_CASE(row_of_times)
     struct t_log log = { 0 };
     struct gpud_class_stats before, after;
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:1");
     add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a", .sent_ahead = 1)));
-    before = row_of(d, "a");
+    before = t_row_of(d, "a");
     T_EQ(before.boot_p50, 0);
     T_EQ(before.run_p90, 0);
     T_EQ(before.oldest_wait, 0);
-    T_SUBMIT(d, .tag = GATED + 1, .class_name = "a");
+    T_SUBMIT(d, .tag = T_GATED + 1, .class_name = "a");
     T_SUBMIT(d, .tag = 1, .class_name = "a");
-    t_word_wait(STARTS, 1);
-    T_CMP(row_of(d, "a").oldest_wait, >, 0); /* the second task waits behind the gate */
-    t_word_set(GATE, 1);
+    t_word_wait(T_STARTS, 1);
+    T_CMP(t_row_of(d, "a").oldest_wait, >, 0); /* the second task waits behind the gate */
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 2);
     T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_UNLOAD, NULL));
     t_collect_kind(d, &log, GPUD_EVENT_CLASS, 2);
     (void)T_RUN(d, &log, SUCCESS, .tag = 2, .class_name = "a"); /* the device was free again */
-    after = row_of(d, "a");
+    after = t_row_of(d, "a");
     T_CMP(after.unload_p50, >, 0);
     T_CMP(after.boot_p10, >, 0);
     T_CMP(after.boot_p10, <=, after.boot_p50);
@@ -403,177 +305,15 @@ T_CASE(keep_alive_of_a_task)
     gpud_dispatcher *d;
     struct t_log log = { 0 };
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:2");
     add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
     add(d, T_CLASS(.name = "b", .options = T_OPTIONS(.definition = "def-b")));
     (void)T_RUN(d, &log, SUCCESS, .tag = 1, .class_name = "b");
     (void)T_RUN(d, &log, SUCCESS, .tag = 2, .class_name = "a", .keep_alive = GPUD_AT_ONCE);
     t_collect_kind(d, &log, GPUD_EVENT_CLASS, 3);
-    check_changes(&log, "a", "LOADED UNLOADED");
-    check_changes(&log, "b", "LOADED");
-    t_end(&d, &log);
-}
-
-/* ---- classes that are removed ---- */
-
-static void check_removed(gpud_dispatcher *d, struct t_log *log, const char *name, size_t events)
-{
-    struct gpud_class_stats row = GPUD_CLASS_STATS_INIT;
-
-    t_collect_kind(d, log, GPUD_EVENT_CLASS, events);
-    T_EQ(log->list[log->count - 1].class_change, GPUD_CHANGE_REMOVED);
-    T_TEXT(log->list[log->count - 1].class_name, name);
-    T_EQ(gpud_dispatcher_classes(d, &row, 0), 0);
-    T_CODE(gpud_dispatcher_class_set(d, name, GPUD_CLASS_LOAD, NULL), ENODEFINITION);
-    T_CODE(gpud_dispatcher_class_remove(d, name, GPUD_FINISH_ALL, NULL), ENODEFINITION);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.class_name = name), 0, NULL, NULL), ENODEFINITION);
-}
-
-/* ALL: its tasks run, also those of a paused class.  Then another class may have the name. */
-T_CASE(remove_all)
-{
-    gpud_dispatcher *d;
-    struct t_log log = { 0 };
-
-    init();
-    d = T_CREATE(.pooled = 1, .devices = "fake:1");
-    add(d, T_CLASS(.name = "x", .options = T_OPTIONS(.definition = "def-a", .setup_data = "hello",
-                                                     .setup_size = 5)));
-    T_OK(gpud_dispatcher_class_set(d, "x", GPUD_CLASS_PAUSE, NULL));
-    for (uint64_t tag = 0; tag < 5; tag++)
-        T_SUBMIT(d, .tag = tag ? tag : GATED + 1, .class_name = "x");
-    T_OK(gpud_dispatcher_class_remove(d, "x", GPUD_FINISH_ALL, NULL));
-    T_EQ(row_of(d, "x").removing, 1);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.class_name = "x"), 0, NULL, NULL), ECLOSED);
-    T_CODE(gpud_dispatcher_class_set(d, "x", GPUD_CLASS_PAUSE, NULL), ECLOSED);
-    T_CODE(gpud_dispatcher_class_add(
-               d, T_CLASS(.name = "x", .options = T_OPTIONS(.definition = "def-b")), NULL),
-           EBUSY);
-    t_word_set(GATE, 1);
-    t_collect(d, &log, 5);
-    check_removed(d, &log, "x", 5);
-    check_changes(&log, "x", "PAUSED RESUMED LOADED UNLOADED REMOVED");
-    check_result(&log, 4, "a fake:0 data=hello env=-");
-    add(d, T_CLASS(.name = "x", .options = T_OPTIONS(.definition = "def-b")));
-    (void)T_RUN(d, &log, SUCCESS, .tag = 9, .class_name = "x");
-    check_result(&log, 9, "b fake:0 data= env=-");
-    t_end(&d, &log);
-}
-
-/* RUNNING: a task that has begun ends, and the other ones are cancelled. */
-T_CASE(remove_running)
-{
-    gpud_dispatcher *d;
-    struct t_log log = { 0 };
-
-    init();
-    d = T_CREATE(.pooled = 1, .devices = "fake:1");
-    add(d, T_CLASS(.name = "x", .min_workers = 1, .options = T_OPTIONS(.definition = "def-a")));
-    for (uint64_t tag = 0; tag < 5; tag++)
-        T_SUBMIT(d, .tag = tag ? tag : GATED + 1, .class_name = "x");
-    t_word_wait(STARTS, 1);
-    T_OK(gpud_dispatcher_class_remove(d, "x", GPUD_FINISH_RUNNING, NULL));
-    t_collect(d, &log, 4);
-    for (uint64_t tag = 1; tag < 5; tag++)
-        (void)T_OUTCOME(&log, tag, CANCELLED);
-    t_word_set(GATE, 1);
-    t_collect(d, &log, 5);
-    (void)T_OUTCOME(&log, GATED + 1, SUCCESS);
-    check_removed(d, &log, "x", 3);
-    T_EQ(t_word(STARTS), 1);
-    t_end(&d, &log);
-}
-
-/* NOW, also behind ALL: the task that has begun is cancelled, and killed after its grace. */
-T_CASE(remove_now)
-{
-    gpud_dispatcher *d;
-    struct t_log log = { 0 };
-
-    init();
-    d = T_CREATE(.pooled = 1, .devices = "fake:1");
-    add(d, T_CLASS(.name = "x",
-                   .options = T_OPTIONS(.definition = "def-a", .grace = T_MS(1))));
-    T_SUBMIT(d, .tag = GATED + 1, .class_name = "x");
-    T_SUBMIT(d, .tag = 1, .class_name = "x");
-    t_word_wait(STARTS, 1);
-    T_OK(gpud_dispatcher_class_remove(d, "x", GPUD_FINISH_ALL, NULL));
-    T_OK(gpud_dispatcher_class_remove(d, "x", GPUD_FINISH_NOW, NULL));
-    t_collect(d, &log, 2);
-    (void)T_OUTCOME(&log, GATED + 1, CANCELLED);
-    (void)T_OUTCOME(&log, 1, CANCELLED);
-    check_removed(d, &log, "x", 3);
-    t_end(&d, &log);
-}
-
-static void add_small(gpud_dispatcher *d, const char *name, const char *definition)
-{
-    add(d, T_CLASS(.name = name, .needs = T_REQUEST(.devices = 1, .memory = 1ull << 30),
-                   .options = T_OPTIONS(.definition = definition, .setup_data = name,
-                                        .setup_size = strlen(name))));
-}
-
-/* All numbers but one are in use, so a keeper gets one class after the other with that number. */
-T_LONG_CASE(removed_numbers, 120)
-{
-    enum { NUMBERS = 256, ROUNDS = 30 };
-    gpud_dispatcher *d;
-    struct t_log log = { 0 };
-    char name[16], result[64];
-
-    init();
-    d = T_CREATE(.pooled = 1, .devices = "fake:1");
-    for (unsigned i = 1; i < NUMBERS; i++) {
-        (void)snprintf(name, sizeof(name), "f%u", i);
-        add_small(d, name, "def-a");
-    }
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        (void)snprintf(name, sizeof(name), "x%u", i);
-        add_small(d, name, i % 2 ? "def-a" : "def-b");
-        T_CODE(gpud_dispatcher_class_add(
-                   d, T_CLASS(.name = "y", .options = T_OPTIONS(.definition = "def-a")), NULL),
-               EFULL);
-        T_SUBMIT(d, .tag = i, .class_name = name);
-        T_OK(gpud_dispatcher_class_remove(d, name, GPUD_FINISH_ALL, NULL));
-        t_collect_kind(d, &log, GPUD_EVENT_CLASS, 3 * (i + 1));
-        T_EQ(gpud_dispatcher_classes(d, NULL, 0), NUMBERS - 1);
-        (void)t_poll(d, &log, 0); /* the events of the last poll are valid until this one */
-    }
-    t_collect(d, &log, ROUNDS);
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        (void)snprintf(name, sizeof(name), "x%u", i);
-        (void)snprintf(result, sizeof(result), "%s fake:0 data=%s env=-", i % 2 ? "a" : "b", name);
-        check_result(&log, i, result);
-        T_TEXT(T_OUTCOME(&log, i, SUCCESS)->class_name, name);
-        check_changes(&log, name, "LOADED UNLOADED REMOVED");
-    }
-    t_end(&d, &log);
-}
-
-/* 600 classes in a row: a number is used again when no event has it any more. */
-T_LONG_CASE(removed_and_unread, 120)
-{
-    gpud_dispatcher *d;
-    struct t_log log = { 0 };
-    char name[16];
-
-    init();
-    d = T_CREATE(.pooled = 1, .devices = "fake:2");
-    for (unsigned i = 0; i < 600; i++) {
-        (void)snprintf(name, sizeof(name), "x%u", i);
-        add_small(d, name, "def-a");
-        if (i % 20 == 0)
-            T_SUBMIT(d, .tag = i, .class_name = name);
-        T_OK(gpud_dispatcher_class_remove(d, name, GPUD_FINISH_ALL, NULL));
-        if (i % 100 == 99)
-            t_collect(d, &log, i / 20 + 1);
-    }
-    for (unsigned i = 0; i < 600; i += 20) {
-        (void)snprintf(name, sizeof(name), "x%u", i);
-        T_CHECK(strstr(T_OUTCOME(&log, i, SUCCESS)->result, name));
-        T_TEXT(T_OUTCOME(&log, i, SUCCESS)->class_name, name);
-    }
+    t_check_changes(&log, "a", "LOADED UNLOADED");
+    t_check_changes(&log, "b", "LOADED");
     t_end(&d, &log);
 }
 
@@ -585,8 +325,8 @@ T_LONG_CASE(boot_fails_three_times, 60)
     gpud_dispatcher *d;
     struct t_log log = { 0 };
 
-    init();
-    t_word_set(BROKEN, 1);
+    t_pair_init();
+    t_word_set(T_BROKEN, 1);
     d = T_CREATE(.pooled = 1, .devices = "fake:2", .decision_log = T_DECISIONS);
     add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
     add(d, T_CLASS(.name = "b", .options = T_OPTIONS(.definition = "def-b", .backoff = T_MS(1))));
@@ -597,16 +337,16 @@ T_LONG_CASE(boot_fails_three_times, 60)
     T_TEXT(T_OUTCOME(&log, 1, NO_WORKER)->text,
            "class b starts no worker any more: setup returned 7");
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 3);
-    T_EQ(row_of(d, "b").failed, 1);
-    T_EQ(row_of(d, "b").failures, 3);
+    T_EQ(t_row_of(d, "b").failed, 1);
+    T_EQ(t_row_of(d, "b").failures, 3);
     t_collect_kind(d, &log, GPUD_EVENT_CLASS, 2);
-    check_changes(&log, "a", "LOADED");
-    check_changes(&log, "b", "FAILED");
-    t_word_set(BROKEN, 0);
+    t_check_changes(&log, "a", "LOADED");
+    t_check_changes(&log, "b", "FAILED");
+    t_word_set(T_BROKEN, 0);
     T_OK(gpud_dispatcher_class_set(d, "b", GPUD_CLASS_RESUME, NULL));
     (void)T_RUN(d, &log, SUCCESS, .tag = 3, .class_name = "b");
-    T_EQ(row_of(d, "b").failed, 0);
-    check_changes(&log, "b", "FAILED RESUMED LOADED");
+    T_EQ(t_row_of(d, "b").failed, 0);
+    t_check_changes(&log, "b", "FAILED RESUMED LOADED");
     (void)t_end_replayed(&d, &log);
 }
 
@@ -618,19 +358,19 @@ T_CASE(workers_and_keepers_die)
     struct t_log log = { 0 };
     struct t_proc worker, keeper;
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:2");
     add(d, T_CLASS(.name = "a", .max_workers = 1,
                    .options = T_OPTIONS(.definition = "def-a", .backoff = T_MS(1))));
     add(d, T_CLASS(.name = "b", .max_workers = 1,
                    .options = T_OPTIONS(.definition = "def-b", .backoff = T_MS(1))));
-    T_SUBMIT(d, .tag = GATED + 1, .class_name = "a");
-    t_word_wait(STARTS, 1);
+    T_SUBMIT(d, .tag = T_GATED + 1, .class_name = "a");
+    t_word_wait(T_STARTS, 1);
     worker = t_worker(d, 0);
     t_kill(worker.pid, SIGKILL);
     t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, GATED + 1, CRASHED);
-    t_word_set(GATE, 9);
+    (void)T_OUTCOME(&log, T_GATED + 1, CRASHED);
+    t_word_set(T_GATE, 9);
     (void)T_RUN(d, &log, SUCCESS, .tag = 2, .class_name = "a");
     (void)T_RUN(d, &log, SUCCESS, .tag = 3, .class_name = "b");
     worker = t_worker(d, T_OUTCOME(&log, 3, SUCCESS)->slot);
@@ -642,159 +382,6 @@ T_CASE(workers_and_keepers_die)
     t_end(&d, &log);
 }
 
-/* ---- devices that come and go ---- */
-
-T_CASE(drained_and_added)
-{
-    gpud_dispatcher *d;
-    struct t_log log = { 0 };
-
-    init();
-    d = T_CREATE(.pooled = 1, .devices = "fake:1");
-    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
-    (void)T_RUN(d, &log, SUCCESS, .tag = 1, .class_name = "a");
-    T_OK(gpud_dispatcher_device_drain(d, "fake:0"));
-    t_wait_slot(d, 0, GPUD_SLOT_STOPPED);
-    T_SUBMIT(d, .tag = 2, .class_name = "a");
-    T_EQ(row_of(d, "a").queued, 1);
-    T_OK(gpud_dispatcher_device_add(d, "fake:1", NULL));
-    t_collect(d, &log, 2);
-    check_result(&log, 2, "a fake:1 data= env=-");
-    T_OK(gpud_dispatcher_device_remove(d, "fake:1"));
-    T_SUBMIT(d, .tag = 3, .class_name = "a");
-    T_OK(gpud_dispatcher_device_return(d, "fake:0"));
-    t_collect(d, &log, 3);
-    check_result(&log, 3, "a fake:0 data= env=-");
-    T_CODE(gpud_dispatcher_device_add(d, "cpu:1", NULL), EINVAL);
-    t_end(&d, &log);
-}
-
-/* A device that was removed and is added again begins anew. */
-T_CASE(removed_and_added_again)
-{
-    gpud_dispatcher *d;
-    struct t_log log = { 0 };
-    size_t at = 0;
-
-    init();
-    d = T_CREATE(.pooled = 1, .devices = "fake:1");
-    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
-    for (uint64_t tag = 0; tag < 4; tag++) {
-        (void)T_RUN(d, &log, SUCCESS, .tag = tag, .class_name = "a");
-        check_result(&log, tag, "a fake:0 data= env=-");
-        T_OK(gpud_dispatcher_device_remove(d, "fake:0"));
-        (void)t_told(d, &log, &at, "fake:0", "removed");
-        T_OK(gpud_dispatcher_device_add(d, "fake:1", NULL));
-    }
-    t_end(&d, &log);
-}
-
-/* A paused device keeps its worker, and starts nothing. */
-T_CASE(paused_device)
-{
-    gpud_dispatcher *d;
-    struct t_log log = { 0 };
-    struct t_proc worker;
-
-    init();
-    d = T_CREATE(.pooled = 1, .devices = "fake:1");
-    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
-    (void)T_RUN(d, &log, SUCCESS, .tag = 1, .class_name = "a");
-    worker = t_worker(d, 0);
-    T_OK(gpud_dispatcher_device_pause(d, "fake:0"));
-    T_OK(gpud_dispatcher_device_pause(d, "fake:0"));
-    T_EQ(t_device(d, "fake:0").paused, 1);
-    T_SUBMIT(d, .tag = 2, .class_name = "a");
-    T_EQ(row_of(d, "a").queued, 1);
-    T_OK(gpud_dispatcher_device_return(d, "fake:0"));
-    t_collect(d, &log, 2);
-    T_EQ(t_worker(d, 0).pid, worker.pid);
-    T_EQ(t_device(d, "fake:0").paused, 0);
-    T_CODE(gpud_dispatcher_device_pause(d, "fake:1"), ENOTFOUND);
-    t_end(&d, &log);
-}
-
-/* R8: no device is left that could ever hold a worker. */
-T_CASE(all_devices_removed)
-{
-    gpud_dispatcher *d;
-    struct t_log log = { 0 };
-
-    init();
-    d = T_CREATE(.pooled = 1, .devices = "fake:1");
-    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
-    T_SUBMIT(d, .tag = GATED + 1, .class_name = "a");
-    t_word_wait(STARTS, 1);
-    T_SUBMIT(d, .tag = 2, .class_name = "a");
-    T_OK(gpud_dispatcher_device_remove(d, "fake:0"));
-    t_word_set(GATE, 1);
-    t_collect(d, &log, 2);
-    (void)T_OUTCOME(&log, GATED + 1, SUCCESS);
-    T_TEXT(T_OUTCOME(&log, 2, NO_WORKER)->text,
-           "no device that is left could ever hold a worker of its class");
-    t_end(&d, &log);
-}
-
-/* The spare seat runs the canaries of a device that is out of use, and then it has a worker. */
-T_LONG_CASE(canary_brings_it_back, 60)
-{
-    gpud_dispatcher *d;
-    struct t_log log = { 0 };
-    size_t at = 0;
-
-    init();
-    d = t_fakes(1, "when broken gpu 0 xid 95",
-                T_OPTIONS(.pooled = 1, .canary_backoff = T_MS(1), .max_workers = 1));
-    add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
-    (void)T_RUN(d, &log, SUCCESS, .tag = 1, .class_name = "a");
-    T_SUBMIT(d, .tag = GATED + 2, .class_name = "a");
-    t_word_set(GATE, 0);
-    t_trigger("broken");
-    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
-    t_word_set(GATE, 2);
-    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
-    (void)T_RUN(d, &log, SUCCESS, .tag = 3, .class_name = "a");
-    T_CMP(t_stats(d).canaries, >=, 2);
-    t_end(&d, &log);
-}
-
-/* R4: foreign memory leaves no room, until its holder goes. */
-T_LONG_CASE(foreign_memory, 60)
-{
-    gpud_dispatcher *d;
-    struct t_log log = { 0 };
-
-    init();
-    d = t_fakes(1, "gpu 0 foreign 4194303 12GiB\nwhen left gpu 0 gone 4194303",
-                T_OPTIONS(.pooled = 1));
-    add(d, T_CLASS(.name = "a", .needs = T_REQUEST(.devices = 1, .memory = 8ull << 30),
-                   .options = T_OPTIONS(.definition = "def-a")));
-    T_SUBMIT(d, .tag = 1, .class_name = "a");
-    T_EQ(t_poll(d, &log, T_MS(1200)), 0); /* longer than the time between readings */
-    T_EQ(t_word(UPS), 0);
-    t_trigger("left");
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
-    t_end(&d, &log);
-}
-
-/* The same for min_workers, which no task waits for. */
-T_LONG_CASE(foreign_memory_and_min_workers, 60)
-{
-    gpud_dispatcher *d;
-
-    init();
-    d = t_fakes(1, "gpu 0 foreign 4194303 12GiB\nwhen left gpu 0 gone 4194303",
-                T_OPTIONS(.pooled = 1));
-    add(d, T_CLASS(.name = "a", .min_workers = 1,
-                   .needs = T_REQUEST(.devices = 1, .memory = 8ull << 30),
-                   .options = T_OPTIONS(.definition = "def-a")));
-    T_CODE(gpud_dispatcher_ready(d, 0, T_MS(300), NULL), ETIMEOUT);
-    t_trigger("left");
-    T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
-    t_end(&d, NULL);
-}
-
 /* ---- requests of the user ---- */
 
 T_CASE(load_pause_unload)
@@ -802,23 +389,23 @@ T_CASE(load_pause_unload)
     gpud_dispatcher *d;
     struct t_log log = { 0 };
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:1");
     add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
     T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_LOAD, NULL));
     t_wait_ready(d, 1);
     T_TEXT(t_slot(d, 0).class_name, "a");
     T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_PAUSE, NULL));
-    T_EQ(row_of(d, "a").paused, 1);
+    T_EQ(t_row_of(d, "a").paused, 1);
     T_SUBMIT(d, .tag = 1, .class_name = "a");
-    T_EQ(row_of(d, "a").queued, 1);
+    T_EQ(t_row_of(d, "a").queued, 1);
     T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_RESUME, NULL));
     t_collect(d, &log, 1);
     T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_UNLOAD, NULL));
     t_wait_slot(d, 0, GPUD_SLOT_STOPPED);
-    T_EQ(row_of(d, "a").workers, 0);
+    T_EQ(t_row_of(d, "a").workers, 0);
     t_collect_kind(d, &log, GPUD_EVENT_CLASS, 4);
-    check_changes(&log, "a", "LOADED PAUSED RESUMED UNLOADED");
+    t_check_changes(&log, "a", "LOADED PAUSED RESUMED UNLOADED");
     T_TEXT(T_OUTCOME(&log, 1, SUCCESS)->class_name, "a");
     t_end(&d, &log);
 }
@@ -829,13 +416,13 @@ T_CASE(ready)
     struct gpud_error e = GPUD_ERROR_INIT;
     gpud_dispatcher *d;
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:3");
     T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
     add(d, T_CLASS(.name = "a", .min_workers = 2, .options = T_OPTIONS(.definition = "def-a")));
     T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
-    T_EQ(row_of(d, "a").workers, 2);
-    t_word_set(BROKEN, 1);
+    T_EQ(t_row_of(d, "a").workers, 2);
+    t_word_set(T_BROKEN, 1);
     add(d, T_CLASS(.name = "b", .min_workers = 1,
                    .options = T_OPTIONS(.definition = "def-b", .backoff = T_MS(1))));
     T_CODE(gpud_dispatcher_ready(d, 0, T_PATIENCE, &e), ENOWORKER);
@@ -862,15 +449,15 @@ T_CASE(reason_after_resume)
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
-    init();
-    t_word_set(BROKEN, 1);
+    t_pair_init();
+    t_word_set(T_BROKEN, 1);
     d = T_CREATE(.pooled = 1, .devices = "fake:1");
     add(d, T_CLASS(.name = "b",
                    .options = T_OPTIONS(.definition = "def-b", .failures_in_a_row = 1)));
     T_SUBMIT(d, .tag = 1, .class_name = "b");
     while (t_stats(d).no_worker == 0)
         t_pass(T_MS(1));
-    t_word_set(BROKEN, 0);
+    t_word_set(T_BROKEN, 0);
     T_OK(gpud_dispatcher_class_set(d, "b", GPUD_CLASS_RESUME, NULL));
     T_OK(gpud_dispatcher_device_pause(d, "fake:0"));
     T_SUBMIT(d, .tag = 2, .class_name = "b");
@@ -891,8 +478,8 @@ T_CASE(run_says_why)
     gpud_dispatcher *d;
     int left = 1;
 
-    init();
-    t_word_set(BROKEN, 1);
+    t_pair_init();
+    t_word_set(T_BROKEN, 1);
     d = T_CREATE(.pooled = 1, .devices = "fake:1");
     add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
     add(d, T_CLASS(.name = "b",
@@ -908,7 +495,7 @@ T_CASE(kept_by_an_older_caller)
     struct gpud_event e = GPUD_EVENT_INIT;
     gpud_dispatcher *d;
 
-    init();
+    t_pair_init();
     e.struct_size = (uint32_t)offsetof(struct gpud_event, class_name);
     d = T_CREATE(.definition = "def-a", .devices = "cpu:1");
     T_SUBMIT(d, .tag = 1);
@@ -927,7 +514,7 @@ T_CASE(refused)
     gpud_dispatcher *d;
     uint64_t id;
 
-    init();
+    t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:1", .cpus = 1);
     T_CODE(gpud_dispatcher_class_add(
                d,

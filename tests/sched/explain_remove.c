@@ -112,7 +112,7 @@ static void unload(struct gpi_plan *p, uint32_t class)
 {
     p->class[class].set.min_workers = 0;
     p->class[class].to_load = false;
-    gpi_grant_load(p, class);
+    gpi_tenancy_load(p, class);
     examine_all(p);
 }
 

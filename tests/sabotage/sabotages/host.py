@@ -66,12 +66,12 @@ SABOTAGES = [
         "pooled: foreign memory is no news for the core", "lib/host/pool.c",
         "gpi_core_foreign(d, d->now, device, gpi_time_add(k->others, k->held), k->load);",
         "gpi_core_foreign(d, d->now, device, k->others / 64 + k->held, k->load);",
-        "proc/classes.foreign_memory"),
+        "proc/class_devices.foreign_memory"),
     Sabotage(
         "pooled: no reading follows while a task waits for foreign memory", "lib/host/readings.c",
         "    if (d->dev.row[device].foreign && gpi_pool_waits(d))\n",
         "    if (d->dev.row[device].foreign && !d->core)\n",
-        "proc/classes.foreign_memory"),
+        "proc/class_devices.foreign_memory"),
     Sabotage(
         "pooled: a class that fits nowhere is accepted", "lib/host/request.c",
         "    if (gpi_sched_holds(d->core, r, n))\n",
@@ -156,17 +156,17 @@ SABOTAGES = [
         "pooled: a keeper takes a removed class for the next one", "lib/host/removals.c",
         "            d->slot[i].ch.class = GPI_NONE;\n",
         "            d->slot[i].ch.class = class;\n",
-        "proc/classes.removed_numbers"),
+        "proc/class_removal.removed_numbers"),
     Sabotage(
         "pooled: a task that comes back to an ended class waits", "lib/sched/tasks.c",
         "    if (gpi_class_cancels(c, gpi_record_class(c, t))) {\n",
         "    if (gpi_close_cancels(c)) {\n",
-        "proc/classes.remove_running"),
+        "proc/class_removal.remove_running"),
     Sabotage(
         "pooled: the number of a class is used again for its events", "lib/host/classes.c",
         "        if (d->class[i].removed && d->class[i].unused && !named[i])\n",
         "        if (d->class[i].removed && d->class[i].unused)\n",
-        "proc/classes.removed_and_unread"),
+        "proc/class_removal.removed_and_unread"),
     Sabotage(
         "pooled: ready does not count min_workers", "lib/host/ready.c",
         "        t->lacks += least > c->up ? least - c->up : 0;\n",
@@ -181,12 +181,12 @@ SABOTAGES = [
         "pooled: a device that comes again has its old number", "lib/host/devices.c",
         "        k->past = d->set.pooled;",
         "        k->past = false;",
-        "proc/classes.removed_and_added_again"),
+        "proc/class_devices.removed_and_added_again"),
     Sabotage(
         "pooled: min_workers wait for no reading", "lib/host/pool.c",
         "        waits |= c->up < least",
         "        waits |= c->up > least",
-        "proc/classes.foreign_memory_and_min_workers"),
+        "proc/class_devices.foreign_memory_and_min_workers"),
     Sabotage(
         "pooled: run gives the reason of the first class", "lib/host/run.c",
         "if (events[i].outcome == GPUD_OUTCOME_NO_WORKER && r->d->set.pooled",
@@ -201,7 +201,7 @@ SABOTAGES = [
         "a paused device is returned without an effect", "lib/sched/device.c",
         "(v->paused && event != GPI_EV_RETURN)",
         "v->paused",
-        "proc/classes.paused_device"),
+        "proc/class_devices.paused_device"),
     # ---- texts of deaths ----
     Sabotage(
         "a kill of the library is taken for one by the kernel", "lib/host/texts.c",
