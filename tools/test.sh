@@ -8,7 +8,8 @@
 #     sh tools/test.sh all                 everything but the next two, as CI does: gcc,
 #                                          AddressSanitizer with UndefinedBehaviorSanitizer,
 #                                          ThreadSanitizer, clang, cppcheck, NVIDIA's nvml.h from
-#                                          PyPI, a rehearsal of tools/gpu.sh
+#                                          PyPI, a rehearsal of tools/gpu.sh.  While the tests
+#                                          of a part run, the next one is compiled.
 #     sh tools/test.sh slow                suite slow: the long runs
 #     sh tools/test.sh sabotage [WORD...]  applies known faults to a copy of the tree: the tests
 #                                          must notice each
@@ -22,6 +23,8 @@ cd "$(dirname "$0")/.." || exit 1
 root=$(pwd)
 jobs=$(($(nproc) * 3)) # most of a test is waiting
 broken=0
+lowly="" # before a compiler that only takes the CPU time that tests leave
+ahead=""
 results=$(mktemp) || exit 1
 times=$(mktemp) || exit 1
 trap 'rm -f "$results" "$times"' EXIT
@@ -73,7 +76,7 @@ configure() {
 compile() {
     directory=$1
     shift
-    ninja -C "$directory" "$@" >"$directory/compile.txt" 2>&1 || {
+    $lowly ninja -C "$directory" "$@" >"$directory/compile.txt" 2>&1 || {
         tail -n 60 "$directory/compile.txt"
         return 1
     }
@@ -85,6 +88,14 @@ compile() {
 compiled_by_clang() {
     (cd "$1" && ninja -t targets all | sed -n 's/^\(.*\.o\): .*/\1/p')
     echo tools/gpudispatch/gpudispatch
+}
+
+make_clang() {
+    CC=clang timed "clang: configure" configure build-clang -Dbuildtype=debug -Ddebug=false \
+        -Dwerror=true -Dcuda=disabled -Dtests=true -Dexamples=true -Dbench=true \
+        -Dpython=enabled || return 1
+    # shellcheck disable=SC2046 # several words
+    timed "clang: compile" compile build-clang $(compiled_by_clang build-clang)
 }
 
 # check DIRECTORY OPTION...: meson test with these options.  It collects the reports of sanitizers
@@ -133,15 +144,49 @@ suite_times() {
         sort -k4 >>"$times"
 }
 
+# await_begun NAME: waits for the build that `begin` has begun.
+await_begun() {
+    [ -z "$ahead" ] || timed "$1: the rest of what began before" wait "$ahead"
+    ahead=""
+}
+
 # build NAME OPTION...: configures and compiles build-NAME.
 build() {
     built=$1
     shift
     say "$built"
+    await_begun "$built"
     timed "$built: configure" configure "build-$built" "$@" &&
         timed "$built: compile" compile "build-$built" && return
     complain "build-$built does not build"
     return 1
+}
+
+# begin COMMAND...: makes a build beside the tests that run next.  Where it fails, it is made again
+# in its own part, which prints why.
+begin() {
+    (
+        lowly="nice -n 19"
+        ahead=""
+        # shellcheck disable=SC2317 # "$@" calls it
+        timed() {
+            shift
+            "$@"
+        }
+        "$@"
+    ) >/dev/null 2>&1 &
+    ahead=$!
+}
+
+# make_next NAME: begins the build of the part that follows NAME in "all".
+make_next() {
+    [ "$what" = all ] || return 0
+    # shellcheck disable=SC2086 # several words
+    case $1 in
+    gcc) CC=gcc begin build asan $sanitized -Db_sanitize=address,undefined ;;
+    asan) CC=gcc begin build tsan $sanitized -Db_sanitize=thread ;;
+    tsan) begin make_clang ;;
+    esac
 }
 
 # stage SETUP NAME OPTION...: builds, and runs the tests of this setup of meson's.
@@ -150,6 +195,7 @@ stage() {
     stage=$2
     shift
     if build "$@"; then
+        make_next "$stage"
         logs=$(count logs)
         timed "$stage: tests" check "build-$stage" --setup "$setup"
         # In builds with assertions the runner replays the logs of all dispatchers.
@@ -218,13 +264,8 @@ part() {
     tsan) CC=gcc stage all tsan $sanitized -Db_sanitize=thread ;;
     clang)
         say clang
-        # shellcheck disable=SC2046 # several words
-        if ! CC=clang timed "clang: configure" configure build-clang -Dbuildtype=debug \
-            -Ddebug=false -Dwerror=true -Dcuda=disabled -Dtests=true -Dexamples=true -Dbench=true \
-            -Dpython=enabled ||
-            ! timed "clang: compile" compile build-clang $(compiled_by_clang build-clang); then
-            complain "build-clang does not build"
-        fi
+        await_begun clang
+        make_clang || complain "build-clang does not build"
         ;;
     cppcheck) analyse ;;
     nvml) compare_nvml ;;
