@@ -284,11 +284,13 @@ static bool take_note(gpud_dispatcher *d, uint32_t entry, struct gpud_event *e)
 
 static inline bool take_event(gpud_dispatcher *d, uint32_t entry, struct gpud_event *e)
 {
-    if (entry < GPI_RING_REVOKED)
+    const bool is_outcome = entry < GPI_RING_REVOKED;
+
+    if (is_outcome)
         take_outcome(d, entry, e);
     else if (!take_note(d, entry, e))
         return false;
-    d->events.lent[d->events.n_lent++] = entry < GPI_RING_REVOKED ? entry : GPI_RING_NOTE;
+    d->events.lent[d->events.n_lent++] = is_outcome ? entry : GPI_RING_NOTE;
     return true;
 }
 

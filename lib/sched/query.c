@@ -199,10 +199,11 @@ bool gpi_sched_is_removed(const struct gpi_sched *c, uint32_t device)
 
 uint32_t gpi_sched_queued(const struct gpi_sched *c)
 {
-    uint32_t n = 0;
+    const struct gpi_sched_class *k = c->class;
+    uint32_t n = k->queue.count + k->n_own;
 
-    for (uint32_t i = 0; i < c->n_classes; i++)
-        n += c->class[i].queue.count + c->class[i].n_own;
+    for (uint32_t i = 1; i < c->n_classes; i++)
+        n += k[i].queue.count + k[i].n_own;
     return n;
 }
 

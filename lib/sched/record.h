@@ -22,7 +22,7 @@ static inline bool gpi_record_is_cancelled(const struct gpi_sched *c,
 /* Returns true if nothing but its cell knows the sent task. */
 static inline bool gpi_record_is_plain(const struct gpi_sched_record *t)
 {
-    return !(t->wish | t->expires | t->wary | t->keeps | t->own);
+    return !(t->wish || t->expires || t->wary || t->keeps || t->own);
 }
 
 /* The RECALL of the task has its reply.  If the worker keeps the task, the idle worker may get one
@@ -50,7 +50,7 @@ static inline void gpi_record_leave(struct gpi_sched *c, struct gpi_sched_slot *
         gpi_record_forget_wish(c, t);
     if (--s->sent == 0)
         gpi_record_left(c, s);
-    gpi_spread_less(s, t->slot);
+    gpi_spread_less(s->class, s, t->slot);
     c->undecided |= s->class->queue.count > 0;
 }
 

@@ -80,10 +80,9 @@ static inline void gpi_spread_shift(struct gpi_sched_class *k, uint64_t *word, u
 }
 
 /* The slot has fewer tasks, or its depth may have changed: gpi_spread_move puts it right. */
-static inline void gpi_spread_less(struct gpi_sched_slot *s, uint32_t slot)
+static inline void gpi_spread_less(struct gpi_sched_class *k, struct gpi_sched_slot *s,
+                                   uint32_t slot)
 {
-    struct gpi_sched_class *k = s->class;
-
     if (s->next_moved)
         return;
     s->next_moved = k->moved ? k->moved : slot + 1; /* the last slot points to itself */
@@ -105,10 +104,9 @@ static inline uint64_t gpi_spread_mean(uint64_t mean, uint64_t value, uint32_t s
 }
 
 /* A task costs its share of the call, but its end waits for the whole call. */
-static inline void gpi_spread_learn(struct gpi_sched_slot *s, uint64_t run, uint64_t share)
+static inline void gpi_spread_learn(struct gpi_sched_class *k, struct gpi_sched_slot *s,
+                                    uint64_t run, uint64_t share)
 {
-    struct gpi_sched_class *k = s->class;
-
     if (!k->set.ahead) /* else no code reads it */
         s->mean_run = (s->mean_run ? gpi_spread_mean(s->mean_run, share, 3) : share) | !share;
     if (k->mean_run == 0) {

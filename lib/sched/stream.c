@@ -18,6 +18,10 @@ GPI_RARE static bool submit_rarely(struct gpi_sched *c, uint32_t i,
     struct gpi_sched_record *t = &c->task[i];
     const bool starts = !gpi_close_cancels(c) && !gpi_none_can_run(gpi_record_class(c, t));
 
+    if (what->order)
+        t->number = what->order;
+    if (t->number > c->submitted)
+        c->submitted = t->number;
     t->keeps = what->keep_alive && c->keep_alive;
     if (t->keeps)
         c->keep_alive[i] = what->keep_alive;
@@ -45,7 +49,7 @@ bool gpi_sched_submit(struct gpi_sched *c, uint32_t i, const struct gpi_sched_ta
 
     assert(i < c->set.tasks && t->state == GPI_RECORD_FREE && what->class < c->n_classes);
     *t = (struct gpi_sched_record){
-        .number = what->order ? what->order : c->submitted + 1,
+        .number = c->submitted + 1,
         .limit = what->limit,
         .priority = what->priority,
         .max_attempts = (uint8_t)what->max_attempts,
@@ -53,14 +57,13 @@ bool gpi_sched_submit(struct gpi_sched *c, uint32_t i, const struct gpi_sched_ta
         .state = GPI_RECORD_QUEUED,
         .class = what->class & 255,
     };
-    if (t->number > c->submitted)
-        c->submitted = t->number;
     c->unended++;
     c->undecided = true;
     if (c->closing || gpi_none_can_run(k) || what->expires != GPI_NEVER ||
         (what->keep_alive | what->order | what->n_requests) ||
         !gpi_queue_extends(&k->queue, what->priority))
         return submit_rarely(c, i, what);
+    c->submitted++;
     gpi_queue_extend(&k->queue, i);
     return true;
 }
@@ -243,12 +246,13 @@ uint32_t gpi_sched_send(struct gpi_sched *c, uint64_t now, struct gpi_sched_orde
 /* ---- end ---- */
 
 /* The worker is well, and its device: it has ended an attempt. */
-static inline void count_attempt(struct gpi_sched_slot *s, struct gpi_sched_record *t, bool good)
+static inline void count_attempt(struct gpi_sched_class *k, struct gpi_sched_slot *s,
+                                 struct gpi_sched_record *t, bool good)
 {
     t->attempts++;
     s->served++;
     gpi_restart_good(s->restart);
-    s->class->successes += good;
+    k->successes += good;
 }
 
 static inline void leave(struct gpi_sched *c, struct gpi_sched_slot *s, struct gpi_sched_record *t)
@@ -283,8 +287,8 @@ bool gpi_sched_end(struct gpi_sched *c, uint64_t now, const struct gpi_sched_att
         return true;
     }
     if (a->phase != GPUD_PHASE_QUEUED) {
-        count_attempt(s, t, good);
-        gpi_spread_learn(s, a->run, a->share);
+        count_attempt(s->class, s, t, good);
+        gpi_spread_learn(s->class, s, a->run, a->share);
         s->last_run = good ? a->run | 1 : s->last_run;
         keep(c, s, a->task);
         again = !good && !a->final && !gpi_record_is_cancelled(c, t);
@@ -310,11 +314,12 @@ void gpi_sched_success(struct gpi_sched *c, uint64_t now, uint32_t task, uint64_
 {
     struct gpi_sched_record *t = &c->task[task];
     struct gpi_sched_slot *s = &c->slot[t->slot];
+    struct gpi_sched_class *const k = s->class;
 
     gpi_set_time(c, now);
     assert(t->state == GPI_RECORD_SENT);
-    count_attempt(s, t, true);
-    gpi_spread_learn(s, run, run);
+    count_attempt(k, s, t, true);
+    gpi_spread_learn(k, s, run, run);
     s->last_run = run | 1;
     s->keep = 0;
     if (gpi_record_is_plain(t) && s->sent > 1 && !s->stuck && !(s->claimed | s->told) &&
@@ -322,8 +327,8 @@ void gpi_sched_success(struct gpi_sched *c, uint64_t now, uint32_t task, uint64_
         s->heard = c->now;
         s->cells ^= 1ull << t->cell;
         s->sent--;
-        gpi_spread_less(s, t->slot);
-        c->undecided |= s->class->queue.count > 0;
+        gpi_spread_less(k, s, t->slot);
+        c->undecided |= k->queue.count > 0;
         t->state = GPI_RECORD_FREE;
         c->unended--;
         return;
