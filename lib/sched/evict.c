@@ -162,7 +162,8 @@ static uint64_t evict_variant(struct gpi_plan *p, uint32_t shape, uint32_t varia
     const uint32_t k = has < r->devices ? r->devices - has : 0;
     uint64_t next = GPI_NEVER;
 
-    if (k == 0 || find_ways(p, shape, variant, k, gpi_way_hard_at(p, s), way, &next) < k)
+    if (k == 0 || gpi_staff_is_enough(p, s->class, r) ||
+        find_ways(p, shape, variant, k, gpi_way_hard_at(p, s), way, &next) < k)
         return next;
     if (way[k - 1].at > p->now || awaits_tasks(p, way, k))
         return way[k - 1].at;
@@ -185,11 +186,12 @@ static bool is_in_way(const struct gpi_plan *p, const struct gpi_shape *s, uint3
 {
     const uint32_t wanted = s->request[variant].devices;
     const uint32_t has = gpi_memory_count(p, s->kinds_of[variant]);
+    const bool lacks = has < wanted && !gpi_staff_is_enough(p, s->class, &s->request[variant]);
     uint32_t n = has;
     bool is_in = false;
     struct gpi_way w;
 
-    for (uint32_t d = 0; d < p->n_devices && has < wanted; d++)
+    for (uint32_t d = 0; d < p->n_devices && lacks; d++)
         if (gpi_way_is(p, s, variant, d, p->now, &w) && w.at <= p->now) {
             is_in |= is_victim(&w, run);
             n++;
@@ -218,10 +220,11 @@ bool gpi_evict_is_due(const struct gpi_plan *p, uint32_t run)
 bool gpi_evict_is_ripe(struct gpi_plan *p, uint32_t shape, uint32_t variant)
 {
     const struct gpi_shape *s = &p->shape[shape];
+    const bool enough = gpi_staff_is_enough(p, s->class, &s->request[variant]);
     uint32_t n = gpi_memory_count(p, s->kinds_of[variant]);
     struct gpi_way w;
 
-    for (uint32_t d = 0; d < p->n_devices; d++)
+    for (uint32_t d = 0; d < p->n_devices && !enough; d++)
         n += gpi_way_is(p, s, variant, d, gpi_way_hard_at(p, s), &w) && w.at <= p->now &&
              who_follows(p, shape, &w) == GPI_NONE;
     return n >= s->request[variant].devices;

@@ -338,7 +338,8 @@ static bool is_full(const struct gpi_answer *a, uint32_t device, uint32_t varian
 {
     const struct gpi_shape *s = &a->p->shape[a->shape];
 
-    return gpi_staff_is_full(a->p, device, s->class, &s->request[variant], (struct gpi_runs){ 0 });
+    return gpi_staff_is_enough(a->p, s->class, &s->request[variant]) ||
+           gpi_staff_is_full(a->p, device, s->class, &s->request[variant], (struct gpi_runs){ 0 });
 }
 
 static void add_full(struct gpi_answer *a, uint32_t device, uint32_t variant)
@@ -476,7 +477,7 @@ static bool explain_staff(struct gpi_answer *a, uint32_t variant)
     const struct gpi_request *r = &s->request[variant];
     const bool ever = r->cpus <= a->p->set.cpus;
 
-    if (!gpi_staff_is_enough(a->p, s->class, r, (struct gpi_runs){ 0 }) || (ever && r->devices))
+    if (!gpi_staff_is_enough(a->p, s->class, r) || (ever && r->devices))
         return false;
     if (ever)
         add_full(a, GPI_NOWHERE, variant);

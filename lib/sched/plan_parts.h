@@ -265,15 +265,13 @@ void gpi_actions_put(struct gpi_plan *p, enum gpi_plan_action_kind kind, uint32_
 
 /* ---- staff.c: which workers of a class are there ---- */
 
-/* Returns true if one more worker of the class for the request would only wait, were all workers
- * like it busy: _is_enough for CPU slots, _is_full for a share of the device, too.  `but`: workers
- * that go.                                                                               [R5] */
+/* One more worker of the class for the request would only wait, were all workers like it busy: for
+ * CPU slots, or for a share of the device.  `but`: workers that go.                      [R5] */
 struct gpi_runs {
     const uint32_t *run;
     uint32_t n;
 };
-bool gpi_staff_is_enough(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r,
-                         struct gpi_runs but);
+bool gpi_staff_is_enough(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r);
 bool gpi_staff_is_full(const struct gpi_plan *p, uint32_t device, uint32_t class,
                        const struct gpi_request *r, struct gpi_runs but);
 /* Returns true if the run is a worker that stays. */

@@ -192,22 +192,21 @@ static bool is_in_reach(const struct gpi_plan *p, const struct gpi_request *r, u
 
 bool gpi_shape_in_reach(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r)
 {
-    return is_in_reach(p, r, gpi_memory_kinds(p, class, r), class);
+    return r->devices == 0 || (!gpi_staff_is_enough(p, class, r) &&
+                               is_in_reach(p, r, gpi_memory_kinds(p, class, r), class));
 }
 
 static void find_kinds_of(const struct gpi_plan *p, struct gpi_shape *s, uint32_t variant)
 {
     const struct gpi_request *r = &s->request[variant];
     uint64_t *const kinds = &s->kinds_of[variant];
+    const bool may = s->begins && !gpi_staff_is_enough(p, s->class, r);
 
-    *kinds = s->begins ? gpi_memory_kinds(p, s->class, r) : 0;
-    if (r->devices == 0 && s->begins &&
-        !gpi_staff_is_enough(p, s->class, r, (struct gpi_runs){ 0 }))
-        *kinds = GPI_BIT_HOST;
+    *kinds = !may ? 0 : r->devices ? gpi_memory_kinds(p, s->class, r) : GPI_BIT_HOST;
     if (!s->begins || gpi_memory_count(p, *kinds) >= r->devices)
         return;
     s->is_short = true;
-    if (is_in_reach(p, r, *kinds, s->class))
+    if (may && is_in_reach(p, r, *kinds, s->class))
         return;
     s->far |= (uint8_t)(1u << variant);
     *kinds = 0;

@@ -123,6 +123,8 @@ static uint32_t count_places(const struct gpi_plan *p, uint32_t shape, uint32_t 
     uint32_t n = has;
     uint64_t at;
 
+    if (r->devices && gpi_staff_is_enough(p, s->class, r))
+        return 0;
     for (uint32_t d = 0; d < p->n_devices && n < r->devices; d++) {
         if (gpi_is_among(device, has, d))
             continue;

@@ -33,8 +33,7 @@ static bool is_among(struct gpi_runs runs, uint32_t run)
 }
 
 /* In a resident class all workers are alike, so its max_workers is the bound. */
-bool gpi_staff_is_enough(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r,
-                         struct gpi_runs but)
+bool gpi_staff_is_enough(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r)
 {
     const struct gpi_learned *c = &p->class[class];
     uint64_t cpus = r->cpus;
@@ -42,7 +41,7 @@ bool gpi_staff_is_enough(const struct gpi_plan *p, uint32_t class, const struct 
     if (cpus == 0 || c->set.residence != GPI_TRANSIENT)
         return false;
     for (uint32_t i = 0; i < p->set.runs && c->workers > c->leaving; i++)
-        if (is_alike(p, &p->run[i], class, r) && !is_among(but, i))
+        if (is_alike(p, &p->run[i], class, r))
             cpus += p->run[i].need.cpus;
     return cpus > p->set.cpus;
 }
@@ -54,8 +53,6 @@ bool gpi_staff_is_full(const struct gpi_plan *p, uint32_t device, uint32_t class
     uint32_t share = r->share;
     const struct gpi_run *w;
 
-    if (gpi_staff_is_enough(p, class, r, but))
-        return true;
     if (c->workers == c->leaving)
         return false;
     for (uint32_t i = p->device[device].first; i != GPI_NONE; i = w->next[i % GPI_RUN_DEVICES]) {

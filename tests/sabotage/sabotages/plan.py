@@ -124,7 +124,7 @@ SABOTAGES = [
            "            cpus += p->run[i].need.cpus;\n    return cpus",
            "            cpus += p->run[i].need.cpus / 64;\n    return cpus"),
     mutant("R5", "CPU slots bound all workers of a class with requests of their own", "staff.c",
-           "        if (is_alike(p, &p->run[i], class, r) && !is_among(but, i))\n            cpus",
+           "        if (is_alike(p, &p->run[i], class, r))\n            cpus",
            "        if (p->run[i].class == class && is_at_work(&p->run[i]))\n            cpus"),
     # ---- R6: eviction ----
     mutant("R6", "an idle worker that serves no task keeps the place in its class", "grant.c",
