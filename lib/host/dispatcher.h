@@ -211,6 +211,7 @@ struct gpi_tallies {
 #define GPI_PLACES_MOST 256u
 struct gpi_named_set {
     char *on, *not_on;
+    bool spare; /* nothing has named it since the last look */
 };
 
 /* Each record is a noun.  create.c sets its first values.  From then on only the files in its

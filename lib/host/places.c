@@ -98,7 +98,7 @@ static void drop(struct gpi_named_set *p)
 {
     free(p->on);
     free(p->not_on);
-    *p = (struct gpi_named_set){ NULL, NULL };
+    *p = (struct gpi_named_set){ NULL, NULL, p->spare };
 }
 
 void gpi_places_fini(gpud_dispatcher *d)
@@ -111,7 +111,7 @@ void gpi_places_fini(gpud_dispatcher *d)
 static bool make(gpud_dispatcher *d, uint32_t place, const struct gpi_where *where)
 {
     struct gpi_named_set p = { where->on ? strdup(where->on) : NULL,
-                               where->not_on ? strdup(where->not_on) : NULL };
+                               where->not_on ? strdup(where->not_on) : NULL, false };
 
     if ((where->on && !p.on) || (where->not_on && !p.not_on)) {
         drop(&p);
@@ -125,39 +125,42 @@ static bool make(gpud_dispatcher *d, uint32_t place, const struct gpi_where *whe
     return true;
 }
 
-/* Empties all sets that nothing names, `needs` included.  Returns the first place that is free, or
- * PLACES_MOST. */
-static uint32_t reclaim(gpud_dispatcher *d, const struct gpi_needs *needs)
+/* Marks the sets that nothing names, `needs` included. */
+static void look_for_spare(gpud_dispatcher *d, const struct gpi_needs *needs)
 {
     bool used[GPI_PLACES_MOST + 1] = { false };
-    uint32_t first = GPI_PLACES_MOST;
 
     gpi_sched_mark_places(d->core, used);
     for (uint32_t i = 0; i < needs->n; i++)
         used[needs->request[i].places] = true;
-    for (uint32_t i = GPI_PLACES_MOST; i > 0; i--) {
-        if (used[i])
-            continue;
-        gpi_core_places_empty(d, i);
-        drop(&d->named[i - 1]);
-        first = i - 1;
-    }
-    return first;
+    for (uint32_t i = 0; i < GPI_PLACES_MOST; i++)
+        d->named[i].spare = !used[i + 1];
 }
 
-static bool is_free(const struct gpi_named_set *p)
-{
-    return !p->on && !p->not_on;
-}
-
-/* Returns a place without a set, or PLACES_MOST. */
-static uint32_t free_place(gpud_dispatcher *d, const struct gpi_needs *needs)
+static uint32_t find_spare(const gpud_dispatcher *d)
 {
     uint32_t i = 0;
 
-    while (i < d->n_named && !is_free(&d->named[i]))
+    while (i < GPI_PLACES_MOST && !d->named[i].spare)
         i++;
-    return i < GPI_PLACES_MOST ? i : reclaim(d, needs);
+    return i;
+}
+
+/* Returns a place without a set, or PLACES_MOST.  One set at a time is emptied: each costs a look
+ * at all waiting tasks that differ. */
+static uint32_t free_place(gpud_dispatcher *d, const struct gpi_needs *needs)
+{
+    uint32_t i = d->n_named < GPI_PLACES_MOST ? d->n_named : find_spare(d);
+
+    if (i == GPI_PLACES_MOST) {
+        look_for_spare(d, needs);
+        i = find_spare(d);
+    }
+    if (i < d->n_named) {
+        gpi_core_places_empty(d, i + 1);
+        drop(&d->named[i]);
+    }
+    return i;
 }
 
 static uint32_t place_of(const gpud_dispatcher *d, const struct gpi_where *where)
@@ -191,6 +194,7 @@ int gpi_places_find(gpud_dispatcher *d, struct gpi_needs *needs, uint32_t i, str
         if (!make(d, place, where))
             return gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for a class");
     }
+    d->named[place].spare = false;
     *ret = place + 1;
     return 0;
 }
