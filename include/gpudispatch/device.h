@@ -545,8 +545,8 @@ GPUD_API int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info
  * Errors:
  *   GPUD_EDEVICE   an entry of devices cannot be used, or d has its device already: the
  *                  text has the entry and its position, or the reason why there is no GPU
- *   GPUD_EINVAL    d or devices is NULL; or option visible is INDEX, with option pooled
- *                  that of any class, and devices has a MIG instance
+ *   GPUD_EINVAL    d or devices is NULL; or devices has a MIG instance, and option
+ *                  visible, in a pool that of some class, is INDEX
  *   GPUD_ECLOSED   stop, close or destroy has ended the intake of d
  *   GPUD_EFULL     devices makes more than 1,024 slots in all dispatchers of this
  *                  process, or in d, removed ones included unless their devices return;

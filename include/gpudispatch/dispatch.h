@@ -1273,9 +1273,10 @@ struct gpud_task_desc {
  *                  task.class_name is NULL and d is pooled, or the reverse.  Or the
  *                  class is external, and data, size or keep_alive is set.  Or
  *                  task.request is set, and d is not pooled, or the class is resident;
- *                  or it has more than 4 variants, or names the 257th different set of
- *                  devices.  Or data is NULL and size is not 0.  Or data lies in
- *                  payload memory, and is no lent buffer that holds size bytes
+ *                  or it has more than 4 variants, or names a set of devices beside 256
+ *                  other ones that are in use.  Or data is NULL and size is not 0.  Or
+ *                  data lies in payload memory, and is no lent buffer that holds size
+ *                  bytes
  *   GPUD_EDEVICE   no device of d, or not the machine, could ever hold task.request, or
  *                  it names a device that d does not have
  *   GPUD_ELABEL    task.label has more than 63 bytes
@@ -1831,7 +1832,8 @@ GPUD_API int gpud_dispatcher_close(gpud_dispatcher *d, uint32_t how, uint64_t li
  *
  * It does not wait for external work, since no event of it can be read any more.  Work
  * that has started goes on, as after GPUD_FINISH_LEAVE: end it yourself.  Tasks that have
- * not started end CANCELLED, also after ALL.  Both count in ret_uncollected.
+ * not started end CANCELLED, also after ALL.  Both count in ret_uncollected.  After ALL a
+ * task of a worker that waits for what such work has is waited for, until close_limit.
  *
  * If another thread waits for room in submit, or copies data there, its submit first
  * returns GPUD_ECLOSED.  Kept events stay valid.  Buffers and lent events end.  In a

@@ -213,7 +213,8 @@ static void survived(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_why why)
         tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, GPUD_EQUARANTINED, GPUD_EXIT_NONE, 0, NULL);
     }
     d->stats.count.hard_kills += why == GPI_WHY_LIMIT || why == GPI_WHY_STOPPED;
-    gpi_drive_close(d, &s->ch.worker);
+    if (!d->set.pooled) /* else its end releases memory: gpi_on_worker_end */
+        gpi_drive_close(d, &s->ch.worker);
     gpi_slot_failure(s, s->pid ? "its worker survived SIGKILL"
                                : "its last keeper is lost, and its end is not reported");
     s->ended = false;

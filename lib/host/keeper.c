@@ -290,9 +290,12 @@ void gpi_on_worker_end(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_drive_close(d, &s->ch.worker);
     if (s->ch.keeper >= 0)
         gpi_on_keeper(d, s); /* the keeper may have reported the exit already */
-    if (gpi_slot_life(d, s) == GPI_LIFE_STUCK && d->set.pooled)
+    if (gpi_slot_life(d, s) == GPI_LIFE_STUCK) {
+        s->pid = 0; /* another process may get the number */
         for (uint32_t i = 0; i < s->n_devices; i++)
             gpi_device_released(d, s->devices[i]);
+        return;
+    }
     if (!gpi_slot_has_worker(d, s) || s->incarnation != incarnation)
         return;
     s->ended = true;

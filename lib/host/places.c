@@ -146,8 +146,8 @@ static uint32_t find_spare(const gpud_dispatcher *d)
     return i;
 }
 
-/* Returns a place without a set, or PLACES_MOST.  One set at a time is emptied: each costs a look
- * at all waiting tasks that differ. */
+/* Returns a place without a set, or PLACES_MOST.  One set at a time is emptied: the plan then
+ * examines all waiting tasks that differ. */
 static uint32_t free_place(gpud_dispatcher *d, const struct gpi_needs *needs)
 {
     uint32_t i = d->n_named < GPI_PLACES_MOST ? d->n_named : find_spare(d);

@@ -564,8 +564,8 @@ void gpi_own_hopeless(struct gpi_sched *c, uint32_t task); /* as the plan finds 
 bool gpi_own_waits(const struct gpi_sched *c, uint32_t task); /* in the plan */
 bool gpi_own_is_hopeless(const struct gpi_sched *c, uint32_t task);
 uint32_t gpi_own_unlist(struct gpi_sched *c); /* takes a listed task out, or returns NOWHERE */
+void gpi_own_mark_places(const struct gpi_sched *c, bool *used); /* of their requests */
 /* The task runs without a worker: it is external.  Over: its devices are free. */
-void gpi_own_mark_places(const struct gpi_sched *c, bool *used);
 void gpi_own_run(struct gpi_sched *c, uint32_t task);
 void gpi_own_over(struct gpi_sched *c, uint32_t task);
 /* Feed the plan, and return true, if it is to know that the task waits, or waits no more. */

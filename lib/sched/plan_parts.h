@@ -348,7 +348,7 @@ void gpi_memory_ends_by(struct gpi_plan *p, uint32_t run, uint64_t at);
 uint64_t gpi_memory_release(struct gpi_plan *p, uint32_t run, uint32_t parts);
 /* Returns true if the device could hold the request without the workers that may ever go. */
 bool gpi_memory_could_clear(const struct gpi_plan *p, uint32_t device, const struct gpi_request *r,
-                           uint32_t class);
+                            uint32_t class);
 /* Returns the bytes of the device that the worker has. */
 uint64_t gpi_memory_of(const struct gpi_plan *p, const struct gpi_run *r, uint32_t device);
 /* The worker is there, or leaves.  As long as a resident one is there, its memory is no room for

@@ -185,11 +185,11 @@ uint32_t gpi_sched_grant(const struct gpi_sched *s, uint32_t task);
 /* The granted task has started.  The work of a held one has been given up, and has not ended. */
 bool gpi_sched_is_started(const struct gpi_sched *s, uint32_t task);
 bool gpi_sched_is_held(const struct gpi_sched *s, uint32_t task);
-/* Returns variant number `i` of the task's request. */
 /* Returns the bytes that held work, or the worker of a slot, has of each device in the plan;
  * GPI_MEMORY_ALL: all of them; 0: it is not in the plan. */
 uint64_t gpi_sched_memory(const struct gpi_sched *s, uint32_t task);
 uint64_t gpi_sched_slot_memory(const struct gpi_sched *s, uint32_t slot);
+/* Returns variant number `i` of the task's request. */
 struct gpi_request gpi_sched_request(const struct gpi_sched *s, uint32_t task, uint32_t i);
 
 enum gpi_life gpi_sched_life(const struct gpi_sched *s, uint32_t slot);

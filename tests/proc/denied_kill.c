@@ -3,6 +3,7 @@
  * denied_kill.c - a filter of system calls, which spawner, keepers and workers inherit, denies the
  * ways in which a keeper kills its worker: each alone, both, and the parent-death signal, too.
  */
+#include "monitors.h"
 #include "pooled.h"
 #include "verbs.h"
 
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -220,9 +222,48 @@ T_CASE(class_of_a_survivor_removed)
     t_wait_ended(&worker);
 }
 
+/* A process without the filter.  It stops the process whose number it reads, until the socket is
+ * closed. */
+struct stopper {
+    int fd;
+    pid_t pid;
+};
+
+static struct stopper start_stopper(void)
+{
+    struct stopper s;
+    int ends[2];
+    pid_t pid;
+
+    T_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    s = (struct stopper){ ends[1], fork() };
+    if (s.pid == 0) {
+        (void)close(ends[1]);
+        if (read(ends[0], &pid, sizeof(pid)) == sizeof(pid) && kill(pid, SIGSTOP) == 0 &&
+            write(ends[0], &pid, sizeof(pid)) == sizeof(pid) &&
+            read(ends[0], &(char){ 0 }, 1) == 0)
+            (void)kill(pid, SIGCONT);
+        _exit(0);
+    }
+    (void)close(ends[0]);
+    return s;
+}
+
+static void stop_by(const struct stopper *s, pid_t pid)
+{
+    T_EQ(write(s->fd, &pid, sizeof(pid)), (ssize_t)sizeof(pid));
+    T_EQ(read(s->fd, &pid, sizeof(pid)), (ssize_t)sizeof(pid));
+}
+
+static void end_stopper(const struct stopper *s)
+{
+    (void)close(s->fd);
+    T_EQ(waitpid(s->pid, NULL, 0), s->pid);
+}
+
 /* A worker survives, and its device is removed and added again: its memory is not free before it
- * ends. */
-T_CASE(device_of_a_survivor_returns)
+ * ends, and then at once, also where no reading tells that. */
+static void device_returns(const struct stopper *stopper)
 {
     const struct gpud_task_desc more = { .struct_size = sizeof(more), .class_name = "x" };
     struct t_proc worker;
@@ -244,11 +285,27 @@ T_CASE(device_of_a_survivor_returns)
     T_OK(gpud_dispatcher_device_add(d, "fake:1", NULL));
     T_TEXT(gpud_reason_name(t_reason(d, &more).kind), "FOREIGN");
     T_SUBMIT(d, .tag = 1, .class_name = "x");
+    if (stopper)
+        stop_by(stopper, t_the_monitor().pid);
     t_word_set(GATE, 1);
     t_wait_ended(&worker);
     t_collect(d, &log, 2);
     T_TEXT(T_OUTCOME(&log, 1, SUCCESS)->device, "fake:0");
+    if (stopper)
+        end_stopper(stopper);
     t_end(&d, &log);
+}
+
+T_CASE(device_of_a_survivor_returns)
+{
+    device_returns(NULL);
+}
+
+T_CASE(device_returns_without_readings)
+{
+    const struct stopper s = start_stopper();
+
+    device_returns(&s);
 }
 
 /* C10: a process that a dead worker has left, and that no signal reaches. */

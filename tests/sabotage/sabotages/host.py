@@ -403,7 +403,7 @@ SABOTAGES = [
         "proc/external_mixed.held_on_a_device_that_returns"),
     Sabotage(
         "a set of devices that is used again keeps its members", "lib/host/places.c",
-        "        gpi_core_places_empty(d, i);\n",
+        "        gpi_core_places_empty(d, i + 1);\n",
         "",
         "proc/external_mixed.more_sets_than_places"),
     Sabotage(
