@@ -56,19 +56,6 @@ void t_pair_init(void)
     T_OK(gpud_init(defs, 2, NULL));
 }
 
-struct gpud_class_stats t_row_of(gpud_dispatcher *d, const char *name)
-{
-    struct gpud_class_stats rows[T_CLASSES];
-
-    for (size_t i = 0; i < T_CLASSES; i++)
-        rows[i] = (struct gpud_class_stats)GPUD_CLASS_STATS_INIT;
-    T_CMP(gpud_dispatcher_classes(d, rows, T_CLASSES), <=, T_CLASSES);
-    for (size_t i = 0; i < T_CLASSES; i++)
-        if (strcmp(rows[i].name, name) == 0)
-            return rows[i];
-    T_FAIL("no row of class %s", name);
-}
-
 void t_check_result(const struct t_log *log, uint64_t tag, const char *text)
 {
     const struct gpud_event *e = T_OUTCOME(log, tag, SUCCESS);

@@ -6,12 +6,11 @@
 
 #include "pooled.h"
 
-enum { T_CLASSES = 32, T_BROKEN = 0, T_UPS, T_STARTS };
+enum { T_BROKEN, T_UPS, T_STARTS }; /* words */
 /* What a task of tag T_GATED + n waits for: word T_WORDS - 1 is n at least. */
 enum { T_GATED = 1000, T_GATE = T_WORDS - 1 };
 
 void t_pair_init(void);
-struct gpud_class_stats t_row_of(gpud_dispatcher *d, const char *name);
 /* The second word of the result is the worker's devices, as the event has them. */
 void t_check_result(const struct t_log *log, uint64_t tag, const char *text);
 /* What the events CLASS of a class say, one after the other. */

@@ -121,19 +121,6 @@ void t_open_all(gpud_dispatcher *d, struct t_log *log, size_t n)
     t_collect(d, log, n);
 }
 
-struct gpud_class_stats t_class(gpud_dispatcher *d, const char *name)
-{
-    struct gpud_class_stats rows[T_SCENE_CLASSES];
-
-    for (size_t i = 0; i < T_SCENE_CLASSES; i++)
-        rows[i] = (struct gpud_class_stats)GPUD_CLASS_STATS_INIT;
-    T_CMP(gpud_dispatcher_classes(d, rows, T_SCENE_CLASSES), <=, T_SCENE_CLASSES);
-    for (size_t i = 0; i < T_SCENE_CLASSES; i++)
-        if (strcmp(rows[i].name, name) == 0)
-            return rows[i];
-    T_FAIL("no row of class %s", name);
-}
-
 const struct gpud_event *t_changed(gpud_dispatcher *d, struct t_log *log, const char *name,
                                    uint32_t change, size_t n)
 {

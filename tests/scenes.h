@@ -54,8 +54,6 @@ uint32_t t_start_of(const struct t_log *log, uint64_t tag);
 const char *t_devices_of(const struct t_log *log, uint64_t tag);
 /* Opens the gate of the tasks, and collects all n outcomes. */
 void t_open_all(gpud_dispatcher *d, struct t_log *log, size_t n);
-/* The row of a class. */
-struct gpud_class_stats t_class(gpud_dispatcher *d, const char *name);
 /* Polls until the log has this many events with this change of the class, and returns the last. */
 const struct gpud_event *t_changed(gpud_dispatcher *d, struct t_log *log, const char *name,
                                    uint32_t change, size_t n);

@@ -17,7 +17,7 @@ T_CASE(drained_and_added)
     T_OK(gpud_dispatcher_device_drain(d, "fake:0"));
     t_wait_slot(d, 0, GPUD_SLOT_STOPPED);
     T_SUBMIT(d, .tag = 2, .class_name = "a");
-    T_EQ(t_row_of(d, "a").queued, 1);
+    T_EQ(t_class(d, "a").queued, 1);
     T_OK(gpud_dispatcher_device_add(d, "fake:1", NULL));
     t_collect(d, &log, 2);
     t_check_result(&log, 2, "a fake:1 data= env=-");
@@ -66,7 +66,7 @@ T_CASE(paused_device)
     T_OK(gpud_dispatcher_device_pause(d, "fake:0"));
     T_EQ(t_device(d, "fake:0").paused, 1);
     T_SUBMIT(d, .tag = 2, .class_name = "a");
-    T_EQ(t_row_of(d, "a").queued, 1);
+    T_EQ(t_class(d, "a").queued, 1);
     T_OK(gpud_dispatcher_device_return(d, "fake:0"));
     t_collect(d, &log, 2);
     T_EQ(t_worker(d, 0).pid, worker.pid);

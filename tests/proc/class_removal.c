@@ -32,7 +32,7 @@ T_CASE(remove_all)
     for (uint64_t tag = 0; tag < 5; tag++)
         T_SUBMIT(d, .tag = tag ? tag : T_GATED + 1, .class_name = "x");
     T_OK(gpud_dispatcher_class_remove(d, "x", GPUD_FINISH_ALL, NULL));
-    T_EQ(t_row_of(d, "x").removing, 1);
+    T_EQ(t_class(d, "x").removing, 1);
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.class_name = "x"), 0, NULL, NULL), ECLOSED);
     T_CODE(gpud_dispatcher_class_set(d, "x", GPUD_CLASS_PAUSE, NULL), ECLOSED);
     T_CODE(gpud_dispatcher_class_add(

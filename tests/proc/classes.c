@@ -30,9 +30,9 @@ T_CASE(side_by_side)
         T_CHECK(strncmp(text, tag % 2 ? "b fake:" : "a fake:", 7) == 0);
         T_CHECK(strstr(text, tag % 2 ? "data= env=-" : "data=hello env=of-a"));
     }
-    T_EQ(t_row_of(d, "a").done, 20);
-    T_EQ(t_row_of(d, "b").done, 20);
-    T_EQ(t_row_of(d, "a").workers, 1);
+    T_EQ(t_class(d, "a").done, 20);
+    T_EQ(t_class(d, "b").done, 20);
+    T_EQ(t_class(d, "a").workers, 1);
     t_end(&d, &log);
 }
 
@@ -121,8 +121,8 @@ T_CASE(by_memory)
     T_SUBMIT(d, .tag = 3, .class_name = "c");
     t_word_set(T_GATE, 2);
     t_collect(d, &log, 2);
-    T_EQ(t_row_of(d, "c").queued, 1);
-    T_EQ(t_row_of(d, "c").workers + t_row_of(d, "c").starting, 0);
+    T_EQ(t_class(d, "c").queued, 1);
+    T_EQ(t_class(d, "c").workers + t_class(d, "c").starting, 0);
     T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_UNLOAD, NULL)); /* makes room */
     t_collect(d, &log, 3);
     t_check_result(&log, 3, "a fake:0 data= env=-");
@@ -198,7 +198,7 @@ T_LONG_CASE(no_more_workers_than_can_run, 60)
         T_SUBMIT(d, .tag = tag, .class_name = "a");
     T_SUBMIT(d, .tag = 500, .class_name = "b");
     t_collect(d, &log, 501);
-    T_CMP(t_row_of(d, "a").workers, <=, 2);
+    T_CMP(t_class(d, "a").workers, <=, 2);
     t_end(&d, &log);
 }
 
@@ -243,7 +243,7 @@ T_LONG_CASE(no_more_workers_than_shares, 60)
     for (uint64_t tag = 0; tag < 500; tag++)
         T_SUBMIT(d, .tag = tag, .class_name = "a");
     t_collect(d, &log, 500);
-    T_CMP(t_row_of(d, "a").workers, <=, 4);
+    T_CMP(t_class(d, "a").workers, <=, 4);
     T_CMP(t_word(T_UPS), <=, 4);
     t_end(&d, &log);
 }
@@ -259,8 +259,8 @@ T_CASE(one_task_one_worker)
     add(d, T_CLASS(.name = "a", .boot_seed = 1000, .run_seed = T_MS(10000),
                    .options = T_OPTIONS(.definition = "def-a")));
     (void)T_RUN(d, &log, SUCCESS, .tag = 1, .class_name = "a");
-    T_EQ(t_row_of(d, "a").workers, 1);
-    T_EQ(t_row_of(d, "a").starting, 0);
+    T_EQ(t_class(d, "a").workers, 1);
+    T_EQ(t_class(d, "a").starting, 0);
     T_EQ(t_word(T_UPS), 1);
     t_end(&d, &log);
 }
@@ -275,20 +275,20 @@ T_CASE(row_of_times)
     t_pair_init();
     d = T_CREATE(.pooled = 1, .devices = "fake:1");
     add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a", .sent_ahead = 1)));
-    before = t_row_of(d, "a");
+    before = t_class(d, "a");
     T_EQ(before.boot_p50, 0);
     T_EQ(before.run_p90, 0);
     T_EQ(before.oldest_wait, 0);
     T_SUBMIT(d, .tag = T_GATED + 1, .class_name = "a");
     T_SUBMIT(d, .tag = 1, .class_name = "a");
     t_word_wait(T_STARTS, 1);
-    T_CMP(t_row_of(d, "a").oldest_wait, >, 0); /* the second task waits behind the gate */
+    T_CMP(t_class(d, "a").oldest_wait, >, 0); /* the second task waits behind the gate */
     t_word_set(T_GATE, 1);
     t_collect(d, &log, 2);
     T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_UNLOAD, NULL));
     t_collect_kind(d, &log, GPUD_EVENT_CLASS, 2);
     (void)T_RUN(d, &log, SUCCESS, .tag = 2, .class_name = "a"); /* the device was free again */
-    after = t_row_of(d, "a");
+    after = t_class(d, "a");
     T_CMP(after.unload_p50, >, 0);
     T_CMP(after.boot_p10, >, 0);
     T_CMP(after.boot_p10, <=, after.boot_p50);
@@ -337,15 +337,15 @@ T_LONG_CASE(boot_fails_three_times, 60)
     T_TEXT(T_OUTCOME(&log, 1, NO_WORKER)->text,
            "class b starts no worker any more: setup returned 7");
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 3);
-    T_EQ(t_row_of(d, "b").failed, 1);
-    T_EQ(t_row_of(d, "b").failures, 3);
+    T_EQ(t_class(d, "b").failed, 1);
+    T_EQ(t_class(d, "b").failures, 3);
     t_collect_kind(d, &log, GPUD_EVENT_CLASS, 2);
     t_check_changes(&log, "a", "LOADED");
     t_check_changes(&log, "b", "FAILED");
     t_word_set(T_BROKEN, 0);
     T_OK(gpud_dispatcher_class_set(d, "b", GPUD_CLASS_RESUME, NULL));
     (void)T_RUN(d, &log, SUCCESS, .tag = 3, .class_name = "b");
-    T_EQ(t_row_of(d, "b").failed, 0);
+    T_EQ(t_class(d, "b").failed, 0);
     t_check_changes(&log, "b", "FAILED RESUMED LOADED");
     (void)t_end_replayed(&d, &log);
 }
@@ -396,14 +396,14 @@ T_CASE(load_pause_unload)
     t_wait_ready(d, 1);
     T_TEXT(t_slot(d, 0).class_name, "a");
     T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_PAUSE, NULL));
-    T_EQ(t_row_of(d, "a").paused, 1);
+    T_EQ(t_class(d, "a").paused, 1);
     T_SUBMIT(d, .tag = 1, .class_name = "a");
-    T_EQ(t_row_of(d, "a").queued, 1);
+    T_EQ(t_class(d, "a").queued, 1);
     T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_RESUME, NULL));
     t_collect(d, &log, 1);
     T_OK(gpud_dispatcher_class_set(d, "a", GPUD_CLASS_UNLOAD, NULL));
     t_wait_slot(d, 0, GPUD_SLOT_STOPPED);
-    T_EQ(t_row_of(d, "a").workers, 0);
+    T_EQ(t_class(d, "a").workers, 0);
     t_collect_kind(d, &log, GPUD_EVENT_CLASS, 4);
     t_check_changes(&log, "a", "LOADED PAUSED RESUMED UNLOADED");
     T_TEXT(T_OUTCOME(&log, 1, SUCCESS)->class_name, "a");
@@ -421,7 +421,7 @@ T_CASE(ready)
     T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
     add(d, T_CLASS(.name = "a", .min_workers = 2, .options = T_OPTIONS(.definition = "def-a")));
     T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
-    T_EQ(t_row_of(d, "a").workers, 2);
+    T_EQ(t_class(d, "a").workers, 2);
     t_word_set(T_BROKEN, 1);
     add(d, T_CLASS(.name = "b", .min_workers = 1,
                    .options = T_OPTIONS(.definition = "def-b", .backoff = T_MS(1))));

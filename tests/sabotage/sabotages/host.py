@@ -402,6 +402,11 @@ SABOTAGES = [
         "        if (!is_held_by(d, g->device, g->n_devices, device) && !d)\n",
         "proc/external_mixed.held_on_a_device_that_returns"),
     Sabotage(
+        "the end of a survivor is not heard of", "lib/host/death.c",
+        "    if (!d->set.pooled) /* else its end",
+        "    if (d) /* else its end",
+        "proc/denied_kill.device_returns_without_readings"),
+    Sabotage(
         "a set of devices that is used again keeps its members", "lib/host/places.c",
         "        gpi_core_places_empty(d, i + 1);\n",
         "",
