@@ -273,7 +273,7 @@ static void set(gpud_dispatcher *d, uint32_t i, enum gpi_plan_class_what what)
         c->plan.pinned = what == GPI_CLASS_PIN;
     if (what == GPI_CLASS_RESUME || what == GPI_CLASS_LOAD) {
         c->failed = false;
-        gpi_class_forget_why(d, i);
+        c->why = NULL;
     }
     c->loads = what == GPI_CLASS_LOAD ? c->up == 0
                : what == GPI_CLASS_UNLOAD || what == GPI_CLASS_DRAIN ? 0 : c->loads;

@@ -39,24 +39,23 @@ const char *gpi_task_why_no_worker(const gpud_dispatcher *d, const struct gpi_ta
                                              : gpi_why_no_worker(d, t->class);
 }
 
-static void keep_why(struct gpi_task *t, const char *text)
+static void note_why(const gpud_dispatcher *d, struct gpi_task *t)
 {
-    if (t->outcome != GPUD_OUTCOME_NO_WORKER || t->result_place != GPI_RESULT_NONE)
-        return;
     t->result_place = GPI_RESULT_WHY;
-    t->result_off = (uintptr_t)text;
+    t->result_off = (uintptr_t)gpi_why_no_worker(d, t->class);
+    t->size = 0;
 }
 
-void gpi_class_forget_why(gpud_dispatcher *d, uint32_t class)
+/* The core ends the tasks of a class that fails before it frees the seat. */
+static bool is_noted_later(const gpud_dispatcher *d, uint32_t class)
 {
-    struct gpi_class *c = &d->class[class];
+    return !d->class[class].failed && gpi_sched_has_failed(d->core, class);
+}
 
-    for (uint32_t i = 0; c->why && i < d->never_used; i++) {
-        struct gpi_task *t = &d->task[i];
-        if (t->class == class && (t->state == GPI_TASK_ENDED || t->state == GPI_TASK_LENT))
-            keep_why(t, c->why->text);
-    }
-    c->why = NULL;
+void gpi_task_note_why(const gpud_dispatcher *d, struct gpi_task *t)
+{
+    if (d->set.pooled && t->result_place == GPI_RESULT_NONE && !is_noted_later(d, t->class))
+        note_why(d, t);
 }
 
 /* Events still point to earlier texts, so a new one is put before them. */
@@ -126,4 +125,10 @@ void gpi_class_failed(gpud_dispatcher *d, const struct gpi_slot *s)
                    (int)sizeof text - 104, s->last_failure);
     c->why = keep_reason(d, text);
     c->failed = true;
+    for (uint32_t i = 0; i < d->never_used; i++) {
+        struct gpi_task *t = &d->task[i];
+        if (t->class == s->class && t->state == GPI_TASK_ENDED &&
+            t->outcome == GPUD_OUTCOME_NO_WORKER && t->result_place == GPI_RESULT_NONE)
+            note_why(d, t);
+    }
 }

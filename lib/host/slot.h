@@ -259,8 +259,8 @@ uint64_t gpi_slot_ready_at(const gpud_dispatcher *d, const struct gpi_slot *s,
 const char *gpi_why_no_worker(const gpud_dispatcher *d, uint32_t class);
 struct gpi_task;
 const char *gpi_task_why_no_worker(const gpud_dispatcher *d, const struct gpi_task *t);
-/* The class resumes.  Outcomes from before keep its reason. */
-void gpi_class_forget_why(gpud_dispatcher *d, uint32_t class);
+/* Pooled: the task ends with NO_WORKER, and keeps the reason that its class has now. */
+void gpi_task_note_why(const gpud_dispatcher *d, struct gpi_task *t);
 /* The slot cannot have a worker.  If it is the last one, notes the reason for the user. */
 void gpi_slot_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s);
 /* Returns the name, as long as the dispatcher exists; NULL: no memory. */

@@ -154,6 +154,7 @@ static void count_up(gpud_dispatcher *d, struct gpi_slot *s, bool is_up)
     c->loads &= !is_up;
     if (is_up && c->failed && !gpi_sched_has_failed(d->core, s->class)) { /* it was late */
         c->failed = false;
+        c->why = NULL;
         gpi_class_tell(d, s->class, GPUD_CHANGE_RESUMED, "");
     }
     if (c->up == is_up)

@@ -71,6 +71,8 @@ void gpi_task_free_parts(gpud_dispatcher *d, struct gpi_task *t)
 void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint32_t phase,
                   int32_t code)
 {
+    if (outcome == GPUD_OUTCOME_NO_WORKER)
+        gpi_task_note_why(d, t);
     gpi_task_settle(d, t, outcome, phase, code);
 }
 

@@ -470,6 +470,33 @@ T_CASE(reason_after_resume)
     t_end(&d, &log);
 }
 
+/* A failure after the outcome does not change its reason. */
+T_CASE(reason_before_a_failure)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_pair_init();
+    t_word_set(T_BROKEN, 1);
+    d = T_CREATE(.pooled = 1, .devices = "fake:2");
+    add(d, T_CLASS(.name = "b", .residence = GPUD_TRANSIENT,
+                   .options = T_OPTIONS(.definition = "def-b", .failures_in_a_row = 1)));
+    T_OK(gpud_dispatcher_device_pause(d, "fake:1"));
+    T_SUBMIT(d, .tag = 1, .class_name = "b", .request = T_REQUEST(.devices = 2));
+    T_OK(gpud_dispatcher_device_remove(d, "fake:1"));
+    while (t_stats(d).no_worker == 0)
+        t_pass(T_MS(1));
+    T_SUBMIT(d, .tag = 2, .class_name = "b");
+    while (t_stats(d).no_worker == 1)
+        t_pass(T_MS(1));
+    t_collect(d, &log, 2);
+    T_TEXT(T_OUTCOME(&log, 1, NO_WORKER)->text,
+           "no device that is left could ever hold a worker of its class");
+    T_TEXT(T_OUTCOME(&log, 2, NO_WORKER)->text,
+           "class b starts no worker any more: setup returned 7");
+    t_end(&d, &log);
+}
+
 /* run gives the reason of the class whose task had no worker. */
 T_CASE(run_says_why)
 {

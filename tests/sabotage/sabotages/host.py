@@ -193,6 +193,16 @@ SABOTAGES = [
         "if (events[i].outcome == GPUD_OUTCOME_NO_WORKER && !r->d->set.pooled",
         "proc/classes.run_says_why"),
     Sabotage(
+        "pooled: a later failure changes the reason of an outcome", "lib/host/tasks.c",
+        "        gpi_task_note_why(d, t);\n",
+        "        (void)0;\n",
+        "proc/classes.reason_before_a_failure"),
+    Sabotage(
+        "pooled: the outcome of a failure has the reason before", "lib/host/reasons.c",
+        "return !d->class[class].failed && gpi_sched_has_failed(d->core, class);",
+        "return d->class[class].failed && gpi_sched_has_failed(d->core, class);",
+        "proc/classes.boot_fails_three_times"),
+    Sabotage(
         "an older caller's event is kept without a class name", "lib/host/kept_events.c",
         "    named.class_name = as_lent.class_name;",
         "    named.class_name = e->class_name ? e->class_name : NULL;",
