@@ -319,6 +319,28 @@ T_CASE(keep_alive_of_a_task)
 
 /* ---- classes that fail ---- */
 
+#define B_FAILED "class b starts no worker any more: setup returned 7"
+#define NOTHING_FITS "no device that is left could ever hold a worker of its class"
+
+/* Its setup fails; one failure is enough. */
+static void add_broken_b(gpud_dispatcher *d, uint32_t residence)
+{
+    t_word_set(T_BROKEN, 1);
+    add(d, T_CLASS(.name = "b", .residence = residence,
+                   .options = T_OPTIONS(.definition = "def-b", .failures_in_a_row = 1)));
+}
+
+static void wait_without_worker(gpud_dispatcher *d, uint64_t n)
+{
+    while (t_stats(d).no_worker < n)
+        t_pass(T_MS(1));
+}
+
+static void check_reason(const struct t_log *log, uint64_t tag, const char *text)
+{
+    T_TEXT(T_OUTCOME(log, tag, NO_WORKER)->text, text);
+}
+
 /* S8. */
 T_LONG_CASE(boot_fails_three_times, 60)
 {
@@ -334,8 +356,7 @@ T_LONG_CASE(boot_fails_three_times, 60)
     T_SUBMIT(d, .tag = 2, .class_name = "a");
     t_collect(d, &log, 2);
     (void)T_OUTCOME(&log, 2, SUCCESS);
-    T_TEXT(T_OUTCOME(&log, 1, NO_WORKER)->text,
-           "class b starts no worker any more: setup returned 7");
+    check_reason(&log, 1, B_FAILED);
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 3);
     T_EQ(t_class(d, "b").failed, 1);
     T_EQ(t_class(d, "b").failures, 3);
@@ -426,7 +447,7 @@ T_CASE(ready)
     add(d, T_CLASS(.name = "b", .min_workers = 1,
                    .options = T_OPTIONS(.definition = "def-b", .backoff = T_MS(1))));
     T_CODE(gpud_dispatcher_ready(d, 0, T_PATIENCE, &e), ENOWORKER);
-    T_TEXT(e.text, "class b starts no worker any more: setup returned 7");
+    T_TEXT(e.text, B_FAILED);
     t_destroy(&d, NULL);
     d = T_CREATE(.pooled = 1, .devices = "fake:3", .max_workers = 2); /* fewer than 2 + 1 */
     add(d, T_CLASS(.name = "a", .min_workers = 2, .options = T_OPTIONS(.definition = "def-a")));
@@ -450,23 +471,18 @@ T_CASE(reason_after_resume)
     gpud_dispatcher *d;
 
     t_pair_init();
-    t_word_set(T_BROKEN, 1);
     d = T_CREATE(.pooled = 1, .devices = "fake:1");
-    add(d, T_CLASS(.name = "b",
-                   .options = T_OPTIONS(.definition = "def-b", .failures_in_a_row = 1)));
+    add_broken_b(d, GPUD_RESIDENT);
     T_SUBMIT(d, .tag = 1, .class_name = "b");
-    while (t_stats(d).no_worker == 0)
-        t_pass(T_MS(1));
+    wait_without_worker(d, 1);
     t_word_set(T_BROKEN, 0);
     T_OK(gpud_dispatcher_class_set(d, "b", GPUD_CLASS_RESUME, NULL));
     T_OK(gpud_dispatcher_device_pause(d, "fake:0"));
     T_SUBMIT(d, .tag = 2, .class_name = "b");
     T_OK(gpud_dispatcher_device_remove(d, "fake:0"));
     t_collect(d, &log, 2);
-    T_TEXT(T_OUTCOME(&log, 1, NO_WORKER)->text,
-           "class b starts no worker any more: setup returned 7");
-    T_TEXT(T_OUTCOME(&log, 2, NO_WORKER)->text,
-           "no device that is left could ever hold a worker of its class");
+    check_reason(&log, 1, B_FAILED);
+    check_reason(&log, 2, NOTHING_FITS);
     t_end(&d, &log);
 }
 
@@ -477,23 +493,17 @@ T_CASE(reason_before_a_failure)
     gpud_dispatcher *d;
 
     t_pair_init();
-    t_word_set(T_BROKEN, 1);
     d = T_CREATE(.pooled = 1, .devices = "fake:2");
-    add(d, T_CLASS(.name = "b", .residence = GPUD_TRANSIENT,
-                   .options = T_OPTIONS(.definition = "def-b", .failures_in_a_row = 1)));
+    add_broken_b(d, GPUD_TRANSIENT);
     T_OK(gpud_dispatcher_device_pause(d, "fake:1"));
     T_SUBMIT(d, .tag = 1, .class_name = "b", .request = T_REQUEST(.devices = 2));
     T_OK(gpud_dispatcher_device_remove(d, "fake:1"));
-    while (t_stats(d).no_worker == 0)
-        t_pass(T_MS(1));
+    wait_without_worker(d, 1);
     T_SUBMIT(d, .tag = 2, .class_name = "b");
-    while (t_stats(d).no_worker == 1)
-        t_pass(T_MS(1));
+    wait_without_worker(d, 2);
     t_collect(d, &log, 2);
-    T_TEXT(T_OUTCOME(&log, 1, NO_WORKER)->text,
-           "no device that is left could ever hold a worker of its class");
-    T_TEXT(T_OUTCOME(&log, 2, NO_WORKER)->text,
-           "class b starts no worker any more: setup returned 7");
+    check_reason(&log, 1, NOTHING_FITS);
+    check_reason(&log, 2, B_FAILED);
     t_end(&d, &log);
 }
 
@@ -506,13 +516,11 @@ T_CASE(run_says_why)
     int left = 1;
 
     t_pair_init();
-    t_word_set(T_BROKEN, 1);
     d = T_CREATE(.pooled = 1, .devices = "fake:1");
     add(d, T_CLASS(.name = "a", .options = T_OPTIONS(.definition = "def-a")));
-    add(d, T_CLASS(.name = "b",
-                   .options = T_OPTIONS(.definition = "def-b", .failures_in_a_row = 1)));
+    add_broken_b(d, GPUD_RESIDENT);
     T_CODE(gpud_dispatcher_run(d, feed_b, T_CALLBACKS(.on_error = NULL), &left, &e), ENOWORKER);
-    T_TEXT(e.text, "class b starts no worker any more: setup returned 7");
+    T_TEXT(e.text, B_FAILED);
     t_end(&d, &log);
 }
 
