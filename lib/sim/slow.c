@@ -34,14 +34,6 @@ void gpi_slow_destroy(struct gpi_slow *m)
 
 /* ---- facts ---- */
 
-bool gpi_slow_is_on(const struct hand *h, uint32_t d)
-{
-    for (uint32_t i = 0; i < h->n_devices; i++)
-        if (h->device[i] == d)
-            return h->state != NO_HAND;
-    return false;
-}
-
 uint32_t gpi_slow_hands(const struct gpi_slow *m, uint32_t class)
 {
     uint32_t n = 0;

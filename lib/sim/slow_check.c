@@ -241,8 +241,7 @@ static bool could_spare(const struct gpi_slow *m, uint32_t i, const struct gpi_r
                         uint32_t d, bool idle)
 {
     const uint32_t class = m->job[m->order[i]].what.class;
-    uint64_t memory = gpi_slow_used(m, d).memory;
-    uint32_t n = gpi_slow_used(m, d).runs, alone = gpi_slow_used(m, d).alone;
+    struct used u = gpi_slow_used(m, d);
 
     for (uint32_t w = 0; w < m->set.runs; w++) {
         const struct hand *h = &m->hand[w];
@@ -250,12 +249,13 @@ static bool could_spare(const struct gpi_slow *m, uint32_t i, const struct gpi_r
             !(h->state == UNLOADS || (idle && h->state == UP && h->job == NONE &&
                                       !m->class[h->class].set.pinned && !does_up_to(m, h, i))))
             continue;
-        memory -= h->need.memory == GPI_MEMORY_ALL ? 0 : h->need.memory + gpi_slow_beyond(h, d);
-        alone -= h->need.memory == GPI_MEMORY_ALL;
-        n--;
+        u.memory -= h->need.memory == GPI_MEMORY_ALL ? 0 : h->need.memory + gpi_slow_beyond(h, d);
+        u.alone -= h->need.memory == GPI_MEMORY_ALL;
+        u.runs--;
     }
-    return gpi_slow_may_use(m, class, r, d) && !alone &&
-           (r->memory == GPI_MEMORY_ALL ? n == 0 : memory + r->memory <= gpi_slow_usable(m, d));
+    return gpi_slow_may_use(m, class, r, d) && !u.alone &&
+           (r->memory == GPI_MEMORY_ALL ? u.runs == 0
+                                        : u.memory + r->memory <= gpi_slow_usable(m, d));
 }
 
 static bool owns(const struct gpi_slow *m, uint32_t i, uint32_t d)

@@ -96,13 +96,15 @@ bool gpi_slow_is_staffed(const struct gpi_slow *m, uint32_t class, const struct 
 {
     uint32_t cpus = r->cpus;
 
+    if (cpus == 0 || m->class[class].set.residence != GPI_TRANSIENT)
+        return false;
     for (uint32_t w = 0; w < m->set.runs; w++) {
         const struct hand *h = &m->hand[w];
         if (h->class == class && (h->state == BOOTS || h->state == UP) &&
             gpi_request_same(&h->need, r))
             cpus += h->need.cpus;
     }
-    return r->cpus && m->class[class].set.residence == GPI_TRANSIENT && cpus > m->set.cpus;
+    return cpus > m->set.cpus;
 }
 
 static bool is_full(const struct gpi_slow *m, uint32_t class, const struct gpi_request *r,
@@ -120,12 +122,15 @@ bool gpi_slow_may_use(const struct gpi_slow *m, uint32_t class, const struct gpi
                       uint32_t d)
 {
     const struct place *p = &m->place[d];
-    const struct used u = gpi_slow_used(m, d);
-    const uint64_t room = u.firm < gpi_slow_usable(m, d) ? gpi_slow_usable(m, d) - u.firm : 0;
+    struct used u;
+    uint64_t room;
 
-    return r->devices && p->may == GPI_PLAN_IN && p->has.compute >= r->compute &&
-           !is_full(m, class, r, d) && !u.firm_alone &&
-           (r->places == GPI_PLACES_ANY || p->in_set[r->places]) &&
+    if (r->devices == 0 || p->may != GPI_PLAN_IN || p->has.compute < r->compute ||
+        (r->places != GPI_PLACES_ANY && !p->in_set[r->places]) || is_full(m, class, r, d))
+        return false;
+    u = gpi_slow_used(m, d);
+    room = u.firm < gpi_slow_usable(m, d) ? gpi_slow_usable(m, d) - u.firm : 0;
+    return !u.firm_alone &&
            (r->memory == GPI_MEMORY_ALL ? gpi_slow_is_clear(m, p) && u.n_firm == 0
                                         : r->memory <= room);
 }

@@ -70,8 +70,8 @@ static bool could_clear(const struct gpi_slow *m, uint32_t class, const struct g
                         uint32_t d, uint32_t i, struct going going)
 {
     const struct place *p = &m->place[d];
-    uint64_t firm = gpi_slow_used(m, d).firm, share = r->share;
-    uint32_t n = gpi_slow_used(m, d).n_firm;
+    struct used u = gpi_slow_used(m, d);
+    uint64_t share = r->share;
 
     for (uint32_t w = 0; w < m->set.runs; w++) {
         const struct hand *h = &m->hand[w];
@@ -81,16 +81,16 @@ static bool could_clear(const struct gpi_slow *m, uint32_t class, const struct g
                                gpi_slow_hands(m, h->class) - m->class[h->class].set.min_workers))
             continue;
         share -= gpi_slow_share_of(m, h, class, r, d);
-        firm -= h->need.memory == GPI_MEMORY_ALL ? p->has.memory
-                                                 : h->need.memory + gpi_slow_beyond(h, d);
-        n--;
+        u.firm -= h->need.memory == GPI_MEMORY_ALL ? p->has.memory
+                                                   : h->need.memory + gpi_slow_beyond(h, d);
+        u.n_firm--;
     }
     return p->may == GPI_PLAN_IN && share <= GPI_SHARE_ALL && p->has.compute >= r->compute &&
            !gpi_slow_is_staffed(m, class, r) &&
            (r->places == GPI_PLACES_ANY || p->in_set[r->places]) &&
            (r->memory == GPI_MEMORY_ALL
-                ? gpi_slow_is_clear(m, p) && n == 0
-                : firm <= gpi_slow_usable(m, d) && r->memory <= gpi_slow_usable(m, d) - firm);
+                ? gpi_slow_is_clear(m, p) && u.n_firm == 0
+                : u.firm <= gpi_slow_usable(m, d) && r->memory <= gpi_slow_usable(m, d) - u.firm);
 }
 
 /* Whether one before it could use the device, once those workers are gone. */

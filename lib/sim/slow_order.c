@@ -219,8 +219,10 @@ static uint64_t warm_end(const struct gpi_slow *m, const struct job *j, uint32_t
     uint64_t end = NEVER;
 
     for (uint32_t d = 0; d < m->n_places; d++)
-        if (m->head[d] == head && m->place[d].may == GPI_PLAN_IN && gpi_slow_is_warm(m, j, d))
-            end = gpi_slow_used(m, d).end < end ? gpi_slow_used(m, d).end : end;
+        if (m->head[d] == head && m->place[d].may == GPI_PLAN_IN && gpi_slow_is_warm(m, j, d)) {
+            const uint64_t at = gpi_slow_used(m, d).end;
+            end = at < end ? at : end;
+        }
     for (uint32_t v = 0; v < j->what.n_requests; v++)
         end = j->request[v].devices == 1 ? end : NEVER;
     return gpi_slow_needs_host(j) ? NEVER : end > m->now ? end : m->now;
@@ -253,9 +255,10 @@ static uint64_t warm_plausible(const struct gpi_slow *m, const struct job *j)
     uint32_t n = 0;
 
     for (uint32_t d = 0; d < m->n_places; d++)
-        if (m->place[d].may == GPI_PLAN_IN && gpi_slow_is_warm(m, j, d))
-            end[n++] =
-                gpi_slow_used(m, d).plausible > m->now ? gpi_slow_used(m, d).plausible : m->now;
+        if (m->place[d].may == GPI_PLAN_IN && gpi_slow_is_warm(m, j, d)) {
+            const uint64_t at = gpi_slow_used(m, d).plausible;
+            end[n++] = at > m->now ? at : m->now;
+        }
     /* cppcheck-suppress uninitvar ; the first n are set */
     qsort(end, n, sizeof *end, gpi_slow_compare);
     return n < j->request[0].devices || n == 0 ? NEVER : end[j->request[0].devices - 1];

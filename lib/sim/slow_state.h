@@ -99,10 +99,17 @@ struct used {
     uint32_t alone, firm_alone; /* with all of its memory; of these, workers that stay */
 };
 
+static inline bool gpi_slow_is_on(const struct hand *h, uint32_t d)
+{
+    for (uint32_t i = 0; h->state != NO_HAND && i < h->n_devices; i++)
+        if (h->device[i] == d)
+            return true;
+    return false;
+}
+
 /* slow.c */
 uint64_t gpi_slow_plausible(const struct gpi_slow *m, const struct job *j);
 int gpi_slow_compare(const void *a, const void *b);
-bool gpi_slow_is_on(const struct hand *h, uint32_t d);
 uint32_t gpi_slow_hands(const struct gpi_slow *m, uint32_t class);
 uint32_t gpi_slow_least_hands(const struct class *c);
 uint64_t gpi_slow_all_usable(const struct gpi_slow *m, uint32_t d);
