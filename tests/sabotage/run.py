@@ -97,7 +97,7 @@ class Tree:
     def command(self, test):
         program, case = parts(test)
         if program == PLANS:
-            return [self.build / program, "--events", "200000", "--rule", case,
+            return [self.build / program, "--events", "1000000", "--rule", case,
                     *["--replay"] * (case == "S6")]
         if program == TWINS:
             return [self.build / program, "100", case]

@@ -5,9 +5,9 @@
  * A device has 80 GiB, of which 8 GiB are headroom.  Limits are 1000 ns and the grace 100 ns, so a
  * run that begins at 0 ends by 1100.  Class 0 is external.  Classes 1 and 2 are resident, on one
  * whole device with 60 GiB, with one worker at most: a boot takes 20000 ns, an unload 1000, a run
- * 500; class 2 is pinned.  Class 3 has 20 GiB and two workers.  Class 4 is transient, with one
- * worker at most.  A task may evict a busy worker when it has waited for 50 ms, and is late when it
- * has waited for as long as a boot.
+ * 500; class 2 is pinned.  Class 3 has 20 GiB and two workers.  Classes 4 and 5 are transient, with
+ * one worker and two at most.  A task may evict a busy worker when it has waited for 50 ms, and is
+ * late when it has waited for as long as a boot.
  */
 #include "explain_table.h"
 
@@ -87,6 +87,14 @@ static const struct gpi_request request[] = {
     {                                          \
         .kind = T_UP, .who = worker, .now = at \
     }
+#define GONE(worker, when, again)                                   \
+    {                                                              \
+        .kind = T_GONE, .who = worker, .now = when, .at = again    \
+    }
+#define WITHDRAW(task)                   \
+    {                                    \
+        .kind = T_WITHDRAW, .who = task  \
+    }
 #define END(task, at)                                       \
     {                                                       \
         .kind = T_END, .who = task, .how = true, .now = at  \
@@ -110,6 +118,8 @@ static const struct small {
     enum need what;
     struct row first;
     uint32_t rows;
+    uint32_t class; /* of `what` */
+    uint64_t asked; /* 0: at the time of the last fact */
 } small[] = {
     { "a share",
       1,
@@ -497,6 +507,18 @@ static const struct small {
       HALF,
       { 0, GPI_REASON_SHARE, 0, 4000, 5000, 1100 },
       1 },
+    { "not submitted: its class may boot again since the last decision",
+      1,
+      9,
+      GPI_MODE_BACKFILL,
+      { TASK(0, 5, HALF, 1000), DECIDE(0), UP(0, 7000), DECIDE(7000), TASK(1, 5, SMALL, 1000),
+        DECIDE(7000), GONE(1, 8000, 9000), WITHDRAW(1), DECIDE(8000) },
+      NOWHERE,
+      SMALL,
+      { NOWHERE, GPI_REASON_BOOTING, 5, 0, 0, 16000 },
+      1,
+      5,
+      9000 },
     { "not submitted: too much memory",
       2,
       9,
@@ -521,7 +543,7 @@ static struct gpi_plan *make_plan(const struct small *s)
 {
     const struct gpi_plan_settings set = { .tasks = 8,
                                            .shapes = 8,
-                                           .classes = 5,
+                                           .classes = 6,
                                            .devices = s->devices,
                                            .runs = s->runs,
                                            .mode = s->mode,
@@ -552,15 +574,16 @@ static struct gpi_plan *make_plan(const struct small *s)
                                                      .boot = 20000,
                                                      .unload = 1000,
                                                      .run = 500 });
-    gpi_plan_class_add(p, 4,
-                       &(struct gpi_plan_class){ .residence = GPI_TRANSIENT,
-                                                 .grace = 100,
-                                                 .max_workers = 1,
-                                                 .max_wait = 50 * GPI_MS,
-                                                 .keep_alive = GPI_NEVER,
-                                                 .boot = 20000,
-                                                 .unload = 1000,
-                                                 .run = 500 });
+    for (uint32_t i = 4; i < 6; i++)
+        gpi_plan_class_add(p, i,
+                           &(struct gpi_plan_class){ .residence = GPI_TRANSIENT,
+                                                     .grace = 100,
+                                                     .max_workers = i - 3,
+                                                     .max_wait = 50 * GPI_MS,
+                                                     .keep_alive = GPI_NEVER,
+                                                     .boot = 20000,
+                                                     .unload = 1000,
+                                                     .run = 500 });
     return p;
 }
 
@@ -581,7 +604,11 @@ static void print(const struct gpi_plan_reason *r)
 static bool check(const struct small *s)
 {
     const struct gpi_plan_task what = {
-        .order = 100, .limit = 1000, .request = &request[s->what], .n_requests = 1
+        .class = s->class,
+        .order = 100,
+        .limit = 1000,
+        .request = &request[s->what],
+        .n_requests = 1,
     };
     struct gpi_plan *p = make_plan(s);
     struct gpi_plan_reason row[4];
@@ -596,7 +623,7 @@ static bool check(const struct small *s)
         while (gpi_plan_next(p, &a))
             ;
     }
-    n = gpi_plan_explain(p, 0, s->task, s->task == NOWHERE ? &what : NULL, row, 4);
+    n = gpi_plan_explain(p, s->asked, s->task, s->task == NOWHERE ? &what : NULL, row, 4);
     gpi_plan_destroy(p);
     if (n == s->rows && (n == 0 || is_as_expected(&row[0], &s->first)))
         return true;
