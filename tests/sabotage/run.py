@@ -110,7 +110,7 @@ class Tree:
             script = next((self.source / "tests/sched").glob(case + ".*"))
             return [self.build / program, script]
         if program == WORLDS:
-            return [self.build / program]
+            return [self.build / program, "--events", "4000000"]
         if program != TOOL:
             return [self.build / "tests/runner", "--only", case, self.build / program]
         script = self.source / "tests/tools" / (test.split("/")[1].split(".")[0] + ".py")

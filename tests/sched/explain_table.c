@@ -87,7 +87,7 @@ static const struct gpi_request request[] = {
     {                                          \
         .kind = T_UP, .who = worker, .now = at \
     }
-#define GONE(worker, when, again)                                   \
+#define GONE(worker, when, again)                                  \
     {                                                              \
         .kind = T_GONE, .who = worker, .now = when, .at = again    \
     }

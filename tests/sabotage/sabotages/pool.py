@@ -143,7 +143,7 @@ SABOTAGES = [
         "pooled: a device that comes again has its old number", "lib/host/devices.c",
         "        k->past = d->set.pooled;",
         "        k->past = false;",
-        "proc/class_devices.removed_and_added_again"),
+        "proc/external_mixed.held_on_a_device_that_returns"),
     Sabotage(
         "pooled: min_workers wait for no reading", "lib/host/pool.c",
         "        waits |= c->up < least",

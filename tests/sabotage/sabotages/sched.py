@@ -226,11 +226,6 @@ SABOTAGES = [
         "    s->evicted = true;\n",
         "sched/scripts.pool_evict_doomed"),
     Sabotage(
-        "a worker of a paused class takes tasks", "lib/sched/spread.c",
-        "!s->class->paused && !gpi_devices_pause(c, s);",
-        "!gpi_devices_pause(c, s);",
-        "sched/worlds.oracles"),
-    Sabotage(
         "a worker on a paused device takes tasks", "lib/sched/spread.c",
         "!s->class->paused && !gpi_devices_pause(c, s);",
         "!s->class->paused;",
@@ -586,7 +581,7 @@ SABOTAGES = [
         "the devices of work that is given up are free", "lib/sched/external.c",
         "    gpi_plan_ends_by(c->plan, c->now, gpi_own_number(c, l->task), GPI_NEVER);\n",
         "    gpi_plan_end(c->plan, c->now, gpi_own_number(c, l->task), false, 0, 0);\n",
-        "sched/worlds.oracles"),
+        "sched/scripts.external_promise"),
     Sabotage(
         "work that is given up is no attempt", "lib/sched/external.c",
         "    c->task[l->task].attempts++;\n",
