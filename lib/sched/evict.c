@@ -124,10 +124,15 @@ static bool may_all_go(const struct gpi_plan *p, const struct gpi_way *w)
     return true;
 }
 
-/* Returns true if the workers of all ways go. */
-static bool go(struct gpi_plan *p, const struct gpi_way *way, uint32_t n)
+/* Lets the workers of the ways go, until the variant has its devices: a worker of one way may be in
+ * the way on a further device, too.  Returns true if enough go. */
+static bool go(struct gpi_plan *p, uint32_t shape, uint32_t variant, const struct gpi_way *way,
+               uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) {
+    const struct gpi_shape *s = &p->shape[shape];
+    const uint32_t wanted = s->request[variant].devices;
+
+    for (uint32_t i = 0; i < n && gpi_memory_count(p, s->kinds_of[variant]) < wanted; i++) {
         if (!may_all_go(p, &way[i]))
             return false;
         for (uint32_t j = 0; j < way[i].n; j++)
@@ -167,7 +172,7 @@ static uint64_t evict_variant(struct gpi_plan *p, uint32_t shape, uint32_t varia
         return next;
     if (way[k - 1].at > p->now || awaits_tasks(p, way, k))
         return way[k - 1].at;
-    return go(p, way, k) ? p->now : GPI_NEVER;
+    return go(p, shape, variant, way, k) ? p->now : GPI_NEVER;
 }
 
 /* ---- a stream task that starts ---- */

@@ -177,6 +177,10 @@ SABOTAGES = [
            "        next = at > p->now ? gpi_time_min(next, at) : next;\n",
            "        next = at < p->now ? gpi_time_min(next, at) : next;\n",
            "sched/scripts.plan_evict_ripe_later"),
+    mutant("R6", "a worker goes that no device waits for any more", "evict.c",
+           "i < n && gpi_memory_count(p, s->kinds_of[variant]) < wanted; i++) {\n",
+           "i < n && wanted > 0; i++) {\n",
+           "sched/scripts.plan_evict_enough"),
     # ---- R7: boots ----
     mutant("R7", "a boot goes on without a task", "leave.c",
            "    while (c->booting != GPI_NONE && (c->queued == 0 || c->paused) &&\n",
