@@ -349,7 +349,6 @@ static uint64_t evict_for_run(struct gpi_plan *p, uint32_t shape)
 void gpi_evict_for(struct gpi_plan *p, uint32_t shape)
 {
     const uint32_t n = p->shape[shape].n_requests;
-    const struct gpi_learned *c = &p->class[p->shape[shape].class];
     const bool may = p->shape[shape].begins;
     uint64_t at = GPI_NEVER;
 
@@ -362,8 +361,6 @@ void gpi_evict_for(struct gpi_plan *p, uint32_t shape)
     at = gpi_time_min(at, gpi_spare_replace(p, shape));
     if (p->shape[shape].lacks_run)
         at = gpi_time_min(at, evict_for_run(p, shape));
-    if (p->now < c->again)
-        at = gpi_time_min(at, c->again);
     if (!p->shape[shape].late)
         at = gpi_time_min(at, gpi_shape_late_at(p, shape));
     if (at > p->now && at != GPI_NEVER)

@@ -355,7 +355,6 @@ static bool try_shape(struct gpi_plan *p, uint32_t shape, struct lack *ret)
         return false;
     if (c->set.residence == GPI_EXTERNAL)
         return try_task(p, shape, ret);
-    gpi_shape_class(p, p->shape[shape].class); /* it may boot again, by now */
     return try_worker(p, shape, ret);
 }
 

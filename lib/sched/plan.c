@@ -21,6 +21,7 @@ struct gpi_plan *gpi_plan_create(const struct gpi_plan_settings *set)
     if (!p)
         return NULL;
     p->set = *set;
+    p->again = GPI_NEVER;
     p->most_shapes = set->shapes + set->classes; /* each class has a load task */
     p->class = calloc(set->classes, sizeof *p->class);
     if (p->class && gpi_actions_make(p) == 0 && gpi_memory_make(p) == 0 && gpi_shape_make(p) == 0 &&
@@ -230,7 +231,9 @@ void gpi_plan_gone(struct gpi_plan *p, uint64_t now, uint32_t worker, uint64_t a
 
 uint64_t gpi_plan_due(const struct gpi_plan *p)
 {
-    return gpi_time_min(gpi_heap_top_key(&p->times), gpi_heap_top_key(&p->keeps));
+    const uint64_t at = gpi_time_min(gpi_heap_top_key(&p->times), gpi_heap_top_key(&p->keeps));
+
+    return gpi_time_min(at, p->again);
 }
 
 static void device_changed(struct gpi_plan *p, uint32_t device, uint32_t old_kind)
@@ -434,6 +437,7 @@ static bool pass(struct gpi_plan *p)
 void gpi_plan_decide(struct gpi_plan *p, uint64_t now)
 {
     set_time(p, now);
+    gpi_tenancy_time(p);
     gpi_evict_time(p);
     p->stats.decisions += p->changed || p->n_fresh;
     do {

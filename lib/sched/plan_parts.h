@@ -237,6 +237,7 @@ struct gpi_plan {
     /* evict.c */
     struct gpi_heap times;   /* shapes that are to be examined at a time */
     struct gpi_heap keeps;   /* leave.c: idle workers, by the end of their keep_alive */
+    uint64_t again;          /* tenancy.c: no class may boot again before; GPI_NEVER: each may */
     uint32_t n_firm;         /* staff.c: workers that stay */
     uint32_t n_spare;        /* idle transient ones */
     uint16_t late[GPI_LATE]; /* grant.c: the classes of the last boots */
@@ -643,6 +644,7 @@ void gpi_tenancy_leaves(struct gpi_plan *p, uint32_t worker);
 void gpi_tenancy_gone(struct gpi_plan *p, uint32_t worker, uint64_t again);
 void gpi_tenancy_forgive(struct gpi_plan *p, uint32_t class); /* it may boot again at once */
 
+void gpi_tenancy_time(struct gpi_plan *p);                    /* classes may boot again by now */
 /* ---- grant.c: starts and ends ---- */
 
 int gpi_grant_make(struct gpi_plan *p);

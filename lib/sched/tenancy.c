@@ -185,6 +185,22 @@ void gpi_tenancy_leaves(struct gpi_plan *p, uint32_t worker)
     gpi_tenancy_load(p, r->class);
 }
 
+void gpi_tenancy_time(struct gpi_plan *p)
+{
+    if (p->again > p->now)
+        return;
+    p->again = GPI_NEVER;
+    for (uint32_t i = 0; i < p->set.classes; i++) {
+        struct gpi_learned *c = &p->class[i];
+        if (c->again > p->now) {
+            p->again = gpi_time_min(p->again, c->again);
+        } else if (c->again) {
+            c->again = 0;
+            gpi_shape_class(p, i);
+        }
+    }
+}
+
 void gpi_tenancy_forgive(struct gpi_plan *p, uint32_t class)
 {
     if (p->class[class].again <= p->now)
@@ -218,6 +234,7 @@ void gpi_tenancy_gone(struct gpi_plan *p, uint32_t worker, uint64_t again)
     p->changed |= gpi_memory_release(p, worker, GPI_HOLD);
     c->workers--;
     c->again = again;
+    p->again = gpi_time_min(p->again, again > p->now ? again : GPI_NEVER);
     r->work = GPI_WORK_TASK;
     for (uint32_t i = 0; i < r->n_devices; i++)
         gpi_shape_sort(p, r->device[i]);

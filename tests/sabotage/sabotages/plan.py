@@ -181,6 +181,9 @@ SABOTAGES = [
            "i < n && gpi_memory_count(p, s->kinds_of[variant]) < wanted; i++) {\n",
            "i < n && wanted > 0; i++) {\n",
            "sched/scripts.plan_evict_enough"),
+    mutant("R6", "the end of a wait to boot is not seen", "tenancy.c",
+           "again > p->now ? again : GPI_NEVER);\n", "again < p->now ? again : GPI_NEVER);\n",
+           "sched/scripts.plan_again"),
     # ---- R7: boots ----
     mutant("R7", "a boot goes on without a task", "leave.c",
            "    while (c->booting != GPI_NONE && (c->queued == 0 || c->paused) &&\n",
