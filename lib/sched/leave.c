@@ -73,6 +73,8 @@ void gpi_leave_worker(struct gpi_plan *p, uint32_t run)
     if (!r->leaves)
         gpi_actions_put(p, drains ? GPI_PLAN_DRAIN : GPI_PLAN_UNLOAD, run, 0, p->now);
     sort_devices(p, r);
+    if (r->n_devices == 0)
+        p->changed |= GPI_BIT_HOST; /* CPU slots were kept for it */
     gpi_shape_class(p, r->class);
     gpi_shape_evict_again(p);
 }

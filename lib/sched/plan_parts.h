@@ -280,6 +280,8 @@ bool gpi_staff_stays(const struct gpi_plan *p, const struct gpi_run *r);
 /* Returns true if the device has a worker for the shape: one that is up, or one that boots. */
 bool gpi_staff_has_warm(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s);
 bool gpi_staff_has_coming(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s);
+/* Returns true if an idle worker without devices is there for the shape: it waits for CPU slots. */
+bool gpi_staff_has_bare(const struct gpi_plan *p, const struct gpi_shape *s);
 /* Returns true if a worker with this need does for tasks of the shape, which is of its class. */
 bool gpi_staff_serves(const struct gpi_plan *p, const struct gpi_run *r, const struct gpi_shape *s);
 
@@ -642,9 +644,9 @@ void gpi_tenancy_up(struct gpi_plan *p, uint32_t worker);
 void gpi_tenancy_idle(struct gpi_plan *p, uint32_t worker); /* it has no task */
 void gpi_tenancy_leaves(struct gpi_plan *p, uint32_t worker);
 void gpi_tenancy_gone(struct gpi_plan *p, uint32_t worker, uint64_t again);
+void gpi_tenancy_time(struct gpi_plan *p);                    /* classes may boot again by now */
 void gpi_tenancy_forgive(struct gpi_plan *p, uint32_t class); /* it may boot again at once */
 
-void gpi_tenancy_time(struct gpi_plan *p);                    /* classes may boot again by now */
 /* ---- grant.c: starts and ends ---- */
 
 int gpi_grant_make(struct gpi_plan *p);

@@ -102,13 +102,20 @@ static bool is_among(const uint32_t *heads, uint32_t n, uint32_t head)
     return false;
 }
 
-/* Returns the first shape for which CPU slots and host memory are kept: one that needs nothing
- * else, or is the head of devices that it could have. */
+/* The shape could begin with CPU slots and host memory alone, or is the head of devices. */
+static bool may_keep_host(struct gpi_plan *p, uint32_t shape)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+
+    return s->kinds & GPI_BIT_HOST || headed(p, shape) & GPI_BITS_KINDS || gpi_staff_has_bare(p, s);
+}
+
+/* Returns the first shape for which CPU slots and host memory are kept: it lacks nothing else. */
 static uint32_t host_head(struct gpi_plan *p)
 {
     uint32_t i = gpi_shape_head(p, GPI_KINDS);
 
-    while (i != GPI_NONE && !(p->shape[i].kinds & GPI_BIT_HOST) && !(headed(p, i) & GPI_BITS_KINDS))
+    while (i != GPI_NONE && !may_keep_host(p, i))
         i = gpi_shape_next(p, i, GPI_BIT_HOST);
     return i;
 }

@@ -72,6 +72,18 @@ bool gpi_staff_serves(const struct gpi_plan *p, const struct gpi_run *r, const s
     return serves;
 }
 
+bool gpi_staff_has_bare(const struct gpi_plan *p, const struct gpi_shape *s)
+{
+    const struct gpi_run *r;
+
+    for (uint32_t i = p->class[s->class].idle; i != GPI_NONE; i = r->list_next) {
+        r = &p->run[i];
+        if (r->n_devices == 0 && gpi_staff_serves(p, r, s))
+            return true;
+    }
+    return false;
+}
+
 /* Returns true if the device has a worker for the shape, from one state of its life to another. */
 static bool has_worker(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s,
                        enum gpi_work first, enum gpi_work last)

@@ -315,12 +315,21 @@ bool gpi_slow_is_head(const struct gpi_slow *m, uint32_t i)
     return false;
 }
 
+/* Whether its worker, which has no device, is idle. */
+static bool has_bare(const struct gpi_slow *m, const struct job *j)
+{
+    for (uint32_t w = 0; w < m->set.runs; w++)
+        if (m->hand[w].n_devices == 0 && gpi_slow_serves(m, &m->hand[w], j))
+            return true;
+    return false;
+}
+
 /* Whether it is the first that waits for CPU slots or host memory. */
 static bool is_host_head(const struct gpi_slow *m, uint32_t i)
 {
     for (uint32_t k = 0; k <= i; k++) {
         const struct job *j = &m->job[m->order[k]];
-        bool waits = m->lacks[k] && gpi_slow_is_head(m, k);
+        bool waits = m->lacks[k] && (gpi_slow_is_head(m, k) || has_bare(m, j));
         for (uint32_t v = 0; v < j->what.n_requests && gpi_slow_begins(m, j); v++)
             waits |= j->request[v].devices == 0 &&
                      !gpi_slow_is_staffed(m, j->what.class, &j->request[v]);
