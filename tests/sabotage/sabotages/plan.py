@@ -58,8 +58,6 @@ SABOTAGES = [
     mutant("R2", "no CPU slots are kept for an idle worker without devices", "reserve.c",
            "|| gpi_staff_has_bare(p, s);\n", "|| s->n_requests == 0;\n",
            "sched/scripts.plan_cpu_worker"),
-    mutant("R2", "CPU slots are kept while the worker without devices has a task", "reserve.c",
-           "|| gpi_staff_has_bare(p, s);\n", "|| p->class[s->class].workers;\n"),
     # ---- R3: promises ----
     mutant("R3", "a promise is the earliest plausible time", "reserve.c",
            "which == BY_LIMIT ? &k->end : &k->plausible",
