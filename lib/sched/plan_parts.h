@@ -237,7 +237,7 @@ struct gpi_plan {
     /* evict.c */
     struct gpi_heap times;   /* shapes that are to be examined at a time */
     struct gpi_heap keeps;   /* leave.c: idle workers, by the end of their keep_alive */
-    uint64_t again;          /* tenancy.c: no class may boot again before; GPI_NEVER: each may */
+    uint64_t again;          /* tenancy.c: when the first class that waits may boot again */
     uint32_t n_firm;         /* staff.c: workers that stay */
     uint32_t n_spare;        /* idle transient ones */
     uint16_t late[GPI_LATE]; /* grant.c: the classes of the last boots */

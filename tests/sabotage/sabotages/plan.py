@@ -58,6 +58,9 @@ SABOTAGES = [
     mutant("R2", "no CPU slots are kept for an idle worker without devices", "reserve.c",
            "|| gpi_staff_has_bare(p, s);\n", "|| s->n_requests == 0;\n",
            "sched/scripts.plan_cpu_worker"),
+    mutant("R2", "CPU slots are kept for a worker without devices that is to go", "leave.c",
+           "    if (r->n_devices == 0)\n", "    if (r->n_devices == GPI_NONE)\n",
+           "sched/scripts.plan_cpu_worker"),
     # ---- R3: promises ----
     mutant("R3", "a promise is the earliest plausible time", "reserve.c",
            "which == BY_LIMIT ? &k->end : &k->plausible",
