@@ -22,7 +22,7 @@ from gpudispatch import codec, ends
 from gpudispatch.errors import ClosedError
 from gpudispatch.events import OUTCOME, SUCCESS
 from gpudispatch.outcomes import Loop, NotReady, Outcome
-from gpudispatch.pool import Pool
+from gpudispatch.engine import Engine
 from gpudispatch.sessions import SESSION_SHIFT
 from gpudispatch.settings import NEVER
 
@@ -67,8 +67,8 @@ def call_soon(loop: asyncio.AbstractEventLoop, function: Callable[..., object], 
 class Watch:
     """The tasks of one loop in one pool, and the loop's eye on the descriptor."""
 
-    def __init__(self, pool: Pool, loop: asyncio.AbstractEventLoop) -> None:
-        self.pool = pool
+    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+        self.engine = engine
         self.loop = loop
         self.thread = threading.get_ident()
         self.users = 0  # coroutines with tasks here
@@ -79,8 +79,8 @@ class Watch:
         self.watching = False
         self.looks_away: asyncio.TimerHandle | None = None
         self.tries_again: asyncio.TimerHandle | None = None
-        self.first_tag = pool.open_session(self)
-        self.fd = os.dup(pool.core.fd())  # ours to close, when the loop has forgotten it
+        self.first_tag = engine.open_session(self)
+        self.fd = os.dup(engine.core.fd())  # ours to close, when the loop has forgotten it
         self.tags = itertools.count(self.first_tag)
 
     # ---- the descriptor ----
@@ -98,22 +98,22 @@ class Watch:
         if self.tries_again is not None:
             self.tries_again.cancel()
             self.tries_again = None
-        if self.pool.watch is self:
-            self.pool.watch = None
+        if self.engine.watch is self:
+            self.engine.watch = None
         self.close()
 
     def close(self) -> None:
         os.close(self.fd)
-        self.pool.close_session(self.first_tag)
+        self.engine.close_session(self.first_tag)
 
     def look(self) -> None:
         if self.looks_away is not None:
             self.looks_away.cancel()
             self.looks_away = None
-        if not self.watching and self.users and not self.pool.ended:
+        if not self.watching and self.users and not self.engine.ended:
             self.loop.add_reader(self.fd, self.read)
             self.watching = True
-        if self.watching and self.pool.inbox:
+        if self.watching and self.engine.inbox:
             self.loop.call_soon(self.read)  # they are not in the descriptor any more
         self.flush()  # another reader may have made room, and nothing of this loop is in the core
 
@@ -129,23 +129,23 @@ class Watch:
 
     def read(self) -> None:
         """Takes what has happened; the descriptor is readable, as a level."""
-        pool = self.pool
-        foreign = None if pool.futures else pool.reads(self.poll)
+        engine = self.engine
+        foreign = None if engine.futures else engine.reads(self.poll)
         if foreign is None:
             self.look_away(LOOK_AWAY_S)
             return
         if foreign:
-            pool.call_thread()
-        if pool.backlog:
-            pool.flush()
+            engine.call_thread()
+        if engine.backlog:
+            engine.flush()
         self.flush()
-        if pool.ended:
+        if engine.ended:
             self.look_away()  # each task in the core has its outcome, on its way here or taken
 
     def poll(self) -> bool:
-        if not self.pool.inbox and not self.pool.ended:
-            self.pool._poll(0)
-        return self.pool.sort(self.first_tag >> SESSION_SHIFT, self.take)
+        if not self.engine.inbox and not self.engine.ended:
+            self.engine._poll(0)
+        return self.engine.sort(self.first_tag >> SESSION_SHIFT, self.take)
 
     # ---- tasks ----
 
@@ -168,27 +168,27 @@ class Watch:
     def flush(self) -> None:
         """Sends what waits, in order, while the core has room.  After shutdown that is cancelled:
         the thread that waits for the end may be the loop's."""
-        pool = self.pool
+        engine = self.engine
         while self.waiting:
             template, tag, frame, options = self.waiting[0]
             if tag in self.live:
-                pool.keep(tag, template, frame, options)
+                engine.keep(tag, template, frame, options)
                 try:
-                    number = pool.core.submit(template, tag, frame)
+                    number = engine.core.submit(template, tag, frame)
                 except ClosedError:
                     while self.waiting:
                         if future := self.live.pop(self.waiting.popleft()[1], None):
                             future.cancel()
                     return
                 except Exception as error:  # of this task, such as arguments without room
-                    pool.drop(tag)
+                    engine.drop(tag)
                     future = self.live.pop(tag)
                     if not future.done():  # its coroutine may be about to be cancelled
                         future.set_exception(ends.detached(error))
                     self.waiting.popleft()
                     continue
                 if not number:
-                    pool.drop(tag)
+                    engine.drop(tag)
                     self.try_again()
                     return
                 self.ids[tag] = number
@@ -209,7 +209,7 @@ class Watch:
         self.live.pop(tag, None)
         number = self.ids.pop(tag, None)
         if number is not None:
-            self.pool.leave(number, on_cancel)
+            self.engine.leave(number, on_cancel)
 
     def take(self, event: Event) -> None:
         if event.kind != OUTCOME:
@@ -232,11 +232,11 @@ class Watch:
         call_soon(self.loop, self.look)
 
 
-def watch(pool: Pool) -> Watch:
+def watch(engine: Engine) -> Watch:
     """The watch of the running loop."""
     loop = asyncio.get_running_loop()
-    pool._check_open()
-    held = pool.watch if isinstance(pool.watch, Watch) else None
+    engine._check_open()
+    held = engine.watch if isinstance(engine.watch, Watch) else None
     if held is not None and held.loop is loop:
         return held
     if held is not None and held.users and not held.loop.is_closed():
@@ -245,15 +245,15 @@ def watch(pool: Pool) -> Watch:
         held.watching = False
         held.looks_away = None
         held.close()
-    made = pool.watch = Watch(pool, loop)
+    made = engine.watch = Watch(engine, loop)
     return made
 
 
 async def arun(
-    pool: Pool, template: Template, frame: Encoded, options: TaskOptions
+    engine: Engine, template: Template, frame: Encoded, options: TaskOptions
 ) -> Any:
     """The value of one task."""
-    eye = watch(pool)
+    eye = watch(engine)
     eye.enter()
     try:
         tag, future = eye.submit(template, frame, options)
@@ -266,7 +266,7 @@ async def arun(
         eye.leave()
     if event.outcome == SUCCESS:
         return codec.decode(event.take() or b"\0")[1]
-    kind, error = pool.failure(event, options)[:2]
+    kind, error = engine.failure(event, options)[:2]
     if kind == "cancelled":
         raise asyncio.CancelledError(*error.args)
     raise error
@@ -322,12 +322,12 @@ class Feed:
 
 
 async def aoutcomes(
-    pool: Pool,
+    engine: Engine,
     source: Iterable[Any] | AsyncIterable[Any],
     make: Callable[[Iterable[Any], Bell], Loop[Any, Any]],
 ) -> AsyncIterator[Outcome[Any, Any]]:
     """The outcomes of a loop that waits in the event loop; `make` makes it for a source."""
-    eye = watch(pool)
+    eye = watch(engine)
     eye.enter()
     bell = Bell(eye.loop)
     feed = Feed(source, bell, 64) if isinstance(source, AsyncIterable) else None

@@ -36,7 +36,7 @@ from gpudispatch.events import (
 )
 from gpudispatch.future import Times, times_of
 from gpudispatch.news import logger, report_of
-from gpudispatch.pool import FINISH_ALL, FINISH_NOW, FINISH_RUNNING
+from gpudispatch.engine import FINISH_ALL, FINISH_NOW, FINISH_RUNNING
 from gpudispatch.session import BURST, Session
 from gpudispatch.settings import NEVER, TaskOptions
 
@@ -93,15 +93,15 @@ class Run:
         task_timeout: float | None,
     ) -> None:
         self.executor = executor
-        self.pool = executor._pool
+        self.engine = executor._engine
         self.places = places
         self.calls = calls
         self.board = board
         self.task_timeout = task_timeout
-        self.pool.caller_ends = True
-        self.pool.news.listener = self._take_news
+        self.engine.caller_ends = True
+        self.engine.news.listener = self._take_news
         queue_size = executor._settings.queue_size
-        self.session = Session(self.pool, queue_size, TaskOptions(), started=True)
+        self.session = Session(self.engine, queue_size, TaskOptions(), started=True)
         self.ready: deque[Any] = self.session.ready  # of Event and Item
         self.feeder = Feeder(source, self.session.first_tag, queue_size, self._nudge)
         self.template = _core.Template()
@@ -134,7 +134,7 @@ class Run:
         if item is not None or (self.idle and not self.ready):
             self.ready.append(item or NUDGE)
         if self.idle:
-            self.pool.core.wake()
+            self.engine.core.wake()
 
     # ---- life ----
 
@@ -175,20 +175,20 @@ class Run:
         self.gone = True
         self.feeder.stop()
         self.board.end()
-        pool = self.pool
+        engine = self.engine
         self.session.close(cancel=False)
-        pool.closing = FINISH_NOW
+        engine.closing = FINISH_NOW
         with contextlib.suppress(GpuDispatchError):
-            pool.core.close(FINISH_NOW, 1)
-        pool._end()
+            engine.core.close(FINISH_NOW, 1)
+        engine._end()
         self.feeder.join()
         # no cycles: the descriptors go with the last reference, not with the next collection
-        pool.news.listener = None
+        engine.news.listener = None
         self.feeder.news = lambda _: None
 
     def _work(self) -> None:
         """Until the last event of the pool."""
-        while not self.pool.ended:
+        while not self.engine.ended:
             self._deliver()
             if self.how is None and self.stop_asked:
                 self._close(FINISH_RUNNING)
@@ -209,12 +209,12 @@ class Run:
 
     def _close(self, how: int, limit: int = 0) -> None:
         self.feeder.stop()
-        self.pool.core.close(how, limit)
+        self.engine.core.close(how, limit)
         self.how = how
 
     def _hurry(self) -> None:
         """After Ctrl-C: the code of running tasks gets an exception, as with Future.stop()."""
-        self.pool._stop_running()
+        self.engine._stop_running()
         self._close(FINISH_NOW, 0 if self.interrupts == 1 else 1)
 
     # ---- items ----
@@ -433,11 +433,11 @@ class Run:
             return
         # from the slots: the report of the last failure may be in the queue yet
         if all(slot["state"] == "FAILED" and not slot["setup_time"] for slot in slots):
-            why = self.pool.news.setup_error
+            why = self.engine.news.setup_error
             text = "All workers failed during setup" + ("" if why is None else f": {why.message}")
         else:
             text = "No worker is left" + ("" if lost is None else f": {lost}")
-        self.error = self.pool.news.no_worker(text)
+        self.error = self.engine.news.no_worker(text)
         self.stop_asked = True
 
     @staticmethod

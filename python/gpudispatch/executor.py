@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from gpudispatch import codec, current, settings, source
 from gpudispatch.errors import DeviceError, ReentryError, UnsupportedPlatform
 from gpudispatch.future import Future
-from gpudispatch.pool import FINISH_ALL, FINISH_NOW, FINISH_RUNNING, Pool
+from gpudispatch.engine import FINISH_ALL, FINISH_NOW, FINISH_RUNNING, Engine
 from gpudispatch.settings import NEVER, TaskOptions
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
@@ -64,17 +64,17 @@ class Submitter:
         A function that no worker can find is an error at once.  Arguments that cannot be pickled
         are one of the future, as in the standard library.  In a pool with `worker=` the one
         argument is the item: submit(item)."""
-        pool, frame = self._owner._pool, self._call(fn, args, kwargs)
+        engine, frame = self._owner._engine, self._call(fn, args, kwargs)
         if isinstance(frame, Exception):
-            return pool.refused(frame)
+            return engine.refused(frame)
         if self._options.block:
-            pool.check_wait()
+            engine.check_wait()
         future: Future[T] = Future()
-        future._pool = pool
+        future._engine = engine
         future._options = self._options
-        pool.submit(self._template, self._options.priority, frame, future)
+        engine.submit(self._template, self._options.priority, frame, future)
         if self._options.block:
-            pool.wait_for_room(future)
+            engine.wait_for_room(future)
         return future
 
     def _call(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Encoded | Exception:
@@ -189,7 +189,7 @@ class Submitter:
             return iter(())
         one, many = self._encoders(fn)
         run = Map(
-            owner._pool,
+            owner._engine,
             zip(*iterables),
             one,
             many,
@@ -317,7 +317,7 @@ class Submitter:
 
         view = self._relabelled(label, priority)
         make = view._loops(fn, ordered, journal, key, redo, fresh)
-        return aoutcomes(self._owner._pool, source, make)
+        return aoutcomes(self._owner._engine, source, make)
 
     async def arun(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """The value of fn(*args, **kwargs), run in a worker; what it raises is raised here.
@@ -329,7 +329,7 @@ class Submitter:
         frame = self._call(fn, args, kwargs)
         if isinstance(frame, Exception):
             raise frame
-        value: T = await arun(self._owner._pool, self._template, frame, self._options)
+        value: T = await arun(self._owner._engine, self._template, frame, self._options)
         return value
 
     def _relabelled(self, label: str | None, priority: int | None) -> Submitter:
@@ -353,7 +353,7 @@ class Submitter:
         from gpudispatch.outcomes import Loop
 
         owner, template = self._owner, self._template
-        pool = owner._pool
+        engine = owner._engine
         one = self._item_encoder(fn)
         common: dict[str, Any] = {
             "options": self._options,
@@ -364,7 +364,7 @@ class Submitter:
         if journal is None:
             if key is not None or fresh:
                 raise TypeError("key and fresh go with journal=")
-            return lambda source, bell: Loop(pool, source, one, template, bell=bell, **common)
+            return lambda source, bell: Loop(engine, source, one, template, bell=bell, **common)
         from gpudispatch.journal import Journal, header_of, key_function
         from gpudispatch.journal_loop import JournalLoop, end_rest
 
@@ -376,7 +376,7 @@ class Submitter:
             book = Journal.open(journal, header=header, redo=redo, fresh=fresh)
             try:
                 return JournalLoop(
-                    pool, source, one, template, bell=bell, journal=book, key=named, **common
+                    engine, source, one, template, bell=bell, journal=book, key=named, **common
                 )
             except BaseException:
                 book.close()
@@ -527,8 +527,8 @@ class Executor(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  #
         self._worker = worker
         self._setup = setup
         self._settings = checked
-        self._pool = _open(checked, worker, setup, initializer, initargs)
-        self._finalizer = weakref.finalize(self, Pool.abandon, self._pool)
+        self._engine = _open(checked, worker, setup, initializer, initargs)
+        self._finalizer = weakref.finalize(self, Engine.abandon, self._engine)
         self._finalizer.atexit = False
         Submitter.__init__(self, TaskOptions(), checked)
 
@@ -540,23 +540,23 @@ class Executor(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  #
 
     def ready(self, workers: int = 0, timeout: float | None = None) -> bool:
         """Waits until this many workers [all that can] have passed setup; False after the time."""
-        return self._pool.ready(workers, settings.seconds("timeout", timeout, zero=True))
+        return self._engine.ready(workers, settings.seconds("timeout", timeout, zero=True))
 
     def stats(self) -> Stats:
         """The counters: tasks by outcome, workers, memory, times in ns (gpudispatch.tables).  After
         shutdown the last ones."""
-        counters: Stats = self._pool.look("stats")
+        counters: Stats = self._engine.look("stats")
         return counters
 
     def slots(self) -> list[SlotStats]:
         """One row per slot: its worker, its state, the task that runs there now.  After shutdown
         the last ones."""
-        rows: list[SlotStats] = self._pool.look("slots")
+        rows: list[SlotStats] = self._engine.look("slots")
         return rows
 
     def devices(self) -> list[DeviceInfo]:
         """One row per device: its name, its health, its readings.  After shutdown the last ones."""
-        rows: list[DeviceInfo] = self._pool.look("devices")
+        rows: list[DeviceInfo] = self._engine.look("devices")
         return rows
 
     # ---- the end ----
@@ -564,7 +564,7 @@ class Executor(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  #
     def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
         """Waits for all tasks.  After Ctrl-C what has not started is cancelled, and a second Ctrl-C
         kills the workers."""
-        if self._pool.forked:
+        if self._engine.forked:
             return None
         if kind is None or not issubclass(kind, KeyboardInterrupt):
             self.shutdown()
@@ -579,17 +579,17 @@ class Executor(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  #
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Ends intake; with wait returns when all tasks and workers have ended."""
-        self._pool.close(FINISH_RUNNING if cancel_futures else FINISH_ALL)
+        self._engine.close(FINISH_RUNNING if cancel_futures else FINISH_ALL)
         if wait:
-            self._pool.join()
+            self._engine.join()
 
     def terminate_workers(self) -> None:
         """Cancels all tasks and closes: running ones have the pool's grace."""
-        self._pool.close(FINISH_NOW)
+        self._engine.close(FINISH_NOW)
 
     def kill_workers(self) -> None:
         """Cancels all tasks, kills the workers and closes."""
-        self._pool.close(FINISH_NOW, 1)
+        self._engine.close(FINISH_NOW, 1)
 
     def __repr__(self) -> str:
         return f"<Executor on {self._settings.options['devices']}>"
@@ -606,7 +606,7 @@ def _open(
     setup: Mapping[str, Any] | None,
     initializer: Callable[..., object] | None,
     initargs: tuple[Any, ...],
-) -> Pool:
+) -> Engine:
     host = source.host_state(directory="cwd" not in checked.options)
     blob = {
         "host": current.Arrival(host),  # first: it is taken over as it is read
@@ -620,7 +620,7 @@ def _open(
     }
     frame = codec.encode(codec.VALUE, blob, cuda="error", views=True)
     try:
-        return Pool(
+        return Engine(
             checked.options, _worker_argv(), frame, checked.task_timeout, second_try=checked.oom
         )
     except DeviceError as e:
@@ -670,12 +670,12 @@ def get_executor(name: str, **arguments: Any) -> Executor:
     A notebook cell that is run again loads no model again."""
     with _named_lock:
         for known, (_, ended) in list(_named.items()):
-            if ended._pool.closing is not None or ended._pool.forked:
+            if ended._engine.closing is not None or ended._engine.forked:
                 del _named[known]
         held = _named.get(name)
         if held is not None:
             before, executor = held
-            if _same(before, arguments) and not executor._pool.has_failed():
+            if _same(before, arguments) and not executor._engine.has_failed():
                 return executor
             executor.shutdown(wait=False)
         made = Executor(**arguments)

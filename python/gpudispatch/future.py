@@ -128,7 +128,7 @@ class Future(_Base["T"]):
     result(), exception(), map() or outcomes(): those of other futures follow when it has ended.
     """
 
-    _pool: Owner
+    _engine: Owner
     _tag: int = 0
     _id: int = 0  # of the core; 0 while the task waits in the package
     _options: TaskOptions
@@ -144,7 +144,7 @@ class Future(_Base["T"]):
         which goes on undisturbed; stop() ends one that runs."""
         if self.cancelled():
             return True
-        return not self.done() and self._pool.cancel(self)
+        return not self.done() and self._engine.cancel(self)
 
     def stop(self, kill: bool = True) -> bool:
         """Cancels the task, also if it runs: its code sees current_task().cancelled() and an
@@ -152,12 +152,12 @@ class Future(_Base["T"]):
         Returns False for a task that has ended."""
         if self.done():
             return False
-        return self._pool.stop(self, kill)
+        return self._engine.stop(self, kill)
 
     def result(self, timeout: float | None = None) -> T:
         """As in the base class; the caller's thread reads events meanwhile."""
         if self._state == "PENDING":
-            timeout = self._wait(self._pool.attend(self, timeout))
+            timeout = self._wait(self._engine.attend(self, timeout))
         if self._state == "FINISHED" and self._exception is None:
             return self._result  # type: ignore[return-value]
         return super().result(timeout)
@@ -165,7 +165,7 @@ class Future(_Base["T"]):
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """As in the base class; the caller's thread reads events meanwhile."""
         if self._state == "PENDING":
-            timeout = self._wait(self._pool.attend(self, timeout))
+            timeout = self._wait(self._engine.attend(self, timeout))
         return super().exception(timeout)
 
     def _wait(self, timeout: float | None) -> float | None:
@@ -185,7 +185,7 @@ class Future(_Base["T"]):
 
     def running(self) -> bool:
         """True from the start of the task to its end."""
-        return not self.done() and self._pool.is_running(self)
+        return not self.done() and self._engine.is_running(self)
 
     @property
     def device(self) -> str | None:

@@ -18,7 +18,7 @@ from gpudispatch.future import Times
 from gpudispatch.journal import item_key
 from gpudispatch.news import logger
 from gpudispatch.outcomes import Loop, Outcome
-from gpudispatch.pool import Pool
+from gpudispatch.engine import Engine
 from gpudispatch.settings import NEVER
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class JournalLoop(Loop[I, V]):
 
     def __init__(
         self,
-        pool: Pool,
+        engine: Engine,
         source: Iterable[I],
         encode: Callable[[I], Encoded],
         template: Template,
@@ -62,7 +62,7 @@ class JournalLoop(Loop[I, V]):
         self.recorded = 0.0  # when record() has looked
         _open.add(self)
         super().__init__(
-            pool, source, encode, template,
+            engine, source, encode, template,
             options=options, window=window, ordered=ordered, keep=keep, bell=bell,
         )  # fmt: skip
 
@@ -176,7 +176,7 @@ class JournalLoop(Loop[I, V]):
         return r
 
     def close(self) -> None:
-        if self.session.live and not self.session.pool.forked:
+        if self.session.live and not self.session.engine.forked:
             Rest(self)
         else:
             try:
@@ -198,13 +198,13 @@ class Rest:
         self.lock = threading.RLock()
         loop.keep = None
         _rests.append(self)
-        pool = loop.session.pool
+        engine = loop.session.engine
         try:
-            if not pool.ended:
+            if not engine.ended:
                 loop.session.leave(self)
             self.set()
-            if pool.ended:
-                pool.join()  # its thread may be about to hand the last event over
+            if engine.ended:
+                engine.join()  # its thread may be about to hand the last event over
                 self.set()
                 self.end()
         except BaseException:
@@ -259,7 +259,7 @@ _rests: list[Rest] = []
 def _at_exit() -> None:
     """Records what the loops that nobody has left yet ran.  The pools have ended by now."""
     for loop in list(_open):
-        if loop.session.pool.ended and not loop.session.pool.forked:
+        if loop.session.engine.ended and not loop.session.engine.forked:
             loop.close()
 
 

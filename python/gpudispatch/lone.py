@@ -58,8 +58,8 @@ class Job:
 class Lone:
     """The thread that replaces workers.  It starts with its first job and ends when idle."""
 
-    def __init__(self, pool: Owner) -> None:
-        self.pool = pool
+    def __init__(self, engine: Owner) -> None:
+        self.engine = engine
         self.jobs: SimpleQueue[Job] = SimpleQueue()
         self.lock = threading.RLock()  # a garbage collection here may close a loop, which stops
         self.live: list[Job] = []  # those in `jobs`, and the one that runs
@@ -91,7 +91,7 @@ class Lone:
                 if job.template is not None and job.event.task_id == number:
                     job.stopped = True
                     if job.inner is not None:
-                        self.pool.mark_stopped(job.number)
+                        self.engine.mark_stopped(job.number)
                         job.inner.cancel(job.number, kill)
                     return True
             return False
@@ -103,7 +103,7 @@ class Lone:
             for job in self.live:
                 job.stopped = True
                 if job.inner is not None:
-                    self.pool.mark_stopped(job.number)
+                    self.engine.mark_stopped(job.number)
                     job.inner.close(FINISH_NOW, limit)
 
     def _add(self, job: Job) -> None:
@@ -123,7 +123,7 @@ class Lone:
     def _end(self, job: Job, outcome: Event) -> bool:
         """Returns whether there are more."""
         if job.template is not None:
-            self.pool.end_of_second_try(outcome)
+            self.engine.end_of_second_try(outcome)
         with self.lock:
             self.live.remove(job)
             if not self.live:
@@ -154,16 +154,16 @@ class Lone:
 
     def _drain(self, event: Event) -> None:
         for name in devices_of(event):
-            self.pool.core.device_drain(name)
+            self.engine.core.device_drain(name)
 
     def _return(self, event: Event) -> None:
         for name in devices_of(event):
             with suppress(GpuDispatchError):  # the pool has ended, or the device was removed
-                self.pool.core.device_return(name)
+                self.engine.core.device_return(name)
 
     def _await_drained(self, names: set[str]) -> None:
-        while not self.pool.ended:
-            rows = [r for r in self.pool.core.slots() if names & set(r["devices"].split(","))]
+        while not self.engine.ended:
+            rows = [r for r in self.engine.core.slots() if names & set(r["devices"].split(","))]
             if all(row["state"] in DRAINED for row in rows):
                 return
             time.sleep(LOOK_S)
@@ -174,8 +174,8 @@ class Lone:
         """The outcome of the task in a pool of one worker on these devices."""
         from gpudispatch import _core
 
-        options = dict(self.pool.options)
-        rows = {row["name"]: row["uuid"] for row in self.pool.core.devices()}
+        options = dict(self.engine.options)
+        rows = {row["name"]: row["uuid"] for row in self.engine.core.devices()}
         uuids = [rows[name] for name in names]
         options |= {"devices": as_list(names, uuids, str(options["devices"])), "queue_size": 1}
         core = _core.Dispatcher(options)
@@ -192,7 +192,7 @@ class Lone:
             with self.lock:
                 job.inner = None
             if job.stopped:  # a task of the pool may have the same number
-                self.pool.mark_stopped(job.number, False)
+                self.engine.mark_stopped(job.number, False)
             core.close(FINISH_NOW)
             core.destroy()
 
@@ -204,7 +204,7 @@ class Lone:
                 if event.kind == OUTCOME:
                     return event
                 if event.kind == PROGRESS:
-                    self.pool.deliver(event)
+                    self.engine.deliver(event)
             inbox.clear()
         return None
 

@@ -13,7 +13,7 @@ from gpudispatch.codec import own
 from gpudispatch.ends import decoded, detached
 from gpudispatch.errors import ClosedError, ResultTooLarge
 from gpudispatch.events import OUTCOME, SUCCESS
-from gpudispatch.pool import Pool
+from gpudispatch.engine import Engine
 from gpudispatch.session import Session
 from gpudispatch.settings import NEVER
 
@@ -54,7 +54,7 @@ class Mapping:
 
     def __init__(
         self,
-        pool: Pool,
+        engine: Engine,
         items: Iterator[Any],
         one: Callable[[Any], Encoded],
         many: Callable[[list[Any]], Encoded],
@@ -75,7 +75,7 @@ class Mapping:
         self.chunk_template = chunk_template
         self.chunksize = chunksize
         self.until = None if timeout is None else time.monotonic() + timeout
-        self.session = Session(pool, buffersize, options)
+        self.session = Session(engine, buffersize, options)
         self.index = 0
         self.turn = 0
         self.waiting: tuple[Chunk, Encoded] | None = None  # pulled, and not accepted yet
@@ -119,7 +119,7 @@ class Mapping:
                     raise self.error
                 else:
                     return
-                if session.pool.ended and session.live and not session.ready:
+                if session.engine.ended and session.live and not session.ready:
                     raise RuntimeError("the executor was shut down")
         finally:
             session.close(cancel=used)  # map(f, items) without a loop runs its tasks, as elsewhere

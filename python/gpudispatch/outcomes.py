@@ -14,7 +14,7 @@ from gpudispatch.ends import decoded, detached, log_tail
 from gpudispatch.errors import ClosedError, ResultTooLarge, in_python
 from gpudispatch.events import OUTCOME, SUCCESS
 from gpudispatch.future import Times, times_of
-from gpudispatch.pool import Pool
+from gpudispatch.engine import Engine
 from gpudispatch.session import BURST, Session
 from gpudispatch.settings import NEVER
 
@@ -133,7 +133,7 @@ class Loop(Generic[I, V]):
 
     def __init__(
         self,
-        pool: Pool,
+        engine: Engine,
         source: Iterable[I],
         encode: Callable[[I], Encoded],
         template: Template,
@@ -149,7 +149,7 @@ class Loop(Generic[I, V]):
         self.encode = encode
         self.template = template
         self.ordered = ordered
-        self.session = Session(pool, window, options, bell)
+        self.session = Session(engine, window, options, bell)
         self.index = 0  # of the next item
         # A source that knows its length does not wait for outcomes, and is pulled in bursts.  Of
         # another each item is sent before the next is pulled.
@@ -209,7 +209,7 @@ class Loop(Generic[I, V]):
                 break
             elif not self.replays:
                 yield NEVER  # until the source has more
-            if session.pool.ended and not ready and live:
+            if session.engine.ended and not ready and live:
                 self.rest()
         if self.error is not None:
             raise self.error

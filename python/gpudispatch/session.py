@@ -8,7 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gpudispatch import waits
-from gpudispatch.pool import Pool
+from gpudispatch.engine import Engine
 from gpudispatch.sessions import SESSION_SHIFT
 from gpudispatch.settings import NEVER
 
@@ -40,13 +40,13 @@ class Session:
 
     def __init__(
         self,
-        pool: Pool,
+        engine: Engine,
         window: int,
         options: TaskOptions,
         bell: Bell | None = None,
         started: bool = False,
     ) -> None:
-        self.pool = pool
+        self.engine = engine
         self.window = window
         self.options = options
         self.ready: deque[Event] = deque()
@@ -56,19 +56,19 @@ class Session:
         self.ids: dict[int, int] = {}
         self.first_tag = 0
         self.__class__ = _Open
-        self.first_tag = pool.open_session(self, started)
+        self.first_tag = engine.open_session(self, started)
         self.number = self.first_tag >> SESSION_SHIFT
 
     # ---- submit ----
 
     def submit(self, template: Template, index: int, kept: Any, data: Encoded) -> bool:
         """Submits one task; False where the core has no room."""
-        pool, tag = self.pool, self.first_tag + index
+        engine, tag = self.engine, self.first_tag + index
         self.live[index] = kept
-        pool.keep(tag, template, data, self.options)
+        engine.keep(tag, template, data, self.options)
         number = 0
         try:
-            number = pool.core.submit(template, tag, data)
+            number = engine.core.submit(template, tag, data)
         finally:
             if number:
                 self.ids[index] = number
@@ -80,14 +80,14 @@ class Session:
         self, template: Template, first: int, kept: list[Any], data: list[Encoded]
     ) -> int:
         """Submits tasks first, first + 1...; returns how many the core had room for."""
-        pool = self.pool
+        engine = self.engine
         self.live.update(zip(range(first, first + len(data)), kept))
-        if pool.frames is not None:
+        if engine.frames is not None:
             for index, frame in enumerate(data, first):
-                pool.keep(self.first_tag + index, template, frame, self.options)
+                engine.keep(self.first_tag + index, template, frame, self.options)
         ids: list[int] = []
         try:
-            ids = pool.core.submit_many(template, self.first_tag + first, data)
+            ids = engine.core.submit_many(template, self.first_tag + first, data)
         finally:
             self.ids.update(enumerate(ids, first))
             self._forget(range(first + len(ids), first + len(data)))
@@ -96,7 +96,7 @@ class Session:
     def _forget(self, refused: range) -> None:
         for index in refused:
             del self.live[index]
-            self.pool.drop(self.first_tag + index)
+            self.engine.drop(self.first_tag + index)
 
     # ---- events ----
 
@@ -119,27 +119,27 @@ class Session:
 
     def read(self, timeout: int) -> None:
         """Waits until an event is ready or the time, in nanoseconds, is over."""
-        pool = self.pool
-        pool._check_forked()
-        inside = pool.is_inside()
+        engine = self.engine
+        engine._check_forked()
+        inside = engine.is_inside()
         until = None if timeout == NEVER else time.monotonic_ns() + timeout
         while not self.ready:
             left = NEVER if until is None else max(0, until - time.monotonic_ns())
             foreign = None
             if inside:
-                pool.turn(min(FOLLOW_S, left / 1e9))
-                if pool.ended and not self.ready:
+                engine.turn(min(FOLLOW_S, left / 1e9))
+                if engine.ended and not self.ready:
                     return
-            elif not pool.futures:
-                foreign = pool.reads(lambda: self.poll(left))  # noqa: B023
+            elif not engine.futures:
+                foreign = engine.reads(lambda: self.poll(left))  # noqa: B023
             if foreign:
-                pool.call_thread()
+                engine.call_thread()
             if foreign is not None:
-                if pool.ended and not self.ready:
-                    pool.join()  # its thread may be about to hand the last event over
+                if engine.ended and not self.ready:
+                    engine.join()  # its thread may be about to hand the last event over
                     return
             elif left and not self.ready and not inside:
-                pool.check_wait()
+                engine.check_wait()
                 self.bell.wait(FOLLOW_S if left == NEVER else min(FOLLOW_S, left / 1e9))
                 self.bell.clear()
             if until is not None and time.monotonic_ns() >= until:
@@ -147,22 +147,22 @@ class Session:
 
     def poll(self, left: int) -> bool:
         """Takes events, with `reading`; True where one of a future is the next."""
-        pool = self.pool
+        engine = self.engine
         if self.ready:
             return False
-        if not pool.inbox and not pool.ended:
-            if pool.frames is not None:  # another thread gives the outcomes of second tries
+        if not engine.inbox and not engine.ended:
+            if engine.frames is not None:  # another thread gives the outcomes of second tries
                 left = min(left, FOLLOW_NS)
             if left:
-                pool.sessions.make_room(self)
-            pool._poll(left)
+                engine.sessions.make_room(self)
+            engine._poll(left)
         self.leased = True
-        if pool.frames is None and pool.core.sort(pool.inbox, self.ready, self.number):
+        if engine.frames is None and engine.core.sort(engine.inbox, self.ready, self.number):
             return False
-        return pool.sort(self.number, self.ready.append)
+        return engine.sort(self.number, self.ready.append)
 
     def failure(self, event: Event) -> tuple[str, BaseException, list[Any] | None]:
-        return self.pool.failure(event, self.options)
+        return self.engine.failure(event, self.options)
 
     # ---- the end ----
 
@@ -172,7 +172,7 @@ class Session:
         try:
             self._cancel()
         finally:
-            self.pool.leave_session(self.first_tag)
+            self.engine.leave_session(self.first_tag)
 
     def close(self, cancel: bool = True) -> None:
         """Cancels what has not started; `on_cancel` decides about the rest."""
@@ -180,7 +180,7 @@ class Session:
             if cancel:
                 self._cancel()
         finally:
-            self.pool.close_session(self.first_tag)
+            self.engine.close_session(self.first_tag)
         self.__class__ = Session
 
     def _cancel(self) -> None:
@@ -188,7 +188,7 @@ class Session:
         for index in reversed(list(self.live)):
             number = self.ids.get(index)
             if number is not None:
-                self.pool.leave(number, self.options.on_cancel)
+                self.engine.leave(number, self.options.on_cancel)
 
 
 class _Open(Session):
@@ -196,4 +196,4 @@ class _Open(Session):
     loop that closes it.  One that is closed ends without code, where Ctrl-C would be lost."""
 
     def __del__(self) -> None:
-        self.pool.close_session(self.first_tag)
+        self.engine.close_session(self.first_tag)

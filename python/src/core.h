@@ -12,7 +12,7 @@
 #include <gpudispatch/gpudispatch.h>
 
 /* A tag names a task: futures count from 1; a session's tags have its number above these bits, and
- * a further bit where it wants STARTED events.  pool.py has the same numbers. */
+ * a further bit where it wants STARTED events.  engine.py has the same numbers. */
 #define CORE_SESSION_SHIFT 40
 #define CORE_SESSION_WITH_STARTED 55
 

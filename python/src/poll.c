@@ -225,7 +225,7 @@ PyObject *core_wake(PyObject *o, PyObject *unused)
 
 /* ---- attend ---- */
 
-/* How attend ends; pool.py has the same numbers. */
+/* How attend ends; engine.py has the same numbers. */
 enum { DONE, FOREIGN, TIME_OVER };
 
 /* What the threads of a pool share: pool.desk in this order. */

@@ -120,7 +120,7 @@ class Executor(gpudispatch.Executor):
     @property
     def _executor_manager_thread(self) -> threading.Thread | None:
         met.add("_executor_manager_thread")
-        return self._pool.thread
+        return self._engine.thread
 
     @property
     def _broken(self) -> bool:

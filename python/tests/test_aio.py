@@ -227,7 +227,7 @@ def test_leaving_aoutcomes(tmp_path: pathlib.Path, on_cancel: str, way: str) -> 
                 runs.cancel()
             ended = await asyncio.gather(runs, return_exceptions=True)
             assert isinstance(ended[0], asyncio.CancelledError if way == "cancel" else type(None))
-            while ex._pool.sessions:  # after a break the event loop closes the generator
+            while ex._engine.sessions:  # after a break the event loop closes the generator
                 await asyncio.sleep(0)
             if on_cancel == "leave":
                 assert marked(path) == []
@@ -327,7 +327,7 @@ def test_the_loop_forgets_its_own_descriptor_only() -> None:
         with Gate() as gate, Executor(1) as ex:
             task = asyncio.create_task(ex.arun(through, gate.address))
             await asyncio.sleep(0)
-            number = ex._pool.core.fd()
+            number = ex._engine.core.fd()
             gate.arrival()
             gate.open()
             ex.shutdown()  # the loop does not run meanwhile

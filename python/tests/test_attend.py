@@ -26,7 +26,7 @@ from executor_tasks import called_back
 
 from gpudispatch import Executor
 from gpudispatch.errors import ReentryError
-from gpudispatch.pool import Pool
+from gpudispatch.engine import Engine
 from gpudispatch.sessions import SESSION_SHIFT
 
 LONG = 60.0
@@ -231,9 +231,9 @@ def test_sessions_and_waits_at_once(ex: Executor) -> None:
 
 def test_an_outcome_in_the_hands_of_the_pool(fifo: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its loop does not begin to wait before it has it."""
-    deliver = Pool.deliver
+    deliver = Engine.deliver
 
-    def late(self: Pool, event: Any) -> None:
+    def late(self: Engine, event: Any) -> None:
         if event.tag >> SESSION_SHIFT:
             threading.Event().wait(0.3)
         deliver(self, event)
@@ -242,7 +242,7 @@ def test_an_outcome_in_the_hands_of_the_pool(fifo: str, monkeypatch: pytest.Monk
         inside.set()
         go_on.wait(LONG)
 
-    monkeypatch.setattr(Pool, "deliver", late)
+    monkeypatch.setattr(Engine, "deliver", late)
     inside, go_on = threading.Event(), threading.Event()
     values: list[object] = []
     with Executor(1) as ex:

@@ -264,7 +264,7 @@ def test_block_waits_for_room() -> None:
         thread = threading.Thread(target=submit)
         thread.start()
         # the thread is inside submit(): the core has two tasks, and the third waits in the package
-        assert until(lambda: bool(pool._pool.backlog))
+        assert until(lambda: bool(pool._engine.backlog))
         assert not accepted
         gate.open()
         assert came.wait(LIMIT_S)
@@ -541,10 +541,10 @@ def test_a_dropped_executor_finishes_its_tasks() -> None:
     before = descendants()
     with Gate() as gate:
         pool = Executor(1)
-        gone, engine = weakref.ref(pool), weakref.ref(pool._pool)
+        gone, engine = weakref.ref(pool), weakref.ref(pool._engine)
         futures = [pool.submit(tasks.through, gate.address, i) for i in range(3000)]
         gate.arrival()
-        thread = pool._pool.thread
+        thread = pool._engine.thread
         del pool
         assert gone() is None
         gate.open()

@@ -21,7 +21,7 @@ from conftest import until
 from executor_tasks import Gate
 
 from gpudispatch import Executor, Future, RemoteTraceback, WorkerCrashed
-from gpudispatch.pool import Pool
+from gpudispatch.engine import Engine
 
 LIMIT_S = 60.0
 
@@ -333,7 +333,7 @@ def test_an_interrupted_cancel_loses_nothing(
 ) -> None:
     """Ctrl-C between two lines of the main thread, while a callback holds the pool's thread."""
     held, goes = threading.Event(), threading.Event()
-    where = Future if at == "_give_up" else Pool
+    where = Future if at == "_give_up" else Engine
     function, left = getattr(where, at), [1]
 
     def interrupted(*args: Any) -> Any:

@@ -213,9 +213,9 @@ def test_leaving_with_after_ctrl_c_cancels_what_has_not_started(tmp_path: pathli
     program = Program(
         tmp_path,
         """
-        import gpudispatch.pool
-        join = gpudispatch.pool.Pool.join
-        gpudispatch.pool.Pool.join = lambda pool: (say("joins"), join(pool))
+        import gpudispatch.engine
+        join = gpudispatch.engine.Engine.join
+        gpudispatch.engine.Engine.join = lambda pool: (say("joins"), join(pool))
         try:
             with Executor(1) as pool:
                 futures = [pool.submit(tasks.hold, "started", "fifo") for _ in range(100)]
@@ -242,10 +242,10 @@ def test_a_second_ctrl_c_kills(tmp_path: pathlib.Path, where: str) -> None:
         tmp_path,
         f"""
         import functools
-        import gpudispatch.pool
+        import gpudispatch.engine
         hold_anyway = functools.partial(tasks.hold_anyway, fifo='fifo')
-        join = gpudispatch.pool.Pool.join
-        gpudispatch.pool.Pool.join = lambda pool: (say("joins"), join(pool))
+        join = gpudispatch.engine.Engine.join
+        gpudispatch.engine.Engine.join = lambda pool: (say("joins"), join(pool))
         try:
             with Executor(1, grace=3600) as pool:
                 say("ready")

@@ -36,7 +36,7 @@ from gpudispatch import (
     TaskTimeout,
     WorkerCrashed,
 )
-from gpudispatch.pool import Pool
+from gpudispatch.engine import Engine
 
 LIMIT_S = 60.0
 
@@ -265,9 +265,9 @@ def test_an_iterator_nobody_begins() -> None:
         pool.outcomes(source, fn=tasks.same)
         kept = pool.outcomes(source, fn=tasks.same)
         assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
-        assert len(pool._pool.sessions) == 1
+        assert len(pool._engine.sessions) == 1
         del kept
-        assert not pool._pool.sessions
+        assert not pool._engine.sessions
     assert source.pulled == 0
 
 
@@ -275,7 +275,7 @@ def test_an_iterator_nobody_begins() -> None:
 def test_an_interrupted_loop_leaves_no_session(monkeypatch: pytest.MonkeyPatch, at: str) -> None:
     """Ctrl-C right after the session was made, and right before it is closed."""
     with Executor(1) as pool:
-        function, left = getattr(Pool, at), [1]
+        function, left = getattr(Engine, at), [1]
 
         def interrupted(*args: Any) -> Any:
             done = function(*args) if at == "open_session" else None
@@ -284,7 +284,7 @@ def test_an_interrupted_loop_leaves_no_session(monkeypatch: pytest.MonkeyPatch, 
                 raise KeyboardInterrupt
             return done or function(*args)
 
-        monkeypatch.setattr(Pool, at, interrupted)
+        monkeypatch.setattr(Engine, at, interrupted)
         for loop in (lambda: pool.map(tasks.same, [1]), lambda: pool.outcomes([1], fn=tasks.same)):
             left[:] = [1]
             try:
@@ -292,7 +292,7 @@ def test_an_interrupted_loop_leaves_no_session(monkeypatch: pytest.MonkeyPatch, 
             except KeyboardInterrupt:
                 pass
             assert not left
-            assert not pool._pool.sessions
+            assert not pool._engine.sessions
         assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
 
 

@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("gpudispatch._core")
 
 from gpudispatch import Executor, Future
-from gpudispatch.pool import Pool
+from gpudispatch.engine import Engine
 from gpudispatch.session import Session
 from gpudispatch.waits import Condition, Event
 
@@ -125,7 +125,7 @@ def test_future(act: Callable[[Future[int]], None]) -> None:
 
     def attempt(at: int) -> bool:
         future: Future[int] = Future()
-        future._pool = cast(Pool, SimpleNamespace(attend=lambda future, timeout: timeout))
+        future._engine = cast(Engine, SimpleNamespace(attend=lambda future, timeout: timeout))
         came = interrupted(lambda: act(future), at)
         assert on_another_thread(lambda: future.set_result(1)), at
         assert future.result(0) == 1
@@ -142,7 +142,7 @@ def test_wait_for_room() -> None:
         looks = iter([False] * 3 + [True] * 3)
         pool = SimpleNamespace(room=room, is_inside=lambda: False, check_wait=lambda: None)
         future = SimpleNamespace(_id=0, done=lambda: next(looks))
-        came = interrupted(lambda: Pool.wait_for_room(cast(Pool, pool), cast(Any, future)), at)
+        came = interrupted(lambda: Engine.wait_for_room(cast(Engine, pool), cast(Any, future)), at)
         assert on_another_thread(lambda: notify(room)), at
         return came
 
@@ -158,7 +158,7 @@ def test_session() -> None:
             futures=[1], is_inside=lambda: False, check_wait=lambda: None,
             _check_forked=lambda: None, core=None, frames=None,
         )  # fmt: skip
-        session = Session(cast(Pool, pool), 1, cast(Any, None))
+        session = Session(cast(Engine, pool), 1, cast(Any, None))
         came = interrupted(lambda: session.read(100_000), at)
         assert on_another_thread(session.may_read), at
         return came
@@ -168,5 +168,5 @@ def test_session() -> None:
 
 def test_the_pool_has_these() -> None:
     with Executor(1) as made:
-        assert isinstance(made._pool.gone, Event)
-        assert isinstance(made._pool.room, Condition)
+        assert isinstance(made._engine.gone, Event)
+        assert isinstance(made._engine.room, Condition)

@@ -29,7 +29,7 @@ from executor_tasks import Gate
 
 import gpudispatch
 from gpudispatch import Executor, _core, errors, oom
-from gpudispatch.pool import Pool
+from gpudispatch.engine import Engine
 
 numpy = pytest.importorskip("numpy")
 
@@ -535,16 +535,16 @@ def test_batch_out_of_memory_is_tried_in_halves() -> None:
 def test_the_outcome_of_a_second_try_wakes_its_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """It comes from another thread, after the last event of the core."""
     with Executor(1, worker=tasks.Batch, max_batch=2) as pool:
-        give = Pool.end_of_second_try
+        give = Engine.end_of_second_try
 
-        def late(self: Pool, event: Any) -> None:
+        def late(self: Engine, event: Any) -> None:
             until = time.monotonic() + LIMIT_S
             while pool.slots()[0]["state"] != "READY" and time.monotonic() < until:
                 threading.Event().wait(0.001)
             threading.Event().wait(0.2)  # the loop takes what the core has said of it
             give(self, event)
 
-        monkeypatch.setattr(Pool, "end_of_second_try", late)
+        monkeypatch.setattr(Engine, "end_of_second_try", late)
         assert isinstance(run_batch(pool, [-3])[0], errors.OutOfMemory)
 
 
@@ -665,7 +665,7 @@ def test_what_the_host_knows_of_memory() -> None:
         ("gpu:3", {}, (None, None, None)),
     ):
         error = errors.OutOfMemory("no memory", device=device, **known)
-        Pool._add_memory(host, error)
+        Engine._add_memory(host, error)
         assert (error.free_mib, error.own_mib, error.foreign_mib) == found
 
 
@@ -685,11 +685,11 @@ def test_what_the_host_knows_of_memory() -> None:
 def test_setup_that_fails(options: dict[str, Any], words: list[str]) -> None:
     failed = threading.Event()
     with Executor(1, **options) as pool:
-        pool._pool.news.listener = lambda event: failed.set() if event.kind == 3 else None
+        pool._engine.news.listener = lambda event: failed.set() if event.kind == 3 else None
         future: Any = pool.submit(abs) if "worker" in options else pool.submit(abs, 1)
         assert failed.wait(LIMIT_S)
-        assert pool._pool.news.setup_error is not None
-        text = pool._pool.news.setup_error.traceback_text
+        assert pool._engine.news.setup_error is not None
+        text = pool._engine.news.setup_error.traceback_text
         pool.kill_workers()
         with pytest.raises(CancelledError):
             future.result(LIMIT_S)
@@ -796,7 +796,7 @@ def test_an_end_that_hangs(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "check", in_short)
     news: list[Any] = []
     with Executor(1, initializer=tasks.hang_at_the_end, initargs=(how,)) as pool:
-        pool._pool.news.listener = news.append
+        pool._engine.news.listener = news.append
         assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
         began = time.monotonic()
     assert time.monotonic() - began < 8.0
@@ -807,7 +807,7 @@ def test_an_end_that_hangs(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cleanup_that_raises() -> None:
     news: list[Any] = []
     with Executor(1, worker=tasks.BadCleanup) as pool:
-        pool._pool.news.listener = news.append
+        pool._engine.news.listener = news.append
         assert pool.submit(1).result(LIMIT_S) == 1
     (event,) = [event for event in news if event.kind == 5]
     assert "exited with status 1" in event.text

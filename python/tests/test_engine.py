@@ -26,7 +26,7 @@ from conftest import until
 from executor_tasks import Gate
 
 from gpudispatch import Executor, GpuDispatchError, OutOfMemory
-from gpudispatch.pool import Pool
+from gpudispatch.engine import Engine
 from gpudispatch.sessions import Sessions
 
 LIMIT_S = 60.0
@@ -161,16 +161,16 @@ def test_no_thread_for_a_view_that_is_kept() -> None:
 def test_the_pools_thread_survives_an_error(
     one: Executor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    deliver = Pool._deliver_aside
+    deliver = Engine._deliver_aside
     failed = []
 
-    def fails_once(self: Pool) -> None:
+    def fails_once(self: Engine) -> None:
         if not failed:
             failed.append(1)
             raise MemoryError
         deliver(self)
 
-    monkeypatch.setattr(Pool, "_deliver_aside", fails_once)
+    monkeypatch.setattr(Engine, "_deliver_aside", fails_once)
     with caplog.at_level(logging.ERROR, "gpudispatch"):
         done = threading.Event()
         for n in range(3):
@@ -208,15 +208,15 @@ def test_kill_workers_while_a_callback_waits(one: Executor) -> None:
 class Reader:
     def __init__(self) -> None:
         self.owned: list[bool] = []
-        self.pool: Any = None
+        self.engine: Any = None
 
     def take(self, event: Any) -> None: ...
 
     def make_room(self) -> None: ...
 
     def may_read(self) -> None:
-        if self.pool is not None:
-            self.owned.append(self.pool.lock._is_owned())
+        if self.engine is not None:
+            self.owned.append(self.engine.lock._is_owned())
 
 
 def test_sessions_are_opened_while_others_are_woken() -> None:
@@ -253,11 +253,11 @@ def test_sessions_are_opened_while_others_are_woken() -> None:
 def test_a_session_is_woken_without_the_lock(one: Executor) -> None:
     """It may wait for a thread that wants the lock."""
     reader = Reader()
-    reader.pool = one._pool
-    tag = one._pool.open_session(reader)
+    reader.engine = one._engine
+    tag = one._engine.open_session(reader)
     assert one.submit(tasks.same, 1).result(LIMIT_S) == 1
     assert until(lambda: reader.owned)
-    one._pool.close_session(tag)
+    one._engine.close_session(tag)
     assert not any(reader.owned)
 
 
@@ -282,4 +282,4 @@ def test_what_is_cancelled_in_the_package_keeps_no_frame() -> None:
         assert all([future.cancel() for future in futures])
         gate.open()
         first.result(LIMIT_S)
-        assert until(lambda: not pool._pool.frames)
+        assert until(lambda: not pool._engine.frames)

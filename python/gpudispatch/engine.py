@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The pool behind an Executor: one dispatcher, its futures and sessions, and who reads its events.
+"""Engine: one dispatcher, its futures and sessions, and who reads its events.
 
            submit                                 outcomes, map
              |  a Future per task                   |  a session: tags of its own, no Future
@@ -72,7 +72,7 @@ DROPPED_NS = 1_000_000_000  # for the cleanup of workers whose executor was drop
 SETUP_AT = STOP_WORDS * 8
 
 
-class Pool:
+class Engine:
     """One dispatcher and everything that waits for it.  Thread rule: any thread, any method."""
 
     def __init__(
@@ -187,7 +187,7 @@ class Pool:
         with self.lock:
             self._check_open()
         future: Future[Any] = Future()
-        future._pool = self
+        future._engine = self
         future.set_exception(ends.detached(error))
         return future
 
@@ -908,23 +908,23 @@ class Pool:
             self.core.close(FINISH_NOW, DROPPED_NS)
 
 
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+_pools: weakref.WeakSet[Engine] = weakref.WeakSet()
 _exiting = False
 
 
 def _at_exit() -> None:
     global _exiting
     _exiting = True
-    for pool in list(_pools):
-        if not pool.ended and not pool.forked and not pool.caller_ends:
-            pool.close(FINISH_ALL)
-    for pool in list(_pools):
-        pool.join()
+    for engine in list(_pools):
+        if not engine.ended and not engine.forked and not engine.caller_ends:
+            engine.close(FINISH_ALL)
+    for engine in list(_pools):
+        engine.join()
 
 
 def _after_fork() -> None:
-    for pool in list(_pools):
-        pool.leave_to_parent()
+    for engine in list(_pools):
+        engine.leave_to_parent()
 
 
 try:
