@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The sessions of a pool: who takes the events of which tags.
 
-A session's tags have its number above bit 40; those of futures have 0 there.
+A session's tags have its number above bit 40; those of futures have 0 there.  From bit 56 on, the
+core puts the number of a task's class, which no tag here has.
 """
 
 from __future__ import annotations

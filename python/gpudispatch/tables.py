@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Types of the rows that Executor.stats(), slots() and devices() return.
+"""Types of the rows of Executor.stats(), slots() and devices(), and of rows about classes of work.
 
 The names are those of the C library: struct gpud_stats and GPUD_STATS_MAP in stats.h, struct
-gpud_slot_stats there, struct gpud_device_info in device.h.  docs/reference/counters.md explains the
+gpud_slot_stats there, struct gpud_device_info in device.h, struct gpud_class_stats and struct
+gpud_reason in sched.h.  docs/reference/counters.md explains the
 counters, and `counters()` lists them with their units.  A test compares this file with the headers.
 
 Times are nanoseconds; points in time are those of time.monotonic_ns().  Memory is in bytes.  None
@@ -41,6 +42,29 @@ DeviceState = Literal[
     "STOPPED",
 ]
 Health = Literal["UNKNOWN", "HEALTHY", "SUSPECT", "QUARANTINED", "LOST", "REVOKED"]
+
+ReasonKind = Literal[
+    "PASSED_OVER_BY",
+    "MEMORY",
+    "SHARE",
+    "CPUS",
+    "HEAD_HOLDS",
+    "DRAINED",
+    "PAUSED",
+    "FAULT",
+    "FOREIGN",
+    "MIN_RESIDENCE",
+    "MAX_WAIT",
+    "PINNED",
+    "SEATS",
+    "BOOTING",
+    "UNLOADING",
+    "BUSY",
+    "OCCUPIED",
+    "NEVER",
+    "RETRY",
+]
+ReasonUnit = Literal["", "bytes", "share", "cpus", "workers", "devices", "compute"]
 
 
 class Stats(TypedDict):
@@ -194,6 +218,52 @@ class DeviceInfo(TypedDict):
     pid: int  # of the worker; 0 = none
     slot: int | None  # None: no slot has the device
     class_name: str  # "": an executor is not pooled
+
+
+class ClassStats(TypedDict):
+    """A class of work as it is now.
+
+    The percentiles are of the last 32 workers or runs, which decide about starts; 0 = there was
+    none."""
+
+    name: str
+    definition: str  # what its workers run; "" = the only one of their program
+    paused: int  # 1 = starts no task and no worker, until it resumes
+    pinned: int  # 1 = its workers never leave for another class
+    failed: int  # 1 = starts no worker any more, after too many failures in a row
+    removing: int  # 1 = accepts no task any more, and is gone once its tasks and workers are
+    workers: int  # those that have passed setup
+    starting: int  # those before the end of setup
+    queued: int  # tasks that wait
+    running: int  # tasks at workers, and external ones with devices
+    done: int  # tasks that have ended
+    failures: int  # workers that failed in setup or died without a task
+    oldest_wait: int  # of the oldest task that waits for a worker, since its submit; 0 = none waits
+    boot_p10: int  # from the start of a worker to the end of its setup
+    boot_p50: int
+    boot_p90: int
+    unload_p10: int  # in which a worker has left, its memory included
+    unload_p50: int
+    unload_p90: int
+    run_p10: int  # how long a task has run
+    run_p50: int
+    run_p90: int
+
+
+class Reason(TypedDict):
+    """One reason why a task does not start."""
+
+    kind: ReasonKind
+    variant: int  # of the request: 0 is the preferred one
+    unit: ReasonUnit  # of have and need; "" = they are 0
+    device: str  # "" = the machine, or the class
+    class_name: str  # the class in the way, or that of task_id; "" = none, or the whole dispatcher
+    task_id: int  # the task in the way; 0 = none, or one that is not known
+    have: int  # what is free, or there; of FOREIGN, the use by foreign processes
+    need: int  # what the task needs; of FOREIGN, the most that they may use beside it
+    until: int  # when it is expected to end; it may be over.  0 = unknown
+    pid: int  # of FOREIGN: the process with most memory on the device; 0 = unknown
+    text: str  # all of that as one line
 
 
 class Counter(NamedTuple):

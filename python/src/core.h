@@ -7,14 +7,31 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <gpudispatch/gpudispatch.h>
 
 /* A tag names a task: futures count from 1; a session's tags have its number above these bits, and
- * a further bit where it wants STARTED events.  engine.py has the same numbers. */
+ * a further bit where it wants STARTED events.  Bit CORE_RAW marks a future whose result is no
+ * frame of ours.  sessions.py has the same numbers. */
+#define CORE_RAW 39
 #define CORE_SESSION_SHIFT 40
 #define CORE_SESSION_WITH_STARTED 55
+/* Above all that, the library's tags have the number of the task's class.  Python code never sees
+ * it there: a Template brings it, and an Event has it apart. */
+#define CORE_CLASS_SHIFT 56
+#define CORE_NUMBERS 256u
+
+static inline uint64_t core_tag(uint64_t library_tag)
+{
+    return library_tag & ((UINT64_C(1) << CORE_CLASS_SHIFT) - 1);
+}
+
+static inline unsigned int core_number(uint64_t library_tag)
+{
+    return (unsigned int)(library_tag >> CORE_CLASS_SHIFT);
+}
 
 /* ---- errors.c ---- */
 
@@ -62,10 +79,48 @@ PyObject *core_frame_pack(struct core_state *state, unsigned op, PyObject *value
 /* A memoryview of a copy of a buffer's bytes, in memory that is used again. */
 PyObject *core_memory_copied(struct core_state *state, PyObject *source);
 
+/* ---- fields.c: values of dictionaries, in records of the library ---- */
+
+/* A field that is a number of 4 or 8 bytes. */
+struct core_field {
+    const char *name;
+    size_t at, size;
+};
+#define CORE_FIELD(type, name) { #name, offsetof(type, name), sizeof(((type *)NULL)->name) }
+
+/* The field of a key; NULL where no field has the name. */
+const struct core_field *core_field_find(const struct core_field *fields, size_t n, PyObject *key);
+/* Writes a number; -1 and an exception where it does not fit. */
+int core_field_set(void *record, const struct core_field *field, PyObject *value);
+/* A text's bytes, kept alive in the list `keep`; NULL and an exception where it is no text. */
+const char *core_text(PyObject *value, PyObject *keep);
+
+/* ---- request.c ---- */
+
+#define CORE_VARIANTS_MAX 4
+
+/* A chain of variants, at a place that does not change: each points to the next one. */
+struct core_requests {
+    struct gpud_request at[CORE_VARIANTS_MAX];
+    PyObject *keep; /* what on and not_on point into */
+};
+
+/* Fills r, which is all zero, from a list of dictionaries.  *ret_first is NULL for an empty list.
+ * With -1 and an exception, too, core_requests_drop is the end of r. */
+int core_requests_fill(struct core_requests *r, PyObject *list,
+                       const struct gpud_request **ret_first);
+void core_requests_drop(struct core_requests *r);
+
 /* ---- template.c ---- */
 
-/* The description that a Template holds; NULL and TypeError where it is none. */
-const struct gpud_task_desc *core_template_desc(struct core_state *state, PyObject *template_);
+struct core_template {
+    struct gpud_task_desc desc; /* without tag, data and order */
+    unsigned int number;        /* of the class, in the package */
+    unsigned int quota;         /* most tasks of the number in the library; 0 = no bound */
+};
+
+/* What a Template holds; NULL and TypeError where it is none. */
+const struct core_template *core_template_of(struct core_state *state, PyObject *template_);
 
 /* ---- shared.c ---- */
 
@@ -106,6 +161,10 @@ PyObject *core_rows_slots(struct core_state *state, gpud_dispatcher *d);
 /* The ids of the tasks that run now, of a batch the first one's. */
 PyObject *core_rows_running(struct core_state *state, gpud_dispatcher *d);
 PyObject *core_rows_devices(struct core_state *state, gpud_dispatcher *d);
+PyObject *core_rows_classes(struct core_state *state, gpud_dispatcher *d);
+/* Why a task does not start: one with an id, or with id 0 one that is not submitted. */
+PyObject *core_rows_reasons(struct core_state *state, gpud_dispatcher *d, uint64_t id,
+                            const struct gpud_task_desc *task);
 /* Functions of the module: the machine's GPUs; the table of counters. */
 PyObject *core_rows_machine(PyObject *module, PyObject *unused);
 PyObject *core_rows_counters(PyObject *module, PyObject *unused);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * dispatcher.c - Dispatcher: the type, its life, and the calls that neither submit nor wait for
- * events.  The files under it do: poll.c waits, submit.c submits, and settle.c ends futures.
+ * events.  The files under it do: poll.c waits, submit.c submits, and settle.c ends futures.  Of a
+ * pooled dispatcher, classes.c has the classes, and external.c the work of the host itself.
  *
  * Thread rule: any thread may call any method.  One thread at a time is inside poll; a second
  * gets an error (EBUSY).  destroy takes the handle out first, so that later calls find none, and
  * refuses (EBUSY) while another call is inside.
  */
+#include "classes.h"
 #include "entry.h"
+#include "external.h"
 #include "polling.h"
 #include "submit.h"
 
@@ -55,6 +58,7 @@ static int create(struct core_dispatcher *self, struct core_state *state, PyObje
         return -1;
     }
     self->d = d;
+    self->pooled = o.pooled != 0;
     self->fd = gpud_dispatcher_fd(d);
     if (self->fd >= 0)
         return 0;
@@ -74,9 +78,9 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kw)
     if (!self)
         return NULL;
     self->wake_fd = -1;
-    self->shared = PyDict_GetItemString(options, "setup_shared");
-    Py_XINCREF(self->shared);
-    if (prepare(self) == 0 && create(self, state_of(self), options) == 0)
+    self->shared = PyList_New(0);
+    if (self->shared && core_keep_shared(self, options) == 0 && prepare(self) == 0 &&
+        create(self, state_of(self), options) == 0)
         return (PyObject *)self;
     Py_DECREF(self);
     return NULL;
@@ -131,13 +135,6 @@ static PyObject *destroy(PyObject *o, PyObject *unused)
 
 /* ---- the rest ---- */
 
-static PyObject *answer(struct core_dispatcher *self, int r, const struct gpud_error *why)
-{
-    if (r < 0)
-        return core_raise(state_of(self), r, why);
-    Py_RETURN_NONE;
-}
-
 static PyObject *fd(PyObject *o, PyObject *unused)
 {
     (void)unused;
@@ -172,7 +169,7 @@ static PyObject *close_intake(PyObject *o, PyObject *args)
         return NULL;
     r = gpud_dispatcher_close(d, how, limit);
     core_leave(self);
-    return answer(self, r, NULL);
+    return core_answer(self, r, NULL);
 }
 
 static PyObject *ready(PyObject *o, PyObject *args)
@@ -245,6 +242,12 @@ static PyObject *devices(PyObject *o, PyObject *unused)
     return rows(o, core_rows_devices);
 }
 
+static PyObject *classes(PyObject *o, PyObject *unused)
+{
+    (void)unused;
+    return rows(o, core_rows_classes);
+}
+
 typedef int(device_fn)(gpud_dispatcher *, const char *);
 
 static PyObject *device_call(PyObject *o, PyObject *args, device_fn *call)
@@ -258,12 +261,17 @@ static PyObject *device_call(PyObject *o, PyObject *args, device_fn *call)
         return NULL;
     r = call(d, name);
     core_leave(self);
-    return answer(self, r, NULL);
+    return core_answer(self, r, NULL);
 }
 
 static PyObject *device_drain(PyObject *o, PyObject *args)
 {
     return device_call(o, args, gpud_dispatcher_device_drain);
+}
+
+static PyObject *device_pause(PyObject *o, PyObject *args)
+{
+    return device_call(o, args, gpud_dispatcher_device_pause);
 }
 
 static PyObject *device_return(PyObject *o, PyObject *args)
@@ -300,7 +308,23 @@ static PyMethodDef methods[] = {
     { "running", running, METH_NOARGS, "running(): the ids of the tasks that run" },
     { "devices", devices, METH_NOARGS, "devices(): one row per device" },
     { "device_drain", device_drain, METH_VARARGS, "device_drain(name)" },
+    { "device_pause", device_pause, METH_VARARGS, "device_pause(name): it starts nothing" },
     { "device_return", device_return, METH_VARARGS, "device_return(name)" },
+    { "class_add", core_class_add, METH_VARARGS,
+      "class_add(name, fields, options, needs): adds a class to a pooled dispatcher" },
+    { "class_set", core_class_set, METH_VARARGS, "class_set(name, what)" },
+    { "class_remove", core_class_remove, METH_VARARGS, "class_remove(name, how)" },
+    { "classes", classes, METH_NOARGS, "classes(): one row per class" },
+    { "explain", core_explain, METH_VARARGS,
+      "explain(id, template): one row per reason why a task does not start" },
+    { "started", (PyCFunction)(void (*)(void))core_started, METH_VARARGS | METH_KEYWORDS,
+      "started(id, attempt, pid=0, session=0): a granted task runs" },
+    { "decline", (PyCFunction)(void (*)(void))core_decline, METH_VARARGS | METH_KEYWORDS,
+      "decline(id, attempt, not_before=0): returns a grant" },
+    { "ended", (PyCFunction)(void (*)(void))core_ended, METH_VARARGS | METH_KEYWORDS,
+      "ended(id, attempt, outcome, code=0, text=None, result=None): its devices are free" },
+    { "progress", (PyCFunction)(void (*)(void))core_progress, METH_VARARGS | METH_KEYWORDS,
+      "progress(id, attempt, fraction, text=None): how far a task is that has started" },
     { NULL, NULL, 0, NULL },
 };
 

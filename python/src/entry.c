@@ -24,6 +24,13 @@ void core_leave(struct core_dispatcher *self)
     atomic_fetch_sub(&self->users, 1);
 }
 
+PyObject *core_answer(struct core_dispatcher *self, int r, const struct gpud_error *why)
+{
+    if (r < 0)
+        return core_raise(state_of(self), r, why);
+    Py_RETURN_NONE;
+}
+
 uint64_t core_now(void)
 {
     struct timespec t;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* entry.h - the object Dispatcher, and what each file of its methods needs.  From the top:
- * dispatcher.c has the type, poll.c and submit.c have methods, entry.c calls none of them. */
+ * dispatcher.c has the type; poll.c, submit.c, classes.c and external.c have methods; entry.c
+ * calls none of them. */
 #ifndef CORE_ENTRY_H
 #define CORE_ENTRY_H
 
@@ -17,12 +18,13 @@ struct core_name {
 struct core_dispatcher {
     PyObject_HEAD
     gpud_dispatcher *d;
-    PyObject *shared; /* the Shared of option setup_shared */
+    PyObject *shared; /* a list: what option setup_shared names, here and of each class */
     struct gpud_event *events;
     struct core_name *names;
     uint32_t n_names;
     int wake_fd;
     int fd;
+    bool pooled;
     _Atomic int users; /* calls that are inside */
     _Atomic int woken; /* wake() was called since the last poll */
     _Atomic unsigned long caller; /* the thread inside attend, as Python numbers them, or 0 */
@@ -30,6 +32,8 @@ struct core_dispatcher {
     _Atomic bool settling; /* it unpickles */
     _Atomic int resting;          /* the pool's thread waits for its end, not for a time */
     _Atomic uint64_t attended_at; /* when the last one ended; 0 = the pool's thread is needed */
+    /* By number of the class: tasks in the library whose OUTCOME has not come out of it. */
+    _Atomic uint32_t live[CORE_NUMBERS];
 };
 
 static inline struct core_state *state_of(struct core_dispatcher *self)
@@ -40,6 +44,8 @@ static inline struct core_state *state_of(struct core_dispatcher *self)
 /* The handle for one call; NULL and an exception after destroy. */
 gpud_dispatcher *core_enter(struct core_dispatcher *self);
 void core_leave(struct core_dispatcher *self);
+/* None, or NULL and an exception where r is the code of a failure. */
+PyObject *core_answer(struct core_dispatcher *self, int r, const struct gpud_error *why);
 
 /* The monotonic clock in ns, the end of a timeout, and what is left of it; GPUD_NEVER stays. */
 uint64_t core_now(void);

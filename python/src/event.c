@@ -13,13 +13,14 @@
 
 struct event {
     PyObject_HEAD
-    unsigned long long tag, task_id, queued_at, sent_at, started_at, ended_at;
-    unsigned int kind, outcome, phase, attempt, slot, incarnation, slot_state, level, exit_kind,
-        stream;
+    unsigned long long tag, task_id, queued_at, sent_at, started_at, ended_at, revoke_by, starts_by,
+        memory;
+    unsigned int kind, number, outcome, phase, attempt, slot, incarnation, slot_state, level,
+        exit_kind, stream, change, promise, share, revoked, revoke;
     int code, exit_status;
     unsigned int refused; /* by core_settle */
     double progress;
-    PyObject *text, *label, *device, *result, *output, *output_before;
+    PyObject *text, *label, *device, *result, *output, *output_before, *class_name, *device_uuid;
 };
 
 struct lease {
@@ -106,6 +107,24 @@ static PyObject *bytes_of(const char *s, uint64_t n)
     return n ? PyBytes_FromStringAndSize(s, (Py_ssize_t)n) : NULL;
 }
 
+/* What the kinds of which there are many never have, or can do without: a task knows its class. */
+static void fill_rare(struct event *self, const struct gpud_event *e)
+{
+    if (e->kind == GPUD_EVENT_OUTCOME || e->kind == GPUD_EVENT_STARTED ||
+        e->kind == GPUD_EVENT_PROGRESS)
+        return;
+    self->class_name = words(e->class_name);
+    self->device_uuid = words(e->device_uuid);
+    self->change = e->class_change;
+    self->promise = e->promise;
+    self->starts_by = e->starts_by;
+    self->share = e->share;
+    self->memory = e->memory;
+    self->revoked = e->revoked;
+    self->revoke = e->revoke;
+    self->revoke_by = e->revoke_by;
+}
+
 PyObject *core_event_new(struct core_state *state, gpud_dispatcher *d,
                          const struct gpud_event *e, PyObject *device)
 {
@@ -115,7 +134,8 @@ PyObject *core_event_new(struct core_state *state, gpud_dispatcher *d,
     if (!self)
         return NULL;
     self->kind = e->kind;
-    self->tag = e->tag;
+    self->tag = core_tag(e->tag);
+    self->number = core_number(e->tag);
     self->task_id = e->task_id;
     self->outcome = e->outcome;
     self->phase = e->phase;
@@ -139,6 +159,7 @@ PyObject *core_event_new(struct core_state *state, gpud_dispatcher *d,
     self->output_before = bytes_of(e->output_before, e->output_before_size);
     Py_XINCREF(device);
     self->device = device;
+    fill_rare(self, e);
     if (e->result_size)
         self->result = result_of(state, d, e);
     if (PyErr_Occurred()) {
@@ -182,6 +203,8 @@ static void event_dealloc(PyObject *o)
     Py_CLEAR(self->result);
     Py_CLEAR(self->output);
     Py_CLEAR(self->output_before);
+    Py_CLEAR(self->class_name);
+    Py_CLEAR(self->device_uuid);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
     Py_DECREF(type);
 }
@@ -308,7 +331,13 @@ static PyMemberDef event_members[] = {
     FIELD(ended_at, T_ULONGLONG),  FIELD(text, T_OBJECT),
     FIELD(label, T_OBJECT),        FIELD(device, T_OBJECT),
     FIELD(result, T_OBJECT),       FIELD(output, T_OBJECT),
-    FIELD(output_before, T_OBJECT), { NULL, 0, 0, 0, NULL },
+    FIELD(output_before, T_OBJECT), FIELD(number, T_UINT),
+    FIELD(class_name, T_OBJECT),   FIELD(device_uuid, T_OBJECT),
+    FIELD(change, T_UINT),         FIELD(promise, T_UINT),
+    FIELD(starts_by, T_ULONGLONG), FIELD(share, T_UINT),
+    FIELD(memory, T_ULONGLONG),    FIELD(revoked, T_UINT),
+    FIELD(revoke, T_UINT),         FIELD(revoke_by, T_ULONGLONG),
+    { NULL, 0, 0, 0, NULL },
 };
 
 static PyType_Slot event_slots[] = {

@@ -2,13 +2,12 @@
 /* options.c - from a dictionary to struct gpud_options: one row per field. */
 #include "core.h"
 
-#include <stddef.h>
 #include <string.h>
 
-enum kind { U32, U64, TEXT, TEXTS, SHARED };
+enum kind { U32, U64, TEXT, TEXTS, SHARED, DATA };
 
-/* Left out: definition, setup data, start and plugin, since workers of the package are programs of
- * argv; and pooled with the options that need it, since the package has no classes. */
+/* All of them but setup_size, which comes with setup_data.  A pooled dispatcher has its own ones,
+ * and each of its classes the others: the library knows which. */
 #define ROW(name, kind) { #name, kind, offsetof(struct gpud_options, name) }
 
 static const struct row {
@@ -17,10 +16,12 @@ static const struct row {
     size_t at;
 } rows[] = {
     ROW(drive, U32),
+    ROW(definition, TEXT),
     ROW(devices, TEXT),
     ROW(queue_size, U32),
     ROW(sent_ahead, U32),
     ROW(payload_budget, U64),
+    ROW(setup_data, DATA),
     ROW(seed, U64),
     ROW(setup_limit, U64),
     ROW(task_limit, U64),
@@ -34,6 +35,7 @@ static const struct row {
     ROW(max_attempts, U32),
     ROW(log_level, U32),
     ROW(slot_events, U32),
+    ROW(start, U32),
     ROW(stdio, U32),
     ROW(devices_per_worker, U32),
     ROW(setup_concurrency, U32),
@@ -48,6 +50,7 @@ static const struct row {
     ROW(cwd, TEXT),
     ROW(stdio_path, TEXT),
     ROW(argv, TEXTS),
+    ROW(plugin, TEXT),
     ROW(setup_shared, SHARED),
     ROW(cuda, U32),
     ROW(canary_passes, U32),
@@ -60,20 +63,17 @@ static const struct row {
     ROW(stop_limit, U64),
     ROW(visible, U32),
     ROW(start_events, U32),
+    ROW(pooled, U32),
+    ROW(mode, U32),
+    ROW(passing, U32),
+    ROW(cpus, U32),
+    ROW(headroom, U32),
+    ROW(max_workers, U32),
+    ROW(foreign_load, U32),
+    ROW(host_memory, U64),
+    ROW(foreign_memory, U64),
     ROW(decision_log, TEXT),
 };
-
-/* A file name's bytes, kept alive in `keep`; NULL and an exception where it is no text. */
-static const char *text_of(PyObject *value, PyObject *keep)
-{
-    PyObject *bytes = NULL;
-    const char *s = NULL;
-
-    if (PyUnicode_FSConverter(value, &bytes) && PyList_Append(keep, bytes) == 0)
-        s = PyBytes_AsString(bytes);
-    Py_XDECREF(bytes);
-    return s;
-}
 
 /* An array of texts that NULL ends, in a bytes object of `keep`. */
 static const char *const *texts_of(PyObject *value, PyObject *keep)
@@ -88,7 +88,7 @@ static const char *const *texts_of(PyObject *value, PyObject *keep)
     Py_XDECREF(array);
     for (Py_ssize_t i = 0; to && i < n; i++) {
         PyObject *item = PySequence_GetItem(value, i);
-        to[i] = item ? text_of(item, keep) : NULL;
+        to[i] = item ? core_text(item, keep) : NULL;
         Py_XDECREF(item);
         if (!to[i])
             return NULL;
@@ -98,31 +98,39 @@ static const char *const *texts_of(PyObject *value, PyObject *keep)
     return to;
 }
 
-static int set(struct core_state *state, char *at, const struct row *row, PyObject *value,
-               PyObject *keep)
+/* The bytes of any buffer.  They are copied unless they are of type bytes, since nothing keeps the
+ * memory of others as it is. */
+static const void *data_of(PyObject *value, PyObject *keep, uint64_t *ret_size)
 {
-    unsigned long long number = 0;
+    PyObject *bytes = NULL;
+    const void *data = NULL;
+
+    if (!PyObject_CheckBuffer(value))
+        PyErr_Format(PyExc_TypeError, "setup_data has no bytes: %R", (PyObject *)Py_TYPE(value));
+    else if ((bytes = PyBytes_FromObject(value)) && PyList_Append(keep, bytes) == 0) {
+        data = PyBytes_AsString(bytes);
+        *ret_size = (uint64_t)PyBytes_Size(bytes);
+    }
+    Py_XDECREF(bytes);
+    return data;
+}
+
+static int set(struct core_state *state, struct gpud_options *o, const struct row *row,
+               PyObject *value, PyObject *keep)
+{
+    const struct core_field number = { row->name, row->at,
+                                       row->kind == U32 ? sizeof(uint32_t) : sizeof(uint64_t) };
     const void *pointer = NULL;
 
     switch (row->kind) {
     case U32:
     case U64:
-        number = PyLong_AsUnsignedLongLong(value);
-        if (PyErr_Occurred())
-            return -1;
-        if (row->kind == U64) {
-            memcpy(at, &number, sizeof number);
-        } else if (number <= UINT32_MAX) {
-            uint32_t small = (uint32_t)number;
-            memcpy(at, &small, sizeof small);
-        } else {
-            PyErr_Format(PyExc_OverflowError, "%s is %llu, the maximum is %u", row->name, number,
-                         UINT32_MAX);
-            return -1;
-        }
-        return 0;
+        return core_field_set(o, &number, value);
     case TEXT:
-        pointer = text_of(value, keep);
+        pointer = core_text(value, keep);
+        break;
+    case DATA:
+        pointer = data_of(value, keep, &o->setup_size);
         break;
     case TEXTS:
         pointer = texts_of(value, keep);
@@ -131,7 +139,7 @@ static int set(struct core_state *state, char *at, const struct row *row, PyObje
         pointer = core_shared_handle(state, value);
         break;
     }
-    memcpy(at, &pointer, sizeof pointer);
+    memcpy((char *)o + row->at, &pointer, sizeof pointer);
     return pointer ? 0 : -1;
 }
 
@@ -149,7 +157,7 @@ int core_options_fill(struct core_state *state, struct gpud_options *o, PyObject
             PyErr_Format(PyExc_TypeError, "unknown option %R", key);
             return -1;
         }
-        if (set(state, (char *)o + row->at, row, value, keep))
+        if (set(state, o, row, value, keep))
             return -1;
     }
     return 0;

@@ -110,13 +110,11 @@ static int await(struct core_dispatcher *self, gpud_dispatcher *d, uint64_t time
     return n;
 }
 
-/* The name of the event's devices, borrowed; NULL where it has none, or no memory. */
-static PyObject *device_of(struct core_dispatcher *self, const struct gpud_event *e)
+/* The name of a slot's devices, borrowed; NULL where there is no memory. */
+static PyObject *device_of_slot(struct core_dispatcher *self, const struct gpud_event *e)
 {
     struct core_name *at;
 
-    if (!e->device || !e->device[0] || e->slot >= GPUD_NO_SLOT)
-        return NULL;
     if (e->slot >= self->n_names) {
         uint32_t n = e->slot + 8;
         struct core_name *names = PyMem_Realloc(self->names, n * sizeof *names);
@@ -136,18 +134,41 @@ static PyObject *device_of(struct core_dispatcher *self, const struct gpud_event
     return at->string;
 }
 
+/* The name of the event's devices; NULL where it has none, or no memory.  External work has no
+ * slot, and names that differ from task to task. */
+static PyObject *device_of(struct core_dispatcher *self, const struct gpud_event *e)
+{
+    PyObject *name;
+
+    if (!e->device || !e->device[0])
+        return NULL;
+    if (e->slot == GPUD_NO_SLOT)
+        return PyUnicode_DecodeUTF8(e->device, (Py_ssize_t)strlen(e->device), "replace");
+    name = device_of_slot(self, e);
+    Py_XINCREF(name);
+    return name;
+}
+
 /* STARTED events are dropped here where no session wants them, and where the task's end is among
  * the next events. */
 static bool unwanted(const struct gpud_event *e, const struct gpud_event *end)
 {
     if (e->kind != GPUD_EVENT_STARTED || e->tag >> CORE_SESSION_WITH_STARTED & 1)
         return false;
-    if (e->tag >> CORE_SESSION_SHIFT)
+    if (core_tag(e->tag) >> CORE_SESSION_SHIFT)
         return true;
     for (const struct gpud_event *later = e + 1; later < end && later < e + NEAR; later++)
         if (later->kind == GPUD_EVENT_OUTCOME && later->task_id == e->task_id)
             return true;
     return false;
+}
+
+/* Their tasks count no more, also where there is no memory for their Events. */
+static void count_ends(struct core_dispatcher *self, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (self->events[i].kind == GPUD_EVENT_OUTCOME)
+            atomic_fetch_sub(&self->live[core_number(self->events[i].tag)], 1);
 }
 
 /* No garbage collection runs code meanwhile, which could poll. */
@@ -157,15 +178,18 @@ static PyObject *events_of(struct core_dispatcher *self, gpud_dispatcher *d, int
     int collects = PyGC_Disable();
     PyObject *list = PyList_New(0);
 
+    count_ends(self, n);
     for (int i = 0; list && i < n; i++) {
         const struct gpud_event *e = &self->events[i];
-        PyObject *event;
+        PyObject *event, *device;
         if (unwanted(e, self->events + n))
             continue;
-        event = core_event_new(state, d, e, device_of(self, e));
+        device = device_of(self, e);
+        event = core_event_new(state, d, e, device);
         if (!event || PyList_Append(list, event))
             Py_CLEAR(list);
         Py_XDECREF(event);
+        Py_XDECREF(device);
     }
     if (collects)
         (void)PyGC_Enable();
@@ -284,27 +308,49 @@ static int is_open(PyObject *futures, PyObject *tag)
     return r;
 }
 
-/* Sends what waits in the package, highest priority first: 0, 1 where that is for the pool's
- * thread, -1 and an exception. */
+/* Sends what waits under a key of the backlog, (priority, number), unless tasks of that class that
+ * come first are `stuck`: 1 once all is sent, 0 where some has to wait, -1 and an exception. */
+static int send_queue(struct core_dispatcher *self, gpud_dispatcher *d, const struct desk *on,
+                      PyObject *key, bool *stuck)
+{
+    PyObject *second = PyTuple_GetItem(key, 1);
+    unsigned long number = second ? PyLong_AsUnsignedLong(second) : 0;
+    int r;
+
+    if (PyErr_Occurred())
+        return -1;
+    if (number >= CORE_NUMBERS) {
+        PyErr_SetString(PyExc_ValueError, "no number of a class");
+        return -1;
+    }
+    if (stuck[number])
+        return 0;
+    r = core_send(self, d, PyDict_GetItemWithError(on->backlog, key), on->futures);
+    stuck[number] = r == 0;
+    return r == 1 && PyDict_DelItem(on->backlog, key) ? -1 : r;
+}
+
+/* Sends what waits in the package, highest priority first, each class while there is room for it:
+ * 0, 1 where that is for the pool's thread, -1 and an exception. */
 static int send_backlog(struct core_dispatcher *self, gpud_dispatcher *d, const struct desk *on)
 {
-    PyObject *priorities, *waiting = PyObject_GetAttrString(on->room, "_waiters");
+    PyObject *keys, *waiting = PyObject_GetAttrString(on->room, "_waiters");
     Py_ssize_t blocked = waiting ? PyObject_Size(waiting) : -1;
-    int r = 1;
+    bool stuck[CORE_NUMBERS] = { false };
+    int r = 1, one = 1;
 
     Py_XDECREF(waiting);
     if (blocked)
         return blocked < 0 ? -1 : 1;
-    priorities = PyDict_Keys(on->backlog);
-    if (!priorities || PyList_Sort(priorities))
-        r = -1;
-    for (Py_ssize_t i = r < 0 ? 0 : PyList_Size(priorities); r == 1 && i > 0; i--) {
-        PyObject *priority = PyList_GetItem(priorities, i - 1);
-        r = core_send(self, d, PyDict_GetItemWithError(on->backlog, priority), on->futures);
-        if (r == 1 && PyDict_DelItem(on->backlog, priority))
-            r = -1;
+    keys = PyDict_Keys(on->backlog);
+    if (!keys || PyList_Sort(keys))
+        one = -1;
+    for (Py_ssize_t i = one < 0 ? 0 : PyList_Size(keys); one >= 0 && i > 0; i--) {
+        one = send_queue(self, d, on, PyList_GetItem(keys, i - 1), stuck);
+        r = one < r ? one : r;
     }
-    Py_XDECREF(priorities);
+    r = one < r ? one : r;
+    Py_XDECREF(keys);
     if (r < 0 && PyErr_ExceptionMatches(PyExc_Exception)) {
         PyErr_Clear();
         return 1; /* that thread meets it again and fails the future */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rows.c - stats, slots and devices as dictionaries, named as in the C headers.
+ * rows.c - stats, slots, devices, classes and reasons as dictionaries, named as in the C headers.
  *
  * tables.py has their types.  A value that the library does not know (GPUD_NEVER, GPUD_UNKNOWN64,
  * GPUD_UNKNOWN32) is None.
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <gpudispatch/device.h>
+#include <gpudispatch/sched.h>
 #include <gpudispatch/stats.h>
 
 static int put(PyObject *row, const char *name, PyObject *value)
@@ -229,6 +230,117 @@ PyObject *core_rows_devices(struct core_state *state, gpud_dispatcher *d)
     r = gpud_dispatcher_devices(d, rows, (size_t)n);
     list = r < 0 ? core_raise(state, r, NULL)
                  : list_of((const char *)rows, sizeof *rows, (size_t)(r < n ? r : n), make_device);
+    PyMem_Free(rows);
+    return list;
+}
+
+/* ---- of a pooled dispatcher ---- */
+
+#define REASONS 32u /* room for these at first */
+#define LINE_SIZE 1024
+
+#define N(field) put_number(row, #field, v->field)
+#define S(field) put_text(row, #field, v->field)
+
+static PyObject *make_class(const void *record)
+{
+    const struct gpud_class_stats *v = record;
+    PyObject *row = PyDict_New();
+
+    if (row &&
+        !(S(name) || S(definition) || N(paused) || N(pinned) || N(failed) || N(removing) ||
+          N(workers) || N(starting) || N(queued) || N(running) || N(done) || N(failures) ||
+          N(oldest_wait) || N(boot_p10) || N(boot_p50) || N(boot_p90) || N(unload_p10) ||
+          N(unload_p50) || N(unload_p90) || N(run_p10) || N(run_p50) || N(run_p90)))
+        return row;
+    Py_XDECREF(row);
+    return NULL;
+}
+
+static const char *unit_name(uint32_t unit)
+{
+    static const char *const names[] = {
+        [GPUD_UNIT_NONE] = "",           [GPUD_UNIT_BYTES] = "bytes",
+        [GPUD_UNIT_SHARE] = "share",     [GPUD_UNIT_CPUS] = "cpus",
+        [GPUD_UNIT_WORKERS] = "workers", [GPUD_UNIT_DEVICES] = "devices",
+        [GPUD_UNIT_COMPUTE] = "compute",
+    };
+
+    return unit < sizeof names / sizeof names[0] ? names[unit] : "";
+}
+
+static PyObject *make_reason(const void *record)
+{
+    const struct gpud_reason *v = record;
+    PyObject *row = PyDict_New();
+    char line[LINE_SIZE];
+
+    if (gpud_reason_format(v, line, sizeof line) < 0)
+        line[0] = 0;
+    if (row && !(put_text(row, "kind", gpud_reason_name(v->kind)) || N(variant) ||
+                 put_text(row, "unit", unit_name(v->unit)) || S(device) || S(class_name) ||
+                 N(task_id) || N(have) || N(need) || N(until) || N(pid) ||
+                 put_text(row, "text", line)))
+        return row;
+    Py_XDECREF(row);
+    return NULL;
+}
+
+#undef N
+#undef S
+
+PyObject *core_rows_classes(struct core_state *state, gpud_dispatcher *d)
+{
+    int n = gpud_dispatcher_classes(d, NULL, 0), r;
+    struct gpud_class_stats first = GPUD_CLASS_STATS_INIT, *rows;
+    PyObject *list;
+
+    if (n < 0)
+        return core_raise(state, n, NULL);
+    rows = PyMem_Calloc((size_t)n + 1, sizeof *rows);
+    if (!rows)
+        return PyErr_NoMemory();
+    rows[0] = first;
+    r = gpud_dispatcher_classes(d, rows, (size_t)n);
+    list = r < 0 ? core_raise(state, r, NULL)
+                 : list_of((const char *)rows, sizeof *rows, (size_t)(r < n ? r : n), make_class);
+    PyMem_Free(rows);
+    return list;
+}
+
+/* All of them, to be freed with success or without it: 0, or the code of a failure. */
+static int read_reasons(gpud_dispatcher *d, uint64_t id, const struct gpud_task_desc *task,
+                        struct gpud_reason **rows, size_t *n, struct gpud_error *why)
+{
+    const struct gpud_reason first = GPUD_REASON_INIT;
+    size_t room = REASONS;
+    int r;
+
+    for (;;) {
+        struct gpud_reason *more = PyMem_Realloc(*rows, room * sizeof *more);
+        if (!more)
+            return GPUD_ENOMEM;
+        *rows = more;
+        more[0] = first;
+        Py_BEGIN_ALLOW_THREADS
+        r = gpud_dispatcher_explain(d, id, task, more, room, n, why);
+        Py_END_ALLOW_THREADS
+        if (r || *n <= room)
+            return r;
+        room = *n + REASONS; /* more may come meanwhile */
+    }
+}
+
+PyObject *core_rows_reasons(struct core_state *state, gpud_dispatcher *d, uint64_t id,
+                            const struct gpud_task_desc *task)
+{
+    struct gpud_error why = GPUD_ERROR_INIT;
+    struct gpud_reason *rows = NULL;
+    size_t n = 0;
+    int r = read_reasons(d, id, task, &rows, &n, &why);
+    PyObject *list = r ? core_raise(state, r, &why)
+                       : list_of((const char *)rows, sizeof *rows, n, make_reason);
+
     PyMem_Free(rows);
     return list;
 }

@@ -6,7 +6,8 @@
  * here by any thread, the main thread as well: a KeyboardInterrupt is raised between two
  * instructions of Python code, and the only Python code here is that of unpickling, during which
  * the event is still in the inbox.  All else is left to the pool's thread, where none is raised:
- * futures with callbacks or another thread that waits, failures, events of sessions and the pool.
+ * futures with callbacks or another thread that waits, failures, results that are no frames, events
+ * of sessions and the pool.
  */
 #include "core.h"
 
@@ -230,7 +231,7 @@ static int settle(struct core_state *state, PyObject *event, PyObject *futures, 
     PyObject *tag, *future;
     int r = 1;
 
-    if (!e.tag || e.refused || e.tag >> CORE_SESSION_SHIFT ||
+    if (!e.tag || e.refused || e.tag >> CORE_SESSION_SHIFT || e.tag >> CORE_RAW & 1 ||
         (e.kind != GPUD_EVENT_STARTED &&
          (e.kind != GPUD_EVENT_OUTCOME || e.outcome != GPUD_OUTCOME_SUCCESS)))
         return 1;

@@ -169,7 +169,7 @@ static PyObject *get_tag(PyObject *o, void *unused)
     gpud_task *t = open_task(o);
 
     (void)unused;
-    return t ? PyLong_FromUnsignedLongLong(gpud_task_tag(t)) : NULL;
+    return t ? PyLong_FromUnsignedLongLong(core_tag(gpud_task_tag(t))) : NULL;
 }
 
 static PyObject *get_label(PyObject *o, void *unused)

@@ -54,20 +54,30 @@ def test_headers_have_these_fields() -> None:
     assert keys(tables.Stats) == fields("stats.h", "gpud_stats") | counters
     assert keys(tables.SlotStats) == fields("stats.h", "gpud_slot_stats")
     assert keys(tables.DeviceInfo) == fields("device.h", "gpud_device_info")
+    assert keys(tables.ClassStats) == fields("sched.h", "gpud_class_stats")
+    assert keys(tables.Reason) == fields("sched.h", "gpud_reason") | {"text"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "file", "table"),
+    ("kind", "file", "table", "drop"),
     [
-        (tables.OutcomeName, "types.h", "GPUD_OUTCOME_MAP"),
-        (tables.SlotState, "types.h", "GPUD_SLOT_MAP"),
-        (tables.Health, "types.h", "GPUD_HEALTH_MAP"),
-        (tables.DeviceKind, "device.h", "GPUD_DEVICE_KIND_MAP"),
-        (tables.DeviceState, "device.h", "GPUD_DEVICE_STATE_MAP"),
+        (tables.OutcomeName, "types.h", "GPUD_OUTCOME_MAP", ""),
+        (tables.SlotState, "types.h", "GPUD_SLOT_MAP", ""),
+        (tables.Health, "types.h", "GPUD_HEALTH_MAP", ""),
+        (tables.DeviceKind, "device.h", "GPUD_DEVICE_KIND_MAP", ""),
+        (tables.DeviceState, "device.h", "GPUD_DEVICE_STATE_MAP", ""),
+        (tables.ReasonKind, "sched.h", "GPUD_REASON_MAP", "NONE"),
     ],
 )
-def test_headers_have_these_names(kind: Any, file: str, table: str) -> None:
-    assert typing.get_args(kind) == named(file, table)
+def test_headers_have_these_names(kind: Any, file: str, table: str, drop: str) -> None:
+    assert typing.get_args(kind) == named(file, table, drop)
+
+
+def test_headers_have_these_units() -> None:
+    names = re.findall(r"GPUD_UNIT_(\w+) = \d+", header("sched.h"))
+    assert typing.get_args(tables.ReasonUnit) == tuple(
+        "" if name == "NONE" else name.lower() for name in names
+    )
 
 
 def matches(value: object, kind: Any) -> bool:
