@@ -151,6 +151,15 @@ def pid(_: Any = None) -> int:
     return os.getpid()
 
 
+def own_tag() -> int:
+    """As the worker sees it."""
+    from gpudispatch import _core
+
+    task = _core.current()
+    assert task is not None
+    return task.tag
+
+
 def capture(*args: Any, **kwargs: Any) -> Any:
     return args, kwargs
 
