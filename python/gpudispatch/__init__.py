@@ -40,12 +40,25 @@ if TYPE_CHECKING:
     from gpudispatch.executor import Executor, get_executor
     from gpudispatch.future import Future, Progress, Times
     from gpudispatch.journal import read_journal
+    from gpudispatch.leases import Lease
     from gpudispatch.outcomes import Outcome
+    from gpudispatch.pool import Pool
+    from gpudispatch.pool_class import PoolClass
     from gpudispatch.settings import IgnoredArgument
-    from gpudispatch.tables import DeviceInfo, SlotStats, Stats
+    from gpudispatch.tables import (
+        ClassChange,
+        ClassStats,
+        DeviceInfo,
+        Needs,
+        Reason,
+        SlotStats,
+        Stats,
+    )
 
 __all__ = [
     "BaseWorker",
+    "ClassChange",
+    "ClassStats",
     "DeviceError",
     "DeviceInfo",
     "Dispatcher",
@@ -56,10 +69,15 @@ __all__ = [
     "IgnoredArgument",
     "JournalBusy",
     "JournalMismatch",
+    "Lease",
+    "Needs",
     "NoWorker",
     "OutOfMemory",
     "Outcome",
+    "Pool",
+    "PoolClass",
     "Progress",
+    "Reason",
     "RemoteError",
     "RemoteTraceback",
     "ResultTooLarge",
@@ -84,9 +102,14 @@ _PARTS = {
     "executor": ("Executor", "get_executor"),
     "future": ("Future", "Progress", "Times"),
     "journal": ("read_journal",),
+    "leases": ("Lease",),
     "outcomes": ("Outcome",),
+    "pool": ("Pool",),
+    "pool_class": ("PoolClass",),
     "settings": ("IgnoredArgument",),
-    "tables": ("DeviceInfo", "SlotStats", "Stats"),
+    "tables": (
+        "ClassChange", "ClassStats", "DeviceInfo", "Needs", "Reason", "SlotStats", "Stats",  # fmt: skip
+    ),
 }
 _WHERE = {name: part for part, names in _PARTS.items() for name in names}
 

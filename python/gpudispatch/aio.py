@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
     from gpudispatch.settings import TaskOptions
+    from gpudispatch.work_class import WorkClass
 
 TRY_AGAIN_S = 0.01  # while tasks wait for room, between looks for it
 LOOK_AWAY_S = 0.05  # before the loop looks again whether it may read
@@ -74,8 +75,8 @@ class Watch:
         self.users = 0  # coroutines with tasks here
         self.live: dict[int, asyncio.Future[Event]] = {}  # by tag
         self.ids: dict[int, int] = {}
-        # while the core is full
-        self.waiting: deque[tuple[Template, int, Encoded, TaskOptions]] = deque()
+        # while the core is full, by number of the class
+        self.waiting: dict[int, deque[tuple[Template, int, Encoded, TaskOptions]]] = {}
         self.watching = False
         self.looks_away: asyncio.TimerHandle | None = None
         self.tries_again: asyncio.TimerHandle | None = None
@@ -130,7 +131,7 @@ class Watch:
     def read(self) -> None:
         """Takes what has happened; the descriptor is readable, as a level."""
         engine = self.engine
-        foreign = None if engine.futures else engine.reads(self.poll)
+        foreign = None if engine.reads_itself else engine.reads(self.poll)
         if foreign is None:
             self.look_away(LOOK_AWAY_S)
             return
@@ -150,34 +151,43 @@ class Watch:
     # ---- tasks ----
 
     def submit(
-        self, template: Template, frame: Encoded, options: TaskOptions
+        self, home: WorkClass, template: Template, frame: Encoded, options: TaskOptions
     ) -> tuple[int, asyncio.Future[Event]]:
         tag = next(self.tags)
         future: asyncio.Future[Event] = self.loop.create_future()
         self.live[tag] = future
-        self.waiting.append((template, tag, frame, options))
+        queue = self.waiting.setdefault(home.number, deque())
+        queue.append((template, tag, frame, options))
         try:
             self.flush()
         except BaseException:
             self.live.pop(tag, None)
             raise
-        if self.waiting and self.waiting[-1][1] == tag:
-            self.waiting[-1] = template, tag, codec.own(frame), options
+        if queue and queue[-1][1] == tag:
+            queue[-1] = template, tag, codec.own(frame), options
         return tag, future
 
     def flush(self) -> None:
-        """Sends what waits, in order, while the core has room.  After shutdown that is cancelled:
-        the thread that waits for the end may be the loop's."""
+        """Sends what waits while the core has room for its class."""
+        for number, queue in list(self.waiting.items()):
+            self.send(queue)
+            if not queue:
+                self.waiting.pop(number, None)
+
+    def send(self, waiting: deque[tuple[Template, int, Encoded, TaskOptions]]) -> None:
+        """Sends what waits of one class, in order, while the core has room.  After shutdown, and
+        once the class is removed, that is cancelled: the thread that waits for the end may be the
+        loop's."""
         engine = self.engine
-        while self.waiting:
-            template, tag, frame, options = self.waiting[0]
+        while waiting:
+            template, tag, frame, options = waiting[0]
             if tag in self.live:
                 engine.keep(tag, template, frame, options)
                 try:
                     number = engine.core.submit(template, tag, frame)
                 except ClosedError:
-                    while self.waiting:
-                        if future := self.live.pop(self.waiting.popleft()[1], None):
+                    while waiting:
+                        if future := self.live.pop(waiting.popleft()[1], None):
                             future.cancel()
                     return
                 except Exception as error:  # of this task, such as arguments without room
@@ -185,14 +195,14 @@ class Watch:
                     future = self.live.pop(tag)
                     if not future.done():  # its coroutine may be about to be cancelled
                         future.set_exception(ends.detached(error))
-                    self.waiting.popleft()
+                    waiting.popleft()
                     continue
                 if not number:
                     engine.drop(tag)
                     self.try_again()
                     return
                 self.ids[tag] = number
-            self.waiting.popleft()
+            waiting.popleft()
 
     def try_again(self) -> None:
         """Others may make room and take all events: the descriptor does not tell then."""
@@ -232,10 +242,10 @@ class Watch:
         call_soon(self.loop, self.look)
 
 
-def watch(engine: Engine) -> Watch:
+def watch(engine: Engine, home: WorkClass | None) -> Watch:
     """The watch of the running loop."""
     loop = asyncio.get_running_loop()
-    engine._check_open()
+    engine.check_open(home)
     held = engine.watch if isinstance(engine.watch, Watch) else None
     if held is not None and held.loop is loop:
         return held
@@ -250,13 +260,13 @@ def watch(engine: Engine) -> Watch:
 
 
 async def arun(
-    engine: Engine, template: Template, frame: Encoded, options: TaskOptions
+    engine: Engine, home: WorkClass, template: Template, frame: Encoded, options: TaskOptions
 ) -> Any:
     """The value of one task."""
-    eye = watch(engine)
+    eye = watch(engine, home)
     eye.enter()
     try:
-        tag, future = eye.submit(template, frame, options)
+        tag, future = eye.submit(home, template, frame, options)
         try:
             event = await future
         except asyncio.CancelledError:
@@ -323,11 +333,12 @@ class Feed:
 
 async def aoutcomes(
     engine: Engine,
+    home: WorkClass | None,
     source: Iterable[Any] | AsyncIterable[Any],
     make: Callable[[Iterable[Any], Bell], Loop[Any, Any]],
 ) -> AsyncIterator[Outcome[Any, Any]]:
     """The outcomes of a loop that waits in the event loop; `make` makes it for a source."""
-    eye = watch(engine)
+    eye = watch(engine, home)
     eye.enter()
     bell = Bell(eye.loop)
     feed = Feed(source, bell, 64) if isinstance(source, AsyncIterable) else None

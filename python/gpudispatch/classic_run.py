@@ -100,7 +100,7 @@ class Run:
         self.task_timeout = task_timeout
         self.engine.caller_ends = True
         self.engine.news.listener = self._take_news
-        queue_size = executor._settings.queue_size
+        queue_size = executor._home.settings.queue_size
         self.session = Session(self.engine, queue_size, TaskOptions(), started=True)
         self.ready: deque[Any] = self.session.ready  # of Event and Item
         self.feeder = Feeder(source, self.session.first_tag, queue_size, self._nudge)
@@ -214,7 +214,7 @@ class Run:
 
     def _hurry(self) -> None:
         """After Ctrl-C: the code of running tasks gets an exception, as with Future.stop()."""
-        self.engine._stop_running()
+        self.engine.stop_running()
         self._close(FINISH_NOW, 0 if self.interrupts == 1 else 1)
 
     # ---- items ----

@@ -17,9 +17,12 @@ The pool's thread starts with the first future.  While futures are outstanding i
 thread inside result() does that itself (attend).  Without futures a session reads on its caller's
 thread, and the pool's thread, if there is one, is parked.
 
-A tag names a task: futures count from 1; a session's tags have its number above bit 40.
+A tag names a task: futures count from 1; a session's tags have its number above bit 40.  The tasks
+of each class have a quota of what the core takes, so that a class with a long queue leaves room for
+the others.
 
-Nothing here refers to the Executor: one that is dropped leaves its pool to finish the tasks.
+Nothing here refers to the Executor or the Pool: one that is dropped leaves its engine to finish the
+tasks.
 """
 
 from __future__ import annotations
@@ -32,15 +35,27 @@ import weakref
 from collections import deque
 
 from gpudispatch import ends, errors, waits
-from gpudispatch.codec import frame_size, own
+from gpudispatch.backlog import Backlog
+from gpudispatch.classes import Classes
+from gpudispatch.codec import own
 from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory, ReentryError, ResultTooLarge
-from gpudispatch.events import CANCELLED, ERROR, OUTCOME, PROGRESS, STARTED, SUCCESS
+from gpudispatch.events import (
+    CANCELLED,
+    CLASS,
+    ERROR,
+    GRANTED,
+    OUTCOME,
+    PROGRESS,
+    REVOKED,
+    STARTED,
+    SUCCESS,
+)
 from gpudispatch.future import SIGNAL_S, Future, Progress
 from gpudispatch.lone import Lone
 from gpudispatch.news import News, logger
 from gpudispatch.pace import Pace, running_loop
 from gpudispatch.sessions import SESSION_SHIFT, Sessions
-from gpudispatch.settings import NEVER
+from gpudispatch.settings import CLOSE_NS, NEVER
 
 try:
     from gpudispatch import _core
@@ -55,8 +70,10 @@ if TYPE_CHECKING:
 
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
+    from gpudispatch.leases import Grant
     from gpudispatch.sessions import Reader
     from gpudispatch.settings import TaskOptions
+    from gpudispatch.work_class import WorkClass
 
     R = TypeVar("R")
 
@@ -65,37 +82,28 @@ GRACE_NS = 2_000_000  # a caller of result() that has read will soon read again
 AWAY_NS = 50_000_000  # no caller reads after one that met what only the pool's thread may do
 LONG_S = 1e9
 FOREIGN = 1  # what attend of the core returns then
-STOP_WORDS = 8192
 LOOK_S = 0.05
 REPORT_S = 1.0  # a setup that failed has been reported by then
 DROPPED_NS = 1_000_000_000  # for the cleanup of workers whose executor was dropped
-SETUP_AT = STOP_WORDS * 8
+RAW = 1 << 39  # in the tag of a future whose result is no frame of this package
 
 
 class Engine:
     """One dispatcher and everything that waits for it.  Thread rule: any thread, any method."""
 
-    def __init__(
-        self,
-        options: dict[str, object],
-        argv: list[str],
-        setup: Encoded,
-        limit: int,
-        second_try: bool = False,
-    ) -> None:
-        self.limit = limit  # of tasks without one of their own
-        self.shared = _core.Shared(SETUP_AT + frame_size(setup))
-        self.shared.write(SETUP_AT, setup)
-        self.options = options | {"argv": argv, "setup_shared": self.shared}
-        self.core = _core.Dispatcher(self.options)
+    def __init__(self, options: dict[str, object], home: WorkClass | None = None) -> None:
+        """`home` is the one class of an engine that is not pooled."""
+        self.options = options
+        self.pooled = home is None
+        self.core = _core.Dispatcher(options)
         self.pace = Pace(self.core.wake)
         self.lone: Lone | None = None  # made with its first job
         # of live tasks, where one that runs out of memory gets a second try
-        self.frames: dict[int, tuple[Template, Encoded]] | None = {} if second_try else None
+        self.frames: dict[int, tuple[Template, Encoded]] | None = None
         self._make_locks()
         self.inbox: deque[Event] = deque()
         self.futures: dict[int, Future[Any]] = {}
-        self.backlog: dict[int, deque[tuple[Template, int, Encoded, int]]] = {}
+        self.backlog = Backlog(self)
         self.sessions = Sessions()
         # Outcomes by tag that the pool's thread has to deliver: they came while a callback waited,
         # or from a second try.
@@ -104,17 +112,16 @@ class Engine:
         self.thread: threading.Thread | None = None
         self.gone = waits.Event()  # the thread has ended
         self.away_until = 0  # AWAY_NS
-        # what attend of the core works on
-        self.desk = (
-            self.lock, self.reading, self.inbox, self.futures, self.frames, self.backlog, self.room,
-        )
+        self.grants: set[Grant] = set()  # of leases
+        self.eager = 0  # how many wait for what concerns no task, such as the end of a class
+        self.desk = self._desk()
+        self.classes = Classes(self, home)
         self.closing: int | None = None  # how, once shutdown was called
         self.close_limit = 0
         self.ended = False
         self.forked = False
         self.watch: object = None  # of aio.py: that of the event loop that has tasks here
         self.news = News()
-        self.broken: str | None = None  # why a task had no worker, until one has
         self.last_looks: dict[str, Any] = {}  # once the dispatcher is gone
         self.caller_ends = False  # a call that blocks ends it, not the interpreter's exit
         _pools.add(self)
@@ -129,6 +136,19 @@ class Engine:
         # cannot leave it taken; no thread takes it twice.
         self.reading: Any = threading.RLock()
 
+    def try_twice(self) -> None:
+        """From now on a task that runs out of memory may have a second try."""
+        if self.frames is None:
+            self.frames = {}
+        self.desk = self._desk()
+
+    def _desk(self) -> tuple[object, ...]:
+        """What attend of the core works on."""
+        return (
+            self.lock, self.reading, self.inbox, self.futures, self.frames, self.backlog.queues,
+            self.room,
+        )  # fmt: skip
+
     def leave_to_parent(self) -> None:
         """In a forked child: another thread of the parent may have held the locks."""
         self.forked = True
@@ -136,22 +156,34 @@ class Engine:
 
     # ---- futures ----
 
-    def submit(self, template: Template, priority: int, data: Encoded, future: Future[Any]) -> None:
+    @property
+    def reads_itself(self) -> bool:
+        """Whether the pool's thread reads for all: what it waits for is no session's."""
+        return bool(self.futures) or self.eager > 0
+
+    def submit(
+        self,
+        home: WorkClass,
+        template: Template,
+        priority: int,
+        data: Encoded,
+        future: Future[Any],
+    ) -> None:
         """Accepts a task: it waits here while the core has no room.  Never blocks."""
         future._loop = running_loop()
         with self.lock:
-            self._check_open()
+            self.check_open(home)
             if self.thread is None:
                 self._start_thread()
-            tag = future._tag = self.next_tag
-            self.next_tag = tag + 1
+            tag = future._tag = self.next_tag | RAW if home.raw else self.next_tag
+            self.next_tag += 1
             self.futures[tag] = future
             self.keep(tag, template, data, future._options)
             try:
-                if not self.backlog:
+                if not self.backlog or not self.backlog.has(home.number):
                     future._id = self.core.submit(template, tag, data)
                 if not future._id:
-                    self._put_off(template, priority, tag, data)
+                    self.backlog.add((priority, home.number), template, tag, data)
             except BaseException as error:
                 self.futures.pop(tag, None)
                 self.drop(tag)
@@ -171,41 +203,27 @@ class Engine:
         if self.frames is not None:
             self.frames.pop(tag, None)
 
-    def _put_off(self, template: Template, priority: int, tag: int, data: Encoded) -> None:
-        """Puts a task that the core has no room for into the backlog.  The caller holds `lock`."""
-        first = not self.backlog
-        queue = self.backlog.get(priority)
-        if queue is None:
-            queue = self.backlog[priority] = deque()
-        queue.append((template, tag, own(data), time.monotonic_ns()))
-        # There may be room by now, and the thread that made it has found no backlog.
-        if first and self.core.send(queue, self.futures):
-            del self.backlog[priority]
-
-    def refused(self, error: BaseException) -> Future[Any]:
+    def refused(self, home: WorkClass, error: BaseException) -> Future[Any]:
         """The future of a task that cannot be accepted."""
         with self.lock:
-            self._check_open()
+            self.check_open(home)
         future: Future[Any] = Future()
         future._engine = self
         future.set_exception(ends.detached(error))
         return future
 
-    def _check_open(self) -> None:
-        self._check_forked()
+    def check_open(self, home: WorkClass | None = None) -> None:
+        self.check_forked()
         if self.closing is not None:
             raise RuntimeError("cannot schedule new futures after shutdown")
         if _exiting:
             raise RuntimeError("cannot schedule new futures after interpreter shutdown")
-        if self.broken is not None:
-            if self.has_failed():
-                raise self.news.no_worker(self.broken)
-            self.broken = None  # a device was returned
-
-    def has_failed(self) -> bool:
-        """Whether no slot will have a worker, unless a device is returned."""
-        stats = self.look("stats")
-        return bool(stats["slots_failed"] == stats["slots"])
+        if home is not None and home.closing:
+            raise RuntimeError(f"class {home.name!r} is removed")
+        if home is not None and home.broken is not None:
+            if self.classes.has_failed(home):
+                raise self.news.no_worker(home.broken, home.name)
+            home.broken = None  # a device was returned
 
     def ready(self, workers: int, timeout: int) -> bool:
         """Waits until so many workers have passed setup; False after the time."""
@@ -242,7 +260,7 @@ class Engine:
     def attend(self, future: Future[Any], timeout: float | None) -> float | None:
         """Reads on the caller's thread until the future is done, or is in the hands of another
         thread.  Returns what is left of the timeout."""
-        self._check_forked()
+        self.check_forked()
         if self.is_inside():
             return self._wait_inside(future, timeout)
         timeout = self._attend(future, timeout)
@@ -289,16 +307,8 @@ class Engine:
                 self.room.wait_for(lambda: future._id or future.done(), SIGNAL_S)
 
     def flush(self) -> None:
-        """Sends what waits here, highest priority first, while the core has room."""
-        refused: list[tuple[Future[Any], BaseException]] = []
-        with self.lock:
-            for priority in sorted(self.backlog, reverse=True):
-                waiting = self.backlog[priority]
-                while not self._send(waiting, refused):
-                    pass
-                if waiting:
-                    break
-                del self.backlog[priority]
+        """Sends what waits here while the core has room."""
+        refused = self.backlog.send()
         with self.room:
             self.room.notify_all()
         for future, error in refused:
@@ -309,27 +319,12 @@ class Engine:
                 except BaseException:
                     logger.exception("a callback raised")
 
-    def _send(
-        self,
-        waiting: deque[tuple[Template, int, Encoded, int]],
-        refused: list[tuple[Future[Any], BaseException]],
-    ) -> bool:
-        """Sends what there is room for; False where the first one was refused."""
-        try:
-            self.core.send(waiting, self.futures)
-        except Exception as error:
-            future = self.futures.get(waiting.popleft()[1])
-            if future is not None:
-                refused.append((future, ends.detached(error)))
-            return False
-        return True
-
     def cancel(self, future: Future[Any]) -> bool:
         """Cancels a task that has not started; the future is done then.  False: it runs or ended.
 
         Another thread may cancel the same task: all of them return True.
         """
-        self._check_forked()
+        self.check_forked()
         if self._withdraw(future):
             return True
         if future._started is not None:
@@ -415,7 +410,7 @@ class Engine:
         return mine
 
     def is_running(self, future: Future[Any]) -> bool:
-        self._check_forked()
+        self.check_forked()
         number = future._id
         return future._started is not None or number != 0 and self.runs(number)
 
@@ -427,7 +422,7 @@ class Engine:
             return False
 
     def stop(self, future: Future[Any], kill: bool) -> bool:
-        self._check_forked()
+        self.check_forked()
         if self._withdraw(future):
             return True
         return self._stop(future._id, kill)
@@ -441,7 +436,8 @@ class Engine:
 
     def mark_stopped(self, number: int, stopped: bool = True) -> None:
         """The code of a running task gets an exception once it is cancelled."""
-        self.shared.store(number % STOP_WORDS, number if stopped else 0)
+        for home in self.classes:  # no other class has this task
+            home.mark_stopped(number, stopped)
 
     def leave(self, number: int, on_cancel: str) -> None:
         """Cancels a task that its loop has left; `on_cancel` decides about one that runs."""
@@ -453,7 +449,7 @@ class Engine:
         except Exception:
             pass  # destroyed meanwhile: nothing runs any more
 
-    def _check_forked(self) -> None:
+    def check_forked(self) -> None:
         if self.forked:
             raise ForkedError("this process was forked from the owner of the executor")
 
@@ -523,6 +519,8 @@ class Engine:
             self.sessions.give(event)
         elif not tag:
             self.news.take(event)
+            if event.kind == CLASS:
+                self.classes.take(event)
         else:
             future = self.futures.get(tag)
             if future is None:
@@ -569,7 +567,9 @@ class Engine:
 
     @staticmethod
     def _note(future: Future[Any], event: Event) -> None:
-        if event.kind == STARTED:
+        if event.kind in (GRANTED, REVOKED):
+            future._heard(event)
+        elif event.kind == STARTED:
             future._started = event
         elif event.kind == PROGRESS:
             future._started = future._started or event
@@ -610,12 +610,15 @@ class Engine:
         self, event: Event, options: TaskOptions
     ) -> tuple[str, BaseException, list[Any] | None]:
         """As ends.failure()."""
-        kind, error, before = ends.failure(event, options, self.limit)
+        home = self.classes.of(event)
+        limit = NEVER if home is None else home.settings.task_timeout
+        kind, error, before = ends.failure(event, options, limit)
         if isinstance(error, OutOfMemory):
             self._add_memory(error)
         if isinstance(error, NoWorker):
-            self.broken = error.message
-            error = self.news.no_worker(error.message)
+            if home is not None:
+                home.broken = error.message
+            error = self.news.no_worker(error.message, "" if home is None else home.name)
         return kind, error, before
 
     def _add_memory(self, error: OutOfMemory) -> None:
@@ -648,10 +651,11 @@ class Engine:
             patience = self.pace.patience()
             if self.core.stand_by(GRACE_NS, NEVER if patience is None else patience):
                 self._read()
-            self.pace.deliver(lambda event: self._safely(self._resolve, event))
+            self.pace.deliver(lambda event: self.safely(self._resolve, event))
             if self.backlog:
                 self.flush()
             self._deliver_aside()
+            self.classes.turn()
             if self.ended and not self.inbox:
                 patience = self.pace.patience()
                 if patience is None:
@@ -679,7 +683,7 @@ class Engine:
         finally:
             self.reading.release()
         while (event := self._next()) is not None:
-            self._safely(self.deliver, event)
+            self.safely(self.deliver, event)
             self._deliver_aside()
 
     def _next(self) -> Event | None:
@@ -691,7 +695,7 @@ class Engine:
             if self.inbox[0].tag >> SESSION_SHIFT not in self.sessions.readers:
                 return self._take()
             # Here, while its session cannot begin to wait for events.
-            self._safely(self.deliver, self.inbox.popleft())
+            self.safely(self.deliver, self.inbox.popleft())
         return None
 
     def _take(self) -> Event:
@@ -705,7 +709,7 @@ class Engine:
         return event
 
     @staticmethod
-    def _safely(deliver: Callable[[Event], None], event: Event) -> None:
+    def safely(deliver: Callable[[Event], None], event: Event) -> None:
         try:
             deliver(event)
         except BaseException:  # only what a callback or logging raises past its own guard
@@ -735,7 +739,7 @@ class Engine:
         self.check_wait()
         late = self.pace.take(tag)
         if late is not None:
-            self._safely(self._resolve, late)
+            self.safely(self._resolve, late)
         elif self._deliver_tag(tag):
             pass
         elif self.ended:
@@ -749,7 +753,7 @@ class Engine:
                 self.reading.release()
         while (event := self._next()) is not None:
             if event.kind != OUTCOME or event.tag == tag or not self._has_callbacks(event):
-                self._safely(self.deliver, event)
+                self.safely(self.deliver, event)
             else:
                 event.own()
                 self.aside[event.tag] = event
@@ -768,14 +772,16 @@ class Engine:
         """Delivers what was set aside.  Any thread: cancel() may take it first."""
         event = self.aside.pop(tag, None)
         if event is not None:
-            self._safely(self.deliver, event)
+            self.safely(self.deliver, event)
         return event is not None
 
     def _park(self) -> None:
         """Leaves the reading to a session until a future needs it."""
         self.sessions.let_read()  # without the lock: it may call code that waits for it
         with self.parked:
-            while self.sessions and not self.futures and self.closing is None:
+            while self.sessions and not self.reads_itself and self.closing is None:
+                if self.classes.has_work():
+                    break
                 if self.inbox and self.reading.acquire(blocking=False):
                     self.reading.release()
                     break  # a caller of result() has left them
@@ -787,7 +793,7 @@ class Engine:
             self.lone.join()
             self._deliver_aside()
         with self.lock:
-            self.backlog.clear()
+            self.backlog.queues.clear()
         while self.futures:
             try:
                 self.futures.pop(next(iter(self.futures)))._give_up()
@@ -796,7 +802,10 @@ class Engine:
         core = self.core
         self.last_looks = {
             "stats": core.stats(), "slots": core.slots(), "devices": core.devices(),
+            "classes": core.classes() if self.pooled else [],
         }  # fmt: skip
+        for home in self.classes:
+            home.gone.set()
         self.destroy()
 
     def look(self, name: str) -> Any:
@@ -822,7 +831,7 @@ class Engine:
     def open_session(self, reader: Reader, started: bool = False) -> int:
         """Returns the session's first tag.  Its owner wants to read on its own thread."""
         with self.lock:
-            self._check_open()
+            self.check_open()
             number = self.sessions.add(reader, started)
             self.parked.notify_all()
         if self.thread is not None:
@@ -842,27 +851,30 @@ class Engine:
 
     # ---- the end ----
 
+    def return_grants(self, kept: bool) -> None:
+        """Ends the leases that nobody will close; with `kept` those of `with` blocks, too."""
+        for grant in list(self.grants):
+            if kept or not grant.kept:
+                grant.give_back()
+
     def close(self, how: int, limit: int = 0) -> None:
         """Ends intake; what is accepted ends as `how` says."""
-        self._check_forked()
+        self.check_forked()
+        self.return_grants(kept=False)
         with self.lock:
             # Twice at once: kill_workers() after terminate_workers() has a shorter limit.
             hurry = self.closing is None or how > self.closing or how == FINISH_NOW
             self.closing = how if self.closing is None else max(how, self.closing)
-            self.close_limit = limit
-            dropped = []
-            if how != FINISH_ALL:
-                for queue in self.backlog.values():
-                    dropped += [self.futures[t] for _, t, _, _ in queue if t in self.futures]
-                self.backlog.clear()
+            self.close_limit = limit = limit or self._patience()
+            dropped = self.backlog.take_back() if how != FINISH_ALL else []
             if self.thread is None:
                 self._start_thread()
             self.parked.notify_all()
-        self._withdraw_all(dropped)
+        self.withdraw_all(dropped)
         if hurry and not self.backlog and not self.ended:
             try:
                 if how == FINISH_NOW:
-                    self._stop_running()
+                    self.stop_running()
                     if self.lone is not None:
                         self.lone.finish(limit)
                 self.core.close(how, limit)
@@ -870,7 +882,12 @@ class Engine:
                 pass  # destroyed meanwhile
         self.core.wake()
 
-    def _withdraw_all(self, dropped: list[Future[Any]]) -> None:
+    def _patience(self) -> int:
+        """How long tasks that are cancelled may take, and the cleanup of workers."""
+        graces = [int(home.options["grace"]) for home in self.classes]  # type: ignore[call-overload]
+        return min(max(graces, default=0) + CLOSE_NS, NEVER) if self.pooled else 0
+
+    def withdraw_all(self, dropped: list[Future[Any]]) -> None:
         """All of them end, whatever their callbacks raise: the first of that is raised then."""
         raised: BaseException | None = None
         for future in dropped:
@@ -881,10 +898,11 @@ class Engine:
         if raised is not None:
             raise raised
 
-    def _stop_running(self) -> None:
-        """The code of running tasks gets an exception, as by Future.stop()."""
+    def stop_running(self, home: WorkClass | None = None) -> None:
+        """The code of running tasks [of a class] gets an exception, as by Future.stop()."""
         for row in self.core.slots():
-            self.mark_stopped(row["task_id"])
+            if home is None or row["class_name"] == home.name:
+                self.mark_stopped(row["task_id"])
 
     def join(self) -> None:
         """Waits for the end of the pool's thread, its last act."""
@@ -917,6 +935,7 @@ def _at_exit() -> None:
     _exiting = True
     for engine in list(_pools):
         if not engine.ended and not engine.forked and not engine.caller_ends:
+            engine.return_grants(kept=True)
             engine.close(FINISH_ALL)
     for engine in list(_pools):
         engine.join()

@@ -216,6 +216,9 @@ class Future(_Base["T"]):
 
         return log_tail(self._ended) if self._ended else ""
 
+    def _heard(self, event: Event) -> None:
+        """An event about devices that were granted: none of a task that a worker runs."""
+
     def _give_up(self) -> None:
         """Makes the future cancelled, for wait() and as_completed(), too.  Called once, by the one
         who has taken the future from its pool."""

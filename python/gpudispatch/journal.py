@@ -82,6 +82,7 @@ from .records import (
     JournalError,
     JournalRecord,
     RecordFile,
+    class_key,
     front,
     is_alive,
     mismatch_error,
@@ -155,8 +156,18 @@ def _digest_of(value: object) -> str:
     return _digest(frame if isinstance(frame, list) else [frame]).hex()
 
 
-def key_function(key: Callable[[Any], bytes | str | int] | None) -> Callable[[Any], bytes]:
-    """Returns the function that makes the journal's key of an item."""
+def key_function(
+    key: Callable[[Any], bytes | str | int] | None, name: str = ""
+) -> Callable[[Any], bytes]:
+    """Returns the function that makes the journal's key of an item [of a class of this name]."""
+    made = _key_function(key)
+    if not name:
+        return made
+    before = class_key(name)
+    return lambda item: before + made(item)
+
+
+def _key_function(key: Callable[[Any], bytes | str | int] | None) -> Callable[[Any], bytes]:
     if key is None:
         return item_key
     if not callable(key):
@@ -215,6 +226,20 @@ def header_of(
         "package": __version__,
         "key": "item" if key is None else "function",
     }
+
+
+def class_headers(
+    classes: Mapping[str, tuple[object, Mapping[str, object] | None]],
+    key: Callable[[Any], object] | None = None,
+) -> dict[str, str]:
+    """As header_of(), of several classes: each has an entry of its own, so that a later run may
+    leave one out."""
+    header: dict[str, str] = {}
+    for name, (function, setup) in classes.items():
+        own = header_of(function, setup, key)
+        header[f"class {name}"] = f"{own.pop('function')}, setup {own.pop('setup')}"
+        header |= own
+    return header
 
 
 # ---- the lock ------------------------------------------------------------------------------------
@@ -541,6 +566,28 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Part:
+    """A journal that the loops of several classes share: one of them.
+
+    Its methods are those of the journal; the last part that closes closes it."""
+
+    def __init__(self, book: Journal, parts: set[Part]) -> None:
+        self.path = book.path
+        self.claim = book.claim
+        self.put = book.put
+        self.put_success = book.put_success
+        self.flush = book.flush
+        self.tick = book.tick
+        self._book = book
+        self._parts = parts
+        parts.add(self)
+
+    def close(self) -> None:
+        self._parts.discard(self)
+        if not self._parts:
+            self._book.close()
 
 
 def _laid_out(payload: Buffer | list[Buffer]) -> tuple[list[Buffer], int]:

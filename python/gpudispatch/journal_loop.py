@@ -15,7 +15,6 @@ from gpudispatch import codec
 from gpudispatch.ends import decoded
 from gpudispatch.events import CANCELLED, OUTCOME, SUCCESS
 from gpudispatch.future import Times
-from gpudispatch.journal import item_key
 from gpudispatch.news import logger
 from gpudispatch.outcomes import Loop, Outcome
 from gpudispatch.engine import Engine
@@ -24,7 +23,7 @@ from gpudispatch.settings import NEVER
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
-    from gpudispatch.journal import Journal, JournalRecord
+    from gpudispatch.journal import Journal, JournalRecord, Part
     from gpudispatch.session import Bell
     from gpudispatch.settings import TaskOptions
 
@@ -47,8 +46,9 @@ class JournalLoop(Loop[I, V]):
         encode: Callable[[I], Encoded],
         template: Template,
         *,
-        journal: Journal,
+        journal: Journal | Part,
         key: Callable[[I], bytes],
+        own_key: bool = False,
         options: TaskOptions,
         window: int,
         ordered: bool,
@@ -57,6 +57,7 @@ class JournalLoop(Loop[I, V]):
     ) -> None:
         self.journal = journal
         self.key = key
+        self.own_key = own_key  # the user's: what it raises ends the loop
         self.place = 0
         self.kept = 0  # bytes of results in `replays`
         self.recorded = 0.0  # when record() has looked
@@ -75,8 +76,8 @@ class JournalLoop(Loop[I, V]):
             try:
                 name = self.key(item)
             except Exception as e:
-                if self.key is not item_key:
-                    raise  # of the user's function
+                if self.own_key:
+                    raise
                 kept.append((item, place, b"", 0))
                 self.unsent = e  # a worker would not get it either
                 break

@@ -28,6 +28,7 @@ from .records import (
     is_alive,
     read_journal,
     salvage,
+    split_key,
 )
 
 if TYPE_CHECKING:
@@ -74,14 +75,17 @@ def _show(line: dict[str, object], name: str, value: object) -> None:
 
 
 def _show_key(line: dict[str, object], record: JournalRecord) -> None:
-    form, key = record.key_bytes[:1], record.key
+    _, form, rest = split_key(record.key_bytes)
+    key = record.key
+    if record.name:
+        line["name"] = record.name
     try:
         if form == KEY_DIGEST:
-            line["key_repr"] = f"sha256 {record.key_bytes[1:].hex()}"
+            line["key_repr"] = f"sha256 {rest.hex()}"
         else:
-            _show(line, "key", _plain(record.key_bytes[1:]) if form == KEY_PICKLE else key)
+            _show(line, "key", _plain(rest) if form == KEY_PICKLE else key)
     except Exception:
-        line["key_repr"] = f"pickle {record.key_bytes[1:].hex()}"
+        line["key_repr"] = f"pickle {rest.hex()}"
 
 
 def _show_value(line: dict[str, object], record: JournalRecord, load: bool) -> None:

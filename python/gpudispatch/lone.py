@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from gpudispatch._core import Dispatcher, Event, Template
+    from gpudispatch.classes import Classes
     from gpudispatch.codec import Encoded
 
     class Owner(Protocol):
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
         core: Dispatcher
         options: dict[str, object]
+        pooled: bool
+        classes: Classes
         ended: bool
 
         def mark_stopped(self, number: int, stopped: bool = True) -> None: ...
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 
 DRAINED = ("STOPPED", "FAILED", "QUARANTINED")
 FINISH_NOW = 2
+UNLOAD = 4
+CPU = "cpu"
 LOOK_S = 0.02  # between looks whether a drained device's workers are gone
 
 
@@ -73,8 +78,11 @@ class Lone:
     def replace_worker(self, event: Event) -> None:
         """Replaces the workers of the devices on which the task ran.  They take no task from now
         on: who has the outcome may submit the next one at once."""
+        home = self.engine.classes.of(event)
         with suppress(GpuDispatchError):  # as in _return()
             self._drain(event)
+            if home is not None and not self._devices(event):
+                self.engine.core.class_set(home.name, UNLOAD)
         self._add(Job(event, None, None))
 
     def join(self) -> None:
@@ -145,7 +153,7 @@ class Lone:
         try:
             self._drain(job.event)
             names = devices_of(job.event)
-            self._await_drained(set(names))
+            self._await_drained(set(self._devices(job.event)))
             if job.template is None or job.frame is None:
                 return None
             return self._alone(job, job.template, job.frame, names)
@@ -153,11 +161,15 @@ class Lone:
             self._return(job.event)
 
     def _drain(self, event: Event) -> None:
-        for name in devices_of(event):
+        for name in self._devices(event):
             self.engine.core.device_drain(name)
 
+    def _devices(self, event: Event) -> list[str]:
+        """What can be drained.  A worker of a pool that has no device is on "cpu"."""
+        return [] if self.engine.pooled and event.device == CPU else devices_of(event)
+
     def _return(self, event: Event) -> None:
-        for name in devices_of(event):
+        for name in self._devices(event):
             with suppress(GpuDispatchError):  # the pool has ended, or the device was removed
                 self.engine.core.device_return(name)
 
@@ -174,10 +186,16 @@ class Lone:
         """The outcome of the task in a pool of one worker on these devices."""
         from gpudispatch import _core
 
-        options = dict(self.engine.options)
+        home = self.engine.classes.of(job.event)
+        if home is None:
+            return None  # the class was removed meanwhile
         rows = {row["name"]: row["uuid"] for row in self.engine.core.devices()}
-        uuids = [rows[name] for name in names]
-        options |= {"devices": as_list(names, uuids, str(options["devices"])), "queue_size": 1}
+        uuids = [rows.get(name, name) for name in names]
+        options = home.options | {
+            "devices": as_list(names, uuids, str(self.engine.options["devices"])),
+            "devices_per_worker": len(names),
+            "queue_size": 1,
+        }
         core = _core.Dispatcher(options)
         try:
             with self.lock:

@@ -40,9 +40,10 @@ class Outcome(Generic[I, V]):
     error       the exception; None where ok is True
     kind        "success", "error", "timeout", "crash", "device", "oom", "cancelled", "no_worker"
     replayed    True for one that the journal had
+    name        the class of a Pool that ran it; "" of an Executor
     """
 
-    __slots__ = ("_event", "error", "index", "item", "kind", "replayed", "value", "_facts")
+    __slots__ = ("_event", "error", "index", "item", "kind", "name", "replayed", "value", "_facts")
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class Outcome(Generic[I, V]):
         self.value = value
         self.error = error
         self.kind = kind
+        self.name = ""
         self.replayed = False
         self._event = event
         self._facts: tuple[str | None, int, Times, str, str] | None = None  # of a journal

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Progress of a loop: what `outcomes(..., progress=...)` shows while it runs.
 
-    progress=True       one line on stderr; nothing where stderr is no terminal
+    progress=True       one line on stderr, nothing where that is no terminal; in the cell of a
+                        notebook a line that changes
     progress="tqdm"     a bar of tqdm, where it is installed
     progress="rich"     a bar of rich, where it is installed
     progress=bar        a tqdm bar, or a rich.progress.Progress, that the caller made
@@ -164,18 +165,24 @@ class Line:
         self.quiet = not is_terminal(self.stream)
 
     def show(self, meter: Meter) -> None:
-        if self.quiet or (Line.owner is not None and Line.owner is not self):
-            return
-        Line.owner = self
-        self._draw(describe(meter.snapshot(), self.label))
+        self.text(describe(meter.snapshot(), self.label))
 
     def end(self, meter: Meter) -> None:
-        try:
-            if not self.quiet:
-                self._draw(describe(meter.snapshot(), self.label, end=True), "\n")
-        finally:
-            if Line.owner is self:
-                Line.owner = None
+        self.text(describe(meter.snapshot(), self.label, end=True), end=True)
+
+    def text(self, text: str, end: bool = False) -> None:
+        """Shows a text; the last one stays."""
+        if self.quiet:
+            return
+        if end:
+            try:
+                self._draw(text, "\n")
+            finally:
+                if Line.owner is self:
+                    Line.owner = None
+        elif Line.owner is None or Line.owner is self:
+            Line.owner = self
+            self._draw(text)
 
     def _draw(self, text: str, after: str = "") -> None:
         columns = self._columns()
@@ -191,6 +198,39 @@ class Line:
             return os.get_terminal_size(self.stream.fileno()).columns or 80
         except (OSError, ValueError, AttributeError):
             return shutil.get_terminal_size().columns
+
+
+def in_notebook() -> bool:
+    """Whether this is the kernel of a notebook, which shows output that changes."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
+class Notebook:
+    """A line in the output of a notebook's cell, drawn over again."""
+
+    quiet = False
+
+    def __init__(self, label: str | None = None) -> None:
+        self.label = label
+        self.handle: Any = None
+
+    def show(self, meter: Meter) -> None:
+        self.text(describe(meter.snapshot(), self.label))
+
+    def end(self, meter: Meter) -> None:
+        self.text(describe(meter.snapshot(), self.label, end=True), end=True)
+
+    def text(self, text: str, end: bool = False) -> None:
+        """Shows a text in place of the last one."""
+        shown = {"text/plain": text}
+        if self.handle is None:
+            from IPython.display import display
+
+            self.handle = display(shown, raw=True, display_id=True)
+        else:
+            self.handle.update(shown, raw=True)
 
 
 def is_terminal(stream: Any) -> bool:
@@ -296,7 +336,7 @@ def display_of(progress: ProgressArgument, total: int | None, label: str | None)
     if progress is False or progress is None:
         return None
     if progress is True:
-        line = Line(label)
+        line = Notebook(label) if in_notebook() else Line(label)
         return None if line.quiet else line
     if isinstance(progress, str):
         return _named(progress, total, label)

@@ -59,6 +59,7 @@ _GLANCE: Final = 512  # most records are smaller
 
 # The first byte of a key: what the rest is.
 KEY_BYTES, KEY_STR, KEY_INT, KEY_PICKLE, KEY_DIGEST = b"\0", b"\1", b"\2", b"\3", b"\4"
+KEY_CLASS = b"\5"  # the size of a class's name in one byte, the name, and a key of the above
 
 
 class JournalError(GpuDispatchError):
@@ -126,9 +127,14 @@ class JournalRecord:
         return self.kind == "success"
 
     @property
+    def name(self) -> str:
+        """The class of the item, in the journal of a Pool; "" in that of an Executor."""
+        return split_key(self.key_bytes)[0]
+
+    @property
     def key(self) -> bytes | str | int:
         """The key: bytes, str or int; of other items the pickle, of long ones the SHA-256."""
-        form, key = self.key_bytes[:1], self.key_bytes[1:]
+        form, key = split_key(self.key_bytes)[1:]
         try:
             if form == KEY_STR:
                 return key.decode("utf-8", "surrogatepass")
@@ -156,6 +162,21 @@ class JournalRecord:
         if self.ok or not self.payload:
             return None
         return codec.decode_exception(codec.decode(self.payload)[1])
+
+
+def class_key(name: str) -> bytes:
+    """What stands before the keys of a class."""
+    told = name.encode()
+    return KEY_CLASS + bytes([len(told)]) + told
+
+
+def split_key(key: bytes) -> tuple[str, bytes, bytes]:
+    """The class, the form, and the rest of a key."""
+    name = ""
+    if key[:1] == KEY_CLASS and len(key) > 1:
+        end = 2 + key[1]
+        name, key = key[2:end].decode("utf-8", "replace"), key[end:]
+    return name, key[:1], key[1:]
 
 
 class Head(NamedTuple):

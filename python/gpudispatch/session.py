@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gpudispatch import waits
@@ -117,20 +118,21 @@ class Session:
     def may_read(self) -> None:
         self.bell.set()
 
-    def read(self, timeout: int) -> None:
-        """Waits until an event is ready or the time, in nanoseconds, is over."""
+    def read(self, timeout: int, others: Sequence[Session] = ()) -> None:
+        """Waits until an event is ready or the time, in nanoseconds, is over.  Also until one of
+        the others has an event: sessions of this thread that have the same bell."""
         engine = self.engine
-        engine._check_forked()
+        engine.check_forked()
         inside = engine.is_inside()
         until = None if timeout == NEVER else time.monotonic_ns() + timeout
-        while not self.ready:
+        while not (self.ready or any(other.ready for other in others)):
             left = NEVER if until is None else max(0, until - time.monotonic_ns())
             foreign = None
             if inside:
                 engine.turn(min(FOLLOW_S, left / 1e9))
                 if engine.ended and not self.ready:
                     return
-            elif not engine.futures:
+            elif not engine.reads_itself:
                 foreign = engine.reads(lambda: self.poll(left))  # noqa: B023
             if foreign:
                 engine.call_thread()

@@ -16,8 +16,6 @@ TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
     from typing import Any
 
-    from gpudispatch._core import Template
-
 NEVER = 2**64 - 1
 AT_ONCE = 1
 SECOND = 1_000_000_000
@@ -235,7 +233,8 @@ def worker_count(devices: str, devices_per_worker: int) -> int | None:
 
 
 class Settings:
-    """What an Executor was made with, checked.  No dataclass: that imports inspect, for 5 ms."""
+    """What an Executor, or a class of a Pool, was made with, checked.  No dataclass: that imports
+    inspect, for 5 ms."""
 
     options: dict[str, object]
     default_devices: bool
@@ -252,7 +251,7 @@ class Settings:
 
 
 class TaskOptions:
-    """The options of a view; 0 and None mean the pool's own."""
+    """The options of a view; 0 and None mean those of its class."""
 
     limit: int = 0
     priority: int = 0
@@ -264,6 +263,8 @@ class TaskOptions:
     copy: bool = True
     block: bool = False
     on_cancel: str = "leave"
+    request: list[dict[str, object]] | None = None  # needs of its own, in place of its class's
+    oom: bool = False  # the class has cause oom
 
     def but(self, **changes: Any) -> TaskOptions:
         """These, with some others."""
@@ -273,27 +274,8 @@ class TaskOptions:
 
     @property
     def second_try(self) -> bool:
-        """Whether a task that runs out of memory runs once more, where the pool has cause oom."""
-        return self.max_attempts != 1 and (self.retry is None or "oom" in self.retry)
-
-    def template(self, pool: Settings | None = None) -> Template:
-        """The core's form; `pool` has the values of what is not given here."""
-        from gpudispatch import _core
-
-        attempts, causes = 0, 0
-        if pool is not None and (self.max_attempts or self.retry is not None):
-            retried = pool.retry if self.retry is None else self.retry
-            causes = sum(RETRY_BITS.get(c, 0) for c in retried)
-            attempts = (self.max_attempts or pool.max_attempts) if causes else 1
-        return _core.Template(
-            priority=self.priority,
-            label=self.label,
-            limit=self.limit,
-            expires=self.expires,
-            stall_limit=self.stall,
-            max_attempts=attempts,
-            retry_causes=causes,
-        )
+        """Whether a task that runs out of memory runs once more."""
+        return self.oom and self.max_attempts != 1 and (self.retry is None or "oom" in self.retry)
 
 
 def environment(env: object) -> list[str]:
@@ -320,12 +302,26 @@ def _threads(env: list[str], workers: int | None) -> list[str]:
     ]
 
 
-def check(
+# Arguments of a class that the package makes for itself.
+DEFAULTS: dict[str, Any] = {
+    "max_batch": 1,
+    "batch_wait": 0.0,
+    "task_timeout": None,
+    "max_attempts": 1,
+    "retry": None,
+    "env": None,
+    "cwd": None,
+    "output": "tail",
+    "base_seed": 42,
+    "cuda_results": "cpu",
+    "max_tasks_per_child": None,
+    "worker": None,
+    "workers": None,
+}
+
+
+def of_class(
     *,
-    max_workers: object,
-    devices: object,
-    workers_per_device: object,
-    devices_per_worker: object,
     max_batch: object,
     batch_wait: object,
     task_timeout: object,
@@ -334,36 +330,32 @@ def check(
     max_attempts: object,
     retry: object,
     queue_size: object,
-    payload_budget: object,
     env: object,
     cwd: object,
     output: object,
     base_seed: object,
     cuda_results: object,
     max_tasks_per_child: object,
-    mp_context: object,
+    worker: object,
+    workers: int | None,
 ) -> Settings:
-    """Settings of the arguments of Executor."""
-    per_device = integer("workers_per_device", workers_per_device, 1, 1024)
-    per_worker = integer("devices_per_worker", devices_per_worker, 1, 16)
-    names, default = device_list(max_workers, devices, per_device)
-    workers = worker_count(names, per_worker)
+    """Settings of the arguments that an Executor and a class of a Pool have in common; `workers` is
+    how many of them the machine's CPUs are divided by, None where that is unknown."""
+    if max_batch is None:
+        max_batch = getattr(worker, "max_batch", 1)
+    if retry is None:
+        retry = ("crash", "oom") if isinstance(max_batch, int) and max_batch > 1 else ("crash",)
     tries = integer("max_attempts", max_attempts, 1, 255)
     retried = causes(retry)
     batch = integer("max_batch", max_batch, 1, 64)
     wait = seconds("batch_wait", batch_wait, zero=True)
-    patient = seconds("grace", grace, zero=True)
     options: dict[str, Any] = {
-        "devices": names,
-        "devices_per_worker": per_worker,
         "max_batch": batch,
         "task_limit": seconds("task_timeout", task_timeout),
-        "grace": patient,
-        "close_limit": min(patient + CLOSE_NS, NEVER),  # terminate_workers() leaves tasks the grace
+        "grace": seconds("grace", grace, zero=True),
         "setup_limit": seconds("setup_timeout", setup_timeout),
         "max_attempts": tries,
         "retry_causes": sum(RETRY_BITS.get(name, 0) for name in retried) or RETRY_BITS["crash"],
-        "queue_size": integer("queue_size", queue_size, 1, 1_048_576),
         "seed": integer("base_seed", base_seed, 0, 2**63),
         "result_wait": NEVER,
         "start_events": 1,
@@ -375,27 +367,67 @@ def check(
         if batch == 1:
             raise ValueError("batch_wait needs max_batch above 1")
         options["batch_wait"] = wait
-    if payload_budget is not None:
-        options["payload_budget"] = integer("payload_budget", payload_budget, 1, 2**62)
     if cwd is not None:
         options["cwd"] = path("cwd", cwd)
         if not os.path.isdir(options["cwd"]):
             raise ValueError(f"cwd is {cwd!r}, expected a directory")
+    options |= _output(output)
+    if max_tasks_per_child is not None:
+        options["max_tasks_per_worker"] = integer("max_tasks_per_child", max_tasks_per_child, 1)
+    return Settings(
+        options=options,
+        default_devices=False,
+        max_batch=batch,
+        cuda_results=choice("cuda_results", cuda_results, ("cpu", "error")),
+        retry=retried,
+        max_attempts=tries,
+        queue_size=integer("queue_size", queue_size, 1, 1_048_576),
+        task_timeout=options["task_limit"],
+        oom="oom" in retried and (tries > 1 or batch > 1),
+    )
+
+
+def _output(output: object) -> dict[str, object]:
+    """The library's options about the standard output of workers."""
     where = path("output", output)
     if where in STDIO:
-        options["stdio"] = STDIO[where]
-    elif os.sep in where or "{slot}" in where or "." in where:
-        options["stdio"] = STDIO_FILE
-        options["stdio_path"] = os.path.abspath(where)
-        folder = os.path.dirname(options["stdio_path"].partition("{slot}")[0])
-        if not os.path.isdir(folder):
-            raise ValueError(f"output is {where!r}, but there is no directory {folder!r}")
-    else:
+        return {"stdio": STDIO[where]}
+    if os.sep not in where and "{slot}" not in where and "." not in where:
         raise ValueError(
             f"output is {where!r}, expected {', '.join(STDIO)} or a path such as 'logs/{{slot}}.log'"
         )
-    if max_tasks_per_child is not None:
-        options["max_tasks_per_worker"] = integer("max_tasks_per_child", max_tasks_per_child, 1)
+    file = os.path.abspath(where)
+    folder = os.path.dirname(file.partition("{slot}")[0])
+    if not os.path.isdir(folder):
+        raise ValueError(f"output is {where!r}, but there is no directory {folder!r}")
+    return {"stdio": STDIO_FILE, "stdio_path": file}
+
+
+def check(
+    *,
+    max_workers: object,
+    devices: object,
+    workers_per_device: object,
+    devices_per_worker: object,
+    payload_budget: object,
+    mp_context: object,
+    **of_the_class: object,
+) -> Settings:
+    """Settings of the arguments of Executor: those of its class, and those of its dispatcher."""
+    per_device = integer("workers_per_device", workers_per_device, 1, 1024)
+    per_worker = integer("devices_per_worker", devices_per_worker, 1, 16)
+    names, default = device_list(max_workers, devices, per_device)
+    made = of_class(**of_the_class, workers=worker_count(names, per_worker))
+    patient = int(made.options["grace"])  # type: ignore[call-overload]
+    made.default_devices = default
+    made.options |= {
+        "devices": names,
+        "devices_per_worker": per_worker,
+        "close_limit": min(patient + CLOSE_NS, NEVER),  # terminate_workers() leaves tasks the grace
+        "queue_size": made.queue_size,
+    }
+    if payload_budget is not None:
+        made.options["payload_budget"] = integer("payload_budget", payload_budget, 1, 2**62)
     if mp_context is not None:
         warnings.warn(
             "mp_context is ignored: workers are always started anew, never forked from this "
@@ -403,14 +435,4 @@ def check(
             IgnoredArgument,
             stacklevel=3,
         )
-    return Settings(
-        options=options,
-        default_devices=default,
-        max_batch=batch,
-        cuda_results=choice("cuda_results", cuda_results, ("cpu", "error")),
-        retry=retried,
-        max_attempts=tries,
-        queue_size=options["queue_size"],
-        task_timeout=options["task_limit"],
-        oom="oom" in retried and (tries > 1 or batch > 1),
-    )
+    return made

@@ -67,6 +67,9 @@ ReasonKind = Literal[
 ReasonUnit = Literal["", "bytes", "share", "cpus", "workers", "devices", "compute"]
 
 
+ChangeName = Literal["NONE", "LOADED", "UNLOADED", "FAILED", "PAUSED", "RESUMED", "REMOVED"]
+
+
 class Stats(TypedDict):
     """A snapshot of the counters of an executor."""
 
@@ -253,7 +256,8 @@ class ClassStats(TypedDict):
 class Reason(TypedDict):
     """One reason why a task does not start."""
 
-    kind: ReasonKind
+    # BACKLOG: queue_size tasks of the class are in the library, and this one waits in the package
+    kind: ReasonKind | Literal["BACKLOG"]
     variant: int  # of the request: 0 is the preferred one
     unit: ReasonUnit  # of have and need; "" = they are 0
     device: str  # "" = the machine, or the class
@@ -264,6 +268,27 @@ class Reason(TypedDict):
     until: int  # when it is expected to end; it may be over.  0 = unknown
     pid: int  # of FOREIGN: the process with most memory on the device; 0 = unknown
     text: str  # all of that as one line
+
+
+class ClassChange(NamedTuple):
+    """A change of a class, for on_class."""
+
+    name: str
+    change: ChangeName
+    text: str  # why, where there is a reason
+
+
+class Needs(TypedDict, total=False):
+    """A way to run, of a class or a task: each key as the argument of Pool.add()."""
+
+    devices: int
+    memory: int | str
+    share: float
+    cpus: int
+    host_memory: int | str
+    compute: str | float
+    on: str | list[str]
+    not_on: str | list[str]
 
 
 class Counter(NamedTuple):

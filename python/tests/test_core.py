@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 import threading
 import time
 import typing
@@ -18,9 +19,10 @@ pytest.importorskip("gpudispatch._core")
 import executor_tasks as tasks
 from executor_tasks import Gate
 
-from gpudispatch import GpuDispatchError, _core, codec, current, ends, executor, source, waits
+from gpudispatch import GpuDispatchError, _core, codec, current, ends, source, waits
 from gpudispatch._core import Event, Template
-from gpudispatch.engine import FINISH_ALL, FINISH_NOW, SETUP_AT
+from gpudispatch.engine import FINISH_ALL, FINISH_NOW
+from gpudispatch.work_class import SETUP_AT, worker_argv
 from gpudispatch.events import ERROR, OUTCOME, PROGRESS, STARTED, SUCCESS
 from gpudispatch.future import Future
 from gpudispatch.settings import NEVER
@@ -68,7 +70,7 @@ class Pool:
         self.core.class_add(
             name,
             {"min_residence": AT_ONCE} | fields,
-            {"argv": executor._worker_argv(), "setup_shared": shared, "start_events": 1},
+            {"argv": worker_argv(), "setup_shared": shared, "start_events": 1},
             needs or [],
         )
 
@@ -97,6 +99,8 @@ class Pool:
         return found
 
     def close(self) -> None:
+        if not hasattr(self, "core"):
+            return
         self.core.close(FINISH_NOW)
         while self.core.poll(NEVER, self.inbox) is not None:
             pass
@@ -251,12 +255,13 @@ def test_a_class_without_room_does_not_stop_others(pool: Pool, gate: Gate) -> No
     pool.add("b")
     data = frame(tasks.through, gate.address)
     a = Template(class_name="a", number=1, quota=1)
+    has_room = Template(class_name="a", number=1, quota=2)
     b = Template(class_name="b", number=2)
     futures: dict[int, Future[Any]] = {tag: Future() for tag in range(1, 5)}
     now = time.monotonic_ns()
     backlog = {
         (5, 1): deque([(a, 2, frame(tasks.same, 2), now)]),
-        (3, 1): deque([(a, 3, frame(tasks.same, 3), now)]),
+        (3, 1): deque([(has_room, 3, frame(tasks.same, 3), now)]),
         (0, 2): deque([(b, 4, frame(tasks.same, 4), now)]),
     }
     desk = (
@@ -319,10 +324,24 @@ def test_workers_come_and_go(pool: Pool) -> None:
         core.class_set("a", UNLOAD)
 
 
+def test_the_memory_of_a_setup_lives_as_long_as_its_dispatcher(pool: Pool) -> None:
+    shared = _core.Shared(SETUP_AT)
+    before = sys.getrefcount(shared)
+    options: dict[str, object] = {"argv": worker_argv(), "setup_shared": shared}
+    pool.core.class_add("a", {}, options, [])
+    options.clear()
+    assert sys.getrefcount(shared) == before + 1
+    pool.core.class_remove("a", FINISH_NOW)
+    pool.event(CLASS, change=REMOVED)
+    assert sys.getrefcount(shared) == before + 1
+    pool.close()
+    assert sys.getrefcount(shared) == before
+
+
 def test_setup_data_of_any_buffer(pool: Pool) -> None:
     data = bytes(SETUP_AT) + bytes(codec.join(setup()))
     for name, buffer in ("a", data), ("b", bytearray(data)), ("c", memoryview(data)):
-        options: dict[str, object] = {"argv": executor._worker_argv(), "setup_data": buffer}
+        options: dict[str, object] = {"argv": worker_argv(), "setup_data": buffer}
         pool.core.class_add(name, {"min_residence": AT_ONCE}, options, [])
         pool.core.submit(Template(class_name=name), 1, frame(tasks.same, name))
     assert sorted(pool.values(3)) == ["a", "b", "c"]
@@ -372,7 +391,7 @@ def test_templates_that_are_refused() -> None:
 
 
 def test_a_dispatcher_that_is_not_pooled_has_none() -> None:
-    core = _core.Dispatcher({"devices": "cpu:1", "argv": executor._worker_argv()})
+    core = _core.Dispatcher({"devices": "cpu:1", "argv": worker_argv()})
     try:
         with pytest.raises(ValueError, match="pooled"):
             core.class_add("a", {}, {}, [])
@@ -430,6 +449,8 @@ def test_reasons_have_units(pool: Pool) -> None:
         assert why["unit"] == unit
         assert why["need"] == need > why["have"]
         assert (why["device"], why["variant"]) == ("fake:0", 0)
+    second = Template(class_name="jobs", request=[half, half | {"on": "fake:1"}])
+    assert pool.core.explain(0, second) == []  # it would start there at once
 
 
 def test_more_reasons_than_expected() -> None:

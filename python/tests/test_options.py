@@ -270,7 +270,7 @@ def test_grace() -> None:
 def test_close_limit(grace: float | None) -> None:
     """terminate_workers() kills what has not ended after the grace, and nothing before."""
     made = Executor(1, grace=grace)  # type: ignore[arg-type]
-    limit, patience = (made._settings.options[name] for name in ("close_limit", "grace"))
+    limit, patience = (made._home.options[name] for name in ("close_limit", "grace"))
     made.kill_workers()
     assert limit == settings.NEVER if patience == settings.NEVER else limit > patience + 10**9
 

@@ -155,8 +155,8 @@ def test_session() -> None:
     def attempt(at: int) -> bool:
         pool = SimpleNamespace(
             open_session=lambda session, started: 1 << 40, close_session=lambda tag: None,
-            futures=[1], is_inside=lambda: False, check_wait=lambda: None,
-            _check_forked=lambda: None, core=None, frames=None,
+            reads_itself=True, is_inside=lambda: False, check_wait=lambda: None,
+            check_forked=lambda: None, core=None, frames=None,
         )  # fmt: skip
         session = Session(cast(Engine, pool), 1, cast(Any, None))
         came = interrupted(lambda: session.read(100_000), at)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""The classes of an engine: those that share the devices of a Pool, or the one of an Executor."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Iterator
+
+from gpudispatch import errors
+from gpudispatch.news import CHANGES
+
+TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpudispatch._core import Event
+    from gpudispatch.engine import Engine
+    from gpudispatch.tables import ClassChange, ClassStats
+    from gpudispatch.work_class import WorkClass
+
+MOST = 255
+REMOVED = 6  # a change of a class, as in sched.h
+FINISH_ALL, FINISH_NOW = 0, 2
+
+
+class Classes:
+    """The table.  Thread: any; the engine's lock guards what changes it."""
+
+    def __init__(self, engine: Engine, only: WorkClass | None) -> None:
+        self.engine: Engine = weakref.proxy(engine)  # no cycle: the last owner ends it
+        self.by_number: dict[int, WorkClass] = {}
+        self.next_number = 1
+        self.leaving: dict[int, tuple[int, str]] = {}  # to be removed: how, and the name
+        self.told: deque[Event] = deque()  # for on_class
+        self.on_class: Callable[[ClassChange], object] | None = None
+        if only is not None:
+            self._take_in(only, 0)
+
+    def __iter__(self) -> Iterator[WorkClass]:
+        return iter(list(self.by_number.values()))
+
+    def _take_in(self, home: WorkClass, number: int) -> None:
+        home.number = number
+        self.by_number[number] = home
+        if home.settings.oom:
+            self.engine.try_twice()
+
+    def add(self, home: WorkClass, fields: dict[str, int], needs: list[dict[str, object]]) -> None:
+        """Adds a class to a pooled engine."""
+        with self.engine.lock:
+            self.engine.check_open()
+            number = self._free_number()
+            self.engine.core.class_add(home.name, fields, home.options, needs)
+            self._take_in(home, number)
+
+    def _free_number(self) -> int:
+        """The one that is longest unused: outcomes of a removed class may not be taken yet."""
+        for _ in range(MOST):
+            number = self.next_number
+            self.next_number = number % MOST + 1
+            if number not in self.by_number:
+                return number
+        raise errors.GpuDispatchError(f"a pool has up to {MOST} classes", name="EFULL")
+
+    # ---- looks ----
+
+    def of(self, event: Event) -> WorkClass | None:
+        """The class that an event is about."""
+        if not self.engine.pooled:
+            return self.by_number[0]
+        if event.tag:
+            return self.by_number.get(event.number)
+        return self.named(event.class_name or "")
+
+    def named(self, name: str) -> WorkClass | None:
+        return next((home for home in self if home.name == name), None)
+
+    def row(self, home: WorkClass) -> ClassStats | None:
+        """The core's row of a class; None once it is removed."""
+        rows: list[ClassStats] = self.engine.look("classes")
+        return next((row for row in rows if row["name"] == home.name), None)
+
+    def has_failed(self, home: WorkClass) -> bool:
+        """Whether a class will have no worker, unless a device is returned."""
+        if self.engine.pooled:
+            row = self.row(home)
+            return row is not None and bool(row["failed"])
+        stats = self.engine.look("stats")
+        return bool(stats["slots_failed"] == stats["slots"])
+
+    # ---- the end of a class ----
+
+    def remove(self, home: WorkClass, how: int) -> None:
+        """Ends the intake of a class; the core removes it once no task of it is in the backlog."""
+        engine = self.engine
+        engine.check_forked()
+        with engine.lock:
+            before = self.leaving.get(home.number, (-1, ""))[0]
+            self.leaving[home.number] = max(how, before), home.name
+            home.closing = True
+            dropped = engine.backlog.take_back(home.number) if how != FINISH_ALL else []
+        engine.withdraw_all(dropped)
+        if how == FINISH_NOW:
+            engine.stop_running(home)
+        engine.call_thread()
+
+    def call(self, on_class: Callable[[ClassChange], object]) -> None:
+        """Has changes reported, for good: the pool's thread reads all events from now on."""
+        self.on_class = on_class
+        self.watch(True)
+
+    def watch(self, watched: bool) -> None:
+        """Somebody waits for a change, or no longer: the pool's thread reads meanwhile."""
+        with self.engine.lock:
+            self.engine.eager += 1 if watched else -1
+        if watched:
+            self.engine.call_thread()
+
+    # ---- events ----
+
+    def take(self, event: Event) -> None:
+        """Takes an event CLASS.  Any thread."""
+        home = self.named(event.class_name or "")
+        if event.change == REMOVED and home is not None:
+            with self.engine.lock:
+                self.by_number.pop(home.number, None)
+            home.gone.set()
+        if self.on_class is not None:
+            self.told.append(event)
+            self.engine.call_thread()
+
+    def _tell(self, event: Event) -> None:
+        from gpudispatch.tables import ClassChange
+
+        if self.on_class is not None:
+            text = event.text or ""
+            self.on_class(ClassChange(event.class_name or "", CHANGES[event.change], text))
+
+    def has_work(self) -> bool:
+        """Whether turn() has something to do."""
+        return bool(self.told or self.leaving)
+
+    def turn(self) -> None:
+        """On the pool's thread: calls on_class, which may do anything, and removes classes."""
+        while self.told:
+            self.engine.safely(self._tell, self.told.popleft())
+        for number, (how, name) in list(self.leaving.items()):
+            if self.engine.backlog.has(number):
+                continue
+            try:
+                self.engine.core.class_remove(name, how)
+            except errors.GpuDispatchError:
+                pass  # it is removed, or the dispatcher is closed
+            with self.engine.lock:
+                if self.leaving.get(number) == (how, name):
+                    del self.leaving[number]

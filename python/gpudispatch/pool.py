@@ -1,0 +1,617 @@
+# SPDX-License-Identifier: MIT
+"""Pool: several classes of work, such as models, on the same devices.
+
+    with Pool() as pool:  # all GPUs
+        qwen = pool.add("qwen", worker=Model, setup={"path": "qwen"}, devices=2, memory="60GiB")
+        llama = pool.add("llama", worker=Model, setup={"path": "llama"}, memory="18GiB")
+        for r in pool.outcomes({"qwen": prompts, "llama": prompts}, journal="night.gdj"):
+            print(r.name, r.item, r.value if r.ok else r.text)
+
+The library decides which class has a worker on which device, and when an idle worker leaves for
+another class (docs/explain/scheduling.md).  The package gives each class its own quota of the
+library's queue, so that a class with a long queue leaves the others theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from gpudispatch import current, needs, settings, source
+from gpudispatch.engine import Engine
+from gpudispatch.errors import DeviceError, ReentryError, UnsupportedPlatform
+from gpudispatch.owner import Owner
+from gpudispatch.pool_class import PoolClass
+from gpudispatch.settings import NEVER
+from gpudispatch.work_class import ExternalClass, PythonClass
+
+TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from subprocess import CompletedProcess
+    from typing import Any
+
+    from gpudispatch.future import Future
+    from gpudispatch.journal import Part
+    from gpudispatch.leases import Grant, Lease
+    from gpudispatch.outcomes import Loop, Outcome
+    from gpudispatch.pool_progress import PoolSnapshot
+    from gpudispatch.submitter import Submitter
+    from gpudispatch.tables import ClassChange, ClassStats, Needs, Reason
+    from gpudispatch.work_class import WorkClass
+
+MODES = {"backfill": 0, "strict": 1}
+PASSING = {"learned": 0, "apart": 1}
+RESIDENCE = {"resident": 0, "transient": 1}
+TRANSIENT, EXTERNAL = 1, 2
+START_S = 10.0  # from the grant of a lease to its report, which the pool's thread makes at once
+RETURN_S = 30.0  # from the request to return a lease to the demand
+# The library's queue has room for the quotas of this many classes that are full at a time.
+FULL_CLASSES = 64
+QUEUE_MOST = 1 << 20
+NAME_MOST = 63
+INTERNAL = "("  # how the names of the package's own classes begin
+
+
+class Pool(Owner):
+    """Classes of work that share devices.
+
+    Thread: any.  Process: the one that made it; a worker cannot make one.
+    """
+
+    def __init__(
+        self,
+        devices: str | int | Sequence[str | int] | None = "all",
+        *,
+        mode: str = "backfill",
+        passing: str = "learned",
+        cpus: int | None = None,
+        host_memory: int | str | None = None,
+        headroom: float | None = None,
+        max_workers: int | None = None,
+        foreign_load: float | None = None,
+        foreign_memory: int | str | None = None,
+        setup_concurrency: int | None = None,
+        queue_size: int = 1024,
+        payload_budget: int | None = None,
+        decision_log: str | os.PathLike[str] | None = None,
+        on_class: Callable[[ClassChange], object] | None = None,
+    ) -> None:
+        if sys.platform != "linux":
+            raise UnsupportedPlatform("Linux only")
+        options = _options(
+            devices,
+            mode=settings.choice("mode", mode, tuple(MODES)),
+            passing=settings.choice("passing", passing, tuple(PASSING)),
+            cpus=cpus,
+            host_memory=host_memory,
+            headroom=headroom,
+            max_workers=max_workers,
+            foreign_load=foreign_load,
+            foreign_memory=foreign_memory,
+            setup_concurrency=setup_concurrency,
+            payload_budget=payload_budget,
+            decision_log=decision_log,
+        )
+        self._quota = settings.integer("queue_size", queue_size, 1, QUEUE_MOST)
+        options["queue_size"] = min(QUEUE_MOST, self._quota * FULL_CLASSES)
+        if on_class is not None and not callable(on_class):
+            raise TypeError("on_class must be a callable")
+        if current.IN_WORKER:
+            raise ReentryError(source.reentry())
+        self._devices = str(options.get("devices", ""))
+        self._own(_open(options))
+        if on_class is not None:
+            self._engine.classes.call(on_class)
+
+    # ---- classes ----
+
+    def add(
+        self,
+        name: str,
+        *,
+        worker: Any = None,
+        setup: Mapping[str, Any] | None = None,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        devices: int = 1,
+        memory: int | str | None = None,
+        share: float | None = None,
+        cpus: int | None = None,
+        host_memory: int | str | None = None,
+        compute: str | float | None = None,
+        on: str | Sequence[str] | None = None,
+        not_on: str | Sequence[str] | None = None,
+        variants: Sequence[Needs] = (),
+        residence: str = "resident",
+        min_workers: int = 0,
+        max_workers: int | None = None,
+        keep_alive: float | None = 300.0,
+        min_residence: float | None = None,
+        max_wait: float | None = None,
+        pinned: bool = False,
+        boot_seed: float | None = None,
+        unload_seed: float | None = None,
+        run_seed: float | None = None,
+        max_batch: int | None = None,
+        batch_wait: float = 0.0,
+        task_timeout: float | None = None,
+        grace: float = 2.0,
+        setup_timeout: float | None = 900.0,
+        max_attempts: int = 1,
+        retry: Sequence[str] | str | None = None,
+        env: Mapping[str, str | None] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        output: str | os.PathLike[str] = "tail",
+        base_seed: int = 42,
+        cuda_results: str = "cpu",
+        max_tasks_per_child: int | None = None,
+    ) -> PoolClass:
+        """Adds a class: what its workers are and need.  It starts none, unless min_workers is set:
+        the first one starts when a task waits, or by load()."""
+        wanted = needs.requests(
+            {
+                "devices": devices,
+                "memory": memory,
+                "share": share,
+                "cpus": cpus,
+                "host_memory": host_memory,
+                "compute": compute,
+                "on": on,
+                "not_on": not_on,
+            },
+            variants,
+        )
+        fields = _fields(
+            residence=residence,
+            min_workers=min_workers,
+            max_workers=max_workers,
+            pinned=pinned,
+            keep_alive=keep_alive,
+            min_residence=min_residence,
+            max_wait=max_wait,
+            boot_seed=boot_seed,
+            unload_seed=unload_seed,
+            run_seed=run_seed,
+        )
+        checked = settings.of_class(
+            max_batch=max_batch,
+            batch_wait=batch_wait,
+            task_timeout=task_timeout,
+            grace=grace,
+            setup_timeout=setup_timeout,
+            max_attempts=max_attempts,
+            retry=retry,
+            queue_size=self._quota,
+            env=env,
+            cwd=cwd,
+            output=output,
+            base_seed=base_seed,
+            cuda_results=cuda_results,
+            max_tasks_per_child=max_tasks_per_child,
+            worker=worker,
+            workers=self._workers_beside(wanted[0]),
+        )
+        home = PythonClass(checked, worker, setup, initializer, initargs, class_name(name))
+        return self._add(home, fields, wanted)
+
+    def _add(
+        self, home: WorkClass, fields: dict[str, int], wanted: list[needs.Request]
+    ) -> PoolClass:
+        self._engine.classes.add(home, fields, wanted)
+        return PoolClass(self, home)
+
+    def _workers_beside(self, request: needs.Request) -> int | None:
+        """By how many workers the machine's CPUs are divided, for threads of numeric libraries."""
+        usable = len(os.sched_getaffinity(0))
+        if request.get("cpus"):
+            return max(1, usable // int(str(request["cpus"])))
+        each = int(str(request["devices"])) if request.get("devices") else 0
+        return max(1, len(self._engine.look("devices")) // each) if each else None
+
+    def __getitem__(self, name: str) -> PoolClass:
+        """The class of this name."""
+        home = self._engine.classes.named(name)
+        if home is None or name.startswith(INTERNAL):
+            raise KeyError(name)
+        return PoolClass(self, home)
+
+    # ---- loops ----
+
+    def outcomes(
+        self,
+        sources: Mapping[str, Iterable[Any]],
+        *,
+        fn: Callable[[Any], Any] | Mapping[str, Callable[[Any], Any]] | None = None,
+        progress: bool | Callable[[PoolSnapshot], object] = False,
+        ordered: bool = False,
+        priority: int | None = None,
+        journal: str | os.PathLike[str] | None = None,
+        key: Callable[[Any], bytes | str | int] | None = None,
+        redo: Sequence[str] = ("crash", "timeout", "device"),
+        fresh: bool = False,
+    ) -> Iterator[Outcome[Any, Any]]:
+        """Runs the items of several classes, {"class": items}, and yields each outcome as it ends;
+        r.name is its class.  Each class has a window of its own, one journal is for all.
+
+        As PoolClass.outcomes(), of which it is one for each class: lazy, failures are values."""
+        from gpudispatch.pool_outcomes import PoolLoop
+        from gpudispatch.pool_progress import watch
+        from gpudispatch.progress import size_of
+
+        parts = self._parts(sources, fn, priority)
+        settings.flag("ordered", ordered)
+        shown = watch(progress, {n: size_of(s) for n, s in sources.items()}, self.classes)
+        loops = self._loops(sources, parts, ordered, journal, key, redo, fresh)
+        run = PoolLoop(loops, shown).run()
+        next(run)  # from here on its end closes the sessions, also where it is never iterated
+        return run
+
+    def _parts(
+        self, sources: object, fn: Any, priority: int | None
+    ) -> dict[str, tuple[Submitter, Any]]:
+        """The view and the function of each class."""
+        if not isinstance(sources, Mapping):
+            raise TypeError(
+                f'sources must be a mapping such as {{"qwen": items}}, not {type(sources).__name__}'
+            )
+        functions = fn if isinstance(fn, Mapping) else dict.fromkeys(sources, fn)
+        for name in functions.keys() - sources.keys():
+            raise ValueError(f"fn has {name!r}, which is none of the sources")
+        parts: dict[str, tuple[Submitter, Any]] = {}
+        for name in sources:
+            try:
+                view: Submitter = self[name]
+            except KeyError:
+                raise ValueError(f"the pool has no class {name!r}") from None
+            if priority is not None:
+                view = view.options(priority=priority)
+            # A function for all is one for the classes that name none themselves.
+            function = functions.get(name)
+            if function is fn and view._home.worker is not None:
+                function = None
+            parts[name] = view, function
+        return parts
+
+    def _loops(
+        self,
+        sources: Mapping[str, Iterable[Any]],
+        parts: dict[str, tuple[Submitter, Any]],
+        ordered: bool,
+        journal: str | os.PathLike[str] | None,
+        key: Callable[[Any], bytes | str | int] | None,
+        redo: Sequence[str],
+        fresh: bool,
+    ) -> dict[str, Loop[Any, Any]]:
+        """A loop for each class; they share a bell, and the journal."""
+        from gpudispatch import waits
+
+        bell = waits.Event()
+        books: dict[str, Any] = dict.fromkeys(sources)
+        if journal is not None:
+            books = _open_journal(journal, parts, key, redo, fresh)
+        elif key is not None or fresh:
+            raise TypeError("key and fresh go with journal=")
+        loops: dict[str, Loop[Any, Any]] = {}
+        try:
+            for name, source in sources.items():
+                view, function = parts[name]
+                loops[name] = view._loop(source, function, ordered, bell, books[name], key, name)
+        except BaseException:
+            for name in sources:
+                if name in loops:
+                    loops[name].close()
+                elif books[name] is not None:
+                    books[name].close()
+            raise
+        return loops
+
+    # ---- work of the program's own ----
+
+    def lease(
+        self,
+        devices: int = 1,
+        memory: int | str | None = None,
+        *,
+        share: float | None = None,
+        cpus: int | None = None,
+        host_memory: int | str | None = None,
+        compute: str | float | None = None,
+        on: str | Sequence[str] | None = None,
+        not_on: str | Sequence[str] | None = None,
+        variants: Sequence[Needs] = (),
+        timeout: float | None = None,
+        priority: int = 0,
+        label: str | None = None,
+        visible: str = "auto",
+    ) -> Lease:
+        """Devices for a thread, a notebook cell or a subprocess: `with pool.lease() as g:`, `async
+        with`, or open() and close().  `timeout` bounds the wait for them: TimeoutError."""
+        from gpudispatch.leases import Grant, Lease
+
+        wanted = needs.requests(
+            {
+                "devices": devices,
+                "memory": memory,
+                "share": share,
+                "cpus": cpus,
+                "host_memory": host_memory,
+                "compute": compute,
+                "on": on,
+                "not_on": not_on,
+            },
+            variants,
+        )
+        settings.choice("visible", visible, ("auto", "uuid", "index"))
+        patience = settings.patience("timeout", timeout)
+        home = self._inner("(lease)", _lease_class, EXTERNAL)
+        options = home.task_options().but(
+            request=wanted,
+            priority=settings.integer("priority", priority, -(2**31), 2**31 - 1),
+            label=None if label is None else settings.label_text(label),
+        )
+        engine, template = self._engine, home.template(options)
+
+        def submit(grant: Grant) -> None:
+            grant._engine, grant._options = engine, options
+            engine.grants.add(grant)
+            try:
+                engine.submit(home, template, options.priority, b"", grant)
+            except BaseException:
+                engine.grants.discard(grant)
+                raise
+
+        return Lease(self, Grant(), submit, visible, patience)
+
+    def run(
+        self,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        devices: int = 1,
+        memory: int | str | None = None,
+        share: float | None = None,
+        cpus: int | None = None,
+        host_memory: int | str | None = None,
+        compute: str | float | None = None,
+        on: str | Sequence[str] | None = None,
+        not_on: str | Sequence[str] | None = None,
+        variants: Sequence[Needs] = (),
+        timeout: float | None = None,
+        env: Mapping[str, str | None] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        input: bytes | None = None,
+        capture_output: bool = False,
+        check: bool = False,
+        max_attempts: int = 1,
+        retry: Sequence[str] | str = ("crash",),
+        priority: int = 0,
+        label: str | None = None,
+    ) -> Future[CompletedProcess[bytes]]:
+        """Runs a command once it has devices, in a worker of its own: all that the command has
+        started is killed with it.  The arguments are those of subprocess.run()."""
+        from gpudispatch import commands
+
+        wanted = needs.requests(
+            {
+                "devices": devices,
+                "memory": memory,
+                "share": share,
+                "cpus": cpus,
+                "host_memory": host_memory,
+                "compute": compute,
+                "on": on,
+                "not_on": not_on,
+            },
+            variants,
+        )
+        call = commands.checked(argv, env, cwd, input, capture_output, check)
+        home = self._inner("(run)", _run_class, TRANSIENT)
+        view = PoolClass(self, home).options(
+            task_timeout=timeout, priority=priority, label=label or commands.label_of(call.argv),
+            max_attempts=max_attempts, retry=retry,
+        )  # fmt: skip
+        return view._with_request(wanted).submit(commands.run, call)
+
+    def _inner(self, name: str, make: Callable[[int], WorkClass], residence: int) -> WorkClass:
+        """A class of the package's own, made with its first use."""
+        with self._engine.lock:
+            home = self._engine.classes.named(name)
+            if home is None:
+                home = make(self._quota)
+                home.name = name
+                self._engine.classes.add(home, {"residence": residence}, [])
+            return home
+
+    # ---- looks ----
+
+    def classes(self) -> list[ClassStats]:
+        """One row per class: its tasks, its workers, how long they took.  After shutdown the last
+        ones."""
+        rows: list[ClassStats] = self._engine.look("classes")
+        return rows
+
+    def explain(self, future: Future[Any]) -> list[Reason]:
+        """Why a task does not start, the reason that may end first in front; [] for one that runs
+        or has ended."""
+        engine = self._engine
+        if future._engine is not engine:
+            raise ValueError("the future is not of this pool")
+        engine.check_forked()
+        while not future.done():
+            if not future._id:
+                return [_in_backlog(self._quota)]
+            try:
+                return engine.core.explain(future._id, None)
+            except Exception as error:
+                if getattr(error, "name", "") != "ENOTFOUND":
+                    raise
+                return []  # it has ended, and the future is about to
+        return []
+
+    def device_drain(self, name: str) -> None:
+        """Ends the workers of a device, busy ones after their task, and starts none there until
+        device_return()."""
+        self._engine.core.device_drain(name)
+
+    def device_pause(self, name: str) -> None:
+        """Starts nothing on a device until device_return(); its workers stay."""
+        self._engine.core.device_pause(name)
+
+    def device_return(self, name: str) -> None:
+        """Ends device_drain() and device_pause()."""
+        self._engine.core.device_return(name)
+
+    def __str__(self) -> str:
+        from gpudispatch.pool_text import table
+
+        return table(self.devices(), self.classes())
+
+    def __repr__(self) -> str:
+        return f"<Pool on {self._devices or 'no devices'}>"
+
+    def __enter__(self) -> Pool:
+        return self
+
+
+def _open_journal(
+    path: str | os.PathLike[str],
+    parts: Mapping[str, tuple[Submitter, Any]],
+    key: Callable[[Any], bytes | str | int] | None,
+    redo: Sequence[str],
+    fresh: bool,
+) -> dict[str, Part]:
+    """One journal for several classes: a part for each."""
+    from gpudispatch.journal import Journal, Part, class_headers
+    from gpudispatch.journal_loop import end_rest
+
+    homes = {name: view._home for name, (view, _) in parts.items()}
+    header = class_headers(
+        {name: (home.worker or parts[name][1], home.setup) for name, home in homes.items()}, key
+    )
+    end_rest(settings.path("journal", path))
+    book = Journal.open(path, header=header, redo=redo, fresh=fresh)
+    shared: set[Part] = set()
+    return {name: Part(book, shared) for name in parts}
+
+
+def _lease_class(quota: int) -> WorkClass:
+    checked = settings.of_class(
+        queue_size=quota, setup_timeout=START_S, grace=RETURN_S, **settings.DEFAULTS
+    )
+    return ExternalClass("", checked)
+
+
+def _run_class(quota: int) -> WorkClass:
+    """Of workers that end with their command: nothing that it has left stays."""
+    checked = settings.of_class(
+        queue_size=quota, setup_timeout=900.0, grace=2.0,
+        **settings.DEFAULTS | {"max_tasks_per_child": 1},
+    )  # fmt: skip
+    return PythonClass(checked)
+
+
+def class_name(name: object) -> str:
+    if not settings.text("name", name) or len(str(name).encode()) > NAME_MOST:
+        raise ValueError(f"name is {name!r}, expected 1 to {NAME_MOST} bytes")
+    if str(name).startswith(INTERNAL):
+        raise ValueError(f"name is {name!r}: names with '{INTERNAL}' are the package's own")
+    return str(name)
+
+
+def _fields(
+    *, residence: str, pinned: bool, min_workers: int, max_workers: int | None, **times: Any
+) -> dict[str, int]:
+    """The fields of a class; what is None has the library's default."""
+    fields = {
+        "residence": RESIDENCE[settings.choice("residence", residence, tuple(RESIDENCE))],
+        "pinned": int(settings.flag("pinned", pinned)),
+        "min_workers": settings.integer("min_workers", min_workers, 0),
+        # None is "never" here, as the time of an option always is.
+        "keep_alive": settings.seconds("keep_alive", times.pop("keep_alive"), zero=True),
+    }
+    if max_workers is not None:
+        fields["max_workers"] = settings.integer("max_workers", max_workers, 1)
+    for name, value in times.items():
+        if value is not None:
+            fields[name] = settings.seconds(name, value, zero=not name.endswith("_seed"))
+    return fields
+
+
+def _options(
+    devices: object,
+    *,
+    mode: str,
+    passing: str,
+    cpus: object,
+    host_memory: object,
+    headroom: object,
+    max_workers: object,
+    foreign_load: object,
+    foreign_memory: object,
+    setup_concurrency: object,
+    payload_budget: object,
+    decision_log: object,
+) -> dict[str, object]:
+    """The library's options of a pool."""
+    options: dict[str, object] = {
+        "pooled": 1, "mode": MODES[mode], "passing": PASSING[passing], "close_limit": NEVER,
+    }  # fmt: skip
+    names = _device_list(devices)
+    if names:
+        options["devices"] = names
+    for name, value, most in (
+        ("cpus", cpus, 2**32 - 1),
+        ("max_workers", max_workers, 1023),
+        ("setup_concurrency", setup_concurrency, 1024),
+        ("payload_budget", payload_budget, 2**62),
+    ):
+        if value is not None:
+            options[name] = settings.integer(name, value, 1, most)
+    for name, value in (("host_memory", host_memory), ("foreign_memory", foreign_memory)):
+        if value is not None:
+            options[name] = needs.size(name, value)
+    for name, value in (("headroom", headroom), ("foreign_load", foreign_load)):
+        if value is not None:
+            options[name] = needs.part(name, value)
+    if decision_log is not None:
+        options["decision_log"] = settings.path("decision_log", decision_log)
+    return options
+
+
+def _device_list(devices: object) -> str:
+    """The library's list; "" where the pool has no devices."""
+    if devices is None or devices == "":
+        return ""
+    if devices == "all":
+        devices = os.environ.get("GPUDISPATCH_DEVICES") or "all"
+    names, _ = settings.device_list(None, devices, 1)
+    for entry in names.split(","):
+        if entry.startswith("cpu:") or "/" in entry.partition("=")[0]:
+            raise ValueError(
+                f"devices has {entry!r}: a pool has CPU slots by cpus=, and several workers on a "
+                "device by the memory or share of their class"
+            )
+    return names
+
+
+def _open(options: dict[str, object]) -> Engine:
+    try:
+        return Engine(options)
+    except DeviceError as e:
+        if options.get("devices") != "all":
+            raise
+        raise DeviceError(
+            f'{e.message}; Pool("fake:8") has simulated GPUs, Pool(None, cpus=4) only CPU slots',
+            code=e.code,
+            name=e.name,
+            field="devices",
+        ) from None
+
+
+def _in_backlog(quota: int) -> Reason:
+    return {
+        "kind": "BACKLOG", "variant": 0, "unit": "", "device": "", "class_name": "", "task_id": 0,
+        "have": 0, "need": 0, "until": 0, "pid": 0,
+        "text": f"BACKLOG: {quota} tasks of its class are in the library (queue_size)",
+    }  # fmt: skip

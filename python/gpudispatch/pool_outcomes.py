@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""outcomes() of a Pool: the sources of several classes in one loop, one journal, one progress.
+
+Each class has a loop of its own, with its session and its window (outcomes.py); one thread runs
+them in turns.  So a class with a long queue, or a slow one, does not keep the others from theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gpudispatch.settings import NEVER
+
+if TYPE_CHECKING:
+    from gpudispatch.outcomes import Loop, Outcome
+    from gpudispatch.pool_progress import PoolWatch
+
+
+class PoolLoop:
+    """One call of Pool.outcomes().  Thread: one at a time."""
+
+    def __init__(self, loops: Mapping[str, Loop[Any, Any]], watch: PoolWatch | None) -> None:
+        self.loops = dict(loops)
+        self.sessions = [loop.session for loop in self.loops.values()]
+        self.watch = watch
+
+    def run(self) -> Generator[Outcome[Any, Any], None, None]:
+        """First None, then the outcomes; the caller's thread waits for events."""
+        try:
+            yield None  # type: ignore[misc]
+            active = {name: loop.steps() for name, loop in self.loops.items()}
+            while active:
+                wait = NEVER
+                for name, steps in list(active.items()):
+                    for given in self.turn(name, steps):
+                        if type(given) is int:
+                            wait = min(wait, given)
+                            break
+                        yield given.pop()  # type: ignore[union-attr]
+                    else:
+                        del active[name]
+                        self.stop_if_failed(name)
+                        wait = 0
+                if active:
+                    self.sessions[0].read(self.patience(wait), self.sessions[1:])
+            for loop in self.loops.values():
+                if loop.error is not None:
+                    raise loop.error
+        finally:
+            self.close()
+
+    def turn(
+        self, name: str, steps: Iterator[Outcome[Any, Any] | int]
+    ) -> Iterator[list[Outcome[Any, Any]] | int]:
+        """The outcomes of one class that are there, each in a list: the caller's is the only
+        reference then.  After them for how long it may wait; nothing once it has ended."""
+        try:
+            for step in steps:
+                if type(step) is int:
+                    yield step
+                    return
+                step.name = name  # type: ignore[union-attr]
+                if self.watch is not None:
+                    self.watch.add(step)  # type: ignore[arg-type]
+                given = [step]
+                del step
+                yield given  # type: ignore[misc]
+        except BaseException as error:
+            if self.loops[name].error is not error:
+                raise  # not what the source has raised, which run() raises at the end
+
+    def stop_if_failed(self, name: str) -> None:
+        """A source that has raised ends all: what is accepted is still given out."""
+        if self.loops[name].error is not None:
+            for loop in self.loops.values():
+                loop.exhausted = True
+
+    def patience(self, wait: int) -> int:
+        if self.watch is None:
+            return wait
+        self.watch.tick()
+        return min(wait, self.watch.patience())
+
+    def close(self) -> None:
+        raised: BaseException | None = None
+        for loop in self.loops.values():
+            try:
+                loop.close()
+            except BaseException as error:
+                raised = raised or error
+        if self.watch is not None:
+            self.watch.end()
+        if raised is not None:
+            raise raised
