@@ -29,6 +29,7 @@ __all__ = [
     "RemoteError",
     "RemoteTraceback",
     "ResultTooLarge",
+    "ServerError",
     "SetupError",
     "TaskTimeout",
     "UnsupportedPlatform",
@@ -185,6 +186,16 @@ class RemoteError(GpuDispatchError):
             made = f"{self.type_name}: {self.text}" if self.text else self.type_name
             why = self.reason.partition("\n")[0]
             self.args = (f"{made} ({why})" if why else made,)
+
+
+class ServerError(GpuDispatchError):
+    """The server of a ServerWorker replied with a status other than 200 to 299.
+
+    `status` is this number, `body` the first 64 KiB of the reply.
+    """
+
+    status: int = 0
+    body: bytes = b""
 
 
 class RemoteTraceback(Exception):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gpudispatch.settings import Settings
-    from gpudispatch.work_class import WorkClass
+    from gpudispatch.work_class import WorkClass, WorkerObject
 
 
 class Executor(Owner, Submitter, concurrent.futures.Executor):  # type: ignore[misc]  # map
@@ -39,9 +39,9 @@ class Executor(Owner, Submitter, concurrent.futures.Executor):  # type: ignore[m
         devices_per_worker: int = 1,
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
-        worker: type[Any] | None = None,
+        worker: type[Any] | WorkerObject | None = None,
         setup: Mapping[str, Any] | None = None,
-        max_batch: int = 1,
+        max_batch: int | None = None,
         batch_wait: float = 0.0,
         task_timeout: float | None = None,
         grace: float = 2.0,

@@ -192,12 +192,20 @@ def _function_name(function: object) -> str:
         partial += "+" + _digest_of(args)[:16]
         function = inner
     if not hasattr(function, "__qualname__"):
+        # an object in place of a class: what it would do differently is another function
+        partial += _state_of(function)
         function = type(function)
     name: str = getattr(function, "__qualname__", "?")
     if name.endswith("<lambda>"):  # its only name is its code
         code = repr(_code(getattr(function, "__code__", None)))
         name += "@" + sha256(code.encode()).hexdigest()[:16]
     return f"{getattr(function, '__module__', None) or '?'}:{name}{partial}"
+
+
+def _state_of(worker: object) -> str:
+    """A digest of what a worker object names for it, as a ServerWorker its command."""
+    state = getattr(worker, "journal_state", None)
+    return "" if state is None else "+" + _digest_of(state)[:16]
 
 
 def _code(value: Any) -> object:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gpudispatch.pool_progress import PoolSnapshot
     from gpudispatch.submitter import Submitter
     from gpudispatch.tables import ClassChange, ClassStats, Needs, Reason
-    from gpudispatch.work_class import WorkClass
+    from gpudispatch.work_class import WorkClass, WorkerObject
 
 MODES = {"backfill": 0, "strict": 1}
 PASSING = {"learned": 0, "apart": 1}
@@ -111,7 +111,7 @@ class Pool(Owner):
         self,
         name: str,
         *,
-        worker: Any = None,
+        worker: type[Any] | WorkerObject | None = None,
         setup: Mapping[str, Any] | None = None,
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),

@@ -302,6 +302,11 @@ def _threads(env: list[str], workers: int | None) -> list[str]:
     ]
 
 
+def is_class(worker: object) -> bool:
+    """Whether a worker= is a class, also one with arguments in brackets."""
+    return isinstance(getattr(worker, "__origin__", worker), type)
+
+
 # Arguments of a class that the package makes for itself.
 DEFAULTS: dict[str, Any] = {
     "max_batch": 1,
@@ -342,7 +347,7 @@ def of_class(
     """Settings of the arguments that an Executor and a class of a Pool have in common; `workers` is
     how many of them the machine's CPUs are divided by, None where that is unknown."""
     if max_batch is None:
-        max_batch = getattr(worker, "max_batch", 1)
+        max_batch = 1 if is_class(worker) else getattr(worker, "max_batch", 1)
     if retry is None:
         retry = ("crash", "oom") if isinstance(max_batch, int) and max_batch > 1 else ("crash",)
     tries = integer("max_attempts", max_attempts, 1, 255)

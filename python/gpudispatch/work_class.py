@@ -21,7 +21,19 @@ if TYPE_CHECKING:
 
     from gpudispatch._core import Template
     from gpudispatch.codec import Encoded
+    from typing import Protocol
+
     from gpudispatch.settings import Settings
+
+    class WorkerObject(Protocol):
+        """In place of a class, such as a ServerWorker: the call, in the worker, returns the object
+        that serves."""
+
+        max_batch: int
+
+        def __call__(self) -> Any: ...
+
+        def process(self, items: Any, /) -> Any: ...
 
 STOP_WORDS = 8192
 SETUP_AT = STOP_WORDS * 8  # in the memory that workers map: behind the stop table
@@ -157,7 +169,8 @@ def _check(
         raise TypeError("setup goes with worker=: its setup() gets these arguments")
     if worker is not None and not callable(getattr(worker, "process", None)):
         raise TypeError(f"worker has no process(): {worker!r}")
-    if worker is not None and not isinstance(getattr(worker, "__origin__", worker), type):
+    serves = callable(worker) and hasattr(worker, "max_batch")
+    if worker is not None and not settings.is_class(worker) and not serves:
         kind = type(worker).__name__
         raise TypeError(f"worker must be a class, not an object: write {kind}, not {kind}(...)")
     if max_batch > 1 and worker is None:

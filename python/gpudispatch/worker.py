@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from . import _core
 
-__all__ = ["Stopped", "TaskTimeout"]
+__all__ = ["Failed", "Stopped", "TaskTimeout"]
 
 # The setup data begins with the stop table; see alarm.c.
 _STOP_TABLE = 65536
@@ -38,6 +38,18 @@ class TaskTimeout(BaseException):
 
 class Stopped(BaseException):
     """Raised in a task that `Future.stop()` ends, once."""
+
+
+class Failed:
+    """In the list that process(items) returns: this item fails with `error`, and no other does.
+
+    In a chunk it ends the chunk, as an exception of this item would.
+    """
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
 
 
 class Handler:
@@ -87,7 +99,8 @@ class Handler:
         if method is not None:
             method(self.device, seed, **setup)
         self.process_item = self.instance.process
-        self.batched = self.max_batch > 1
+        # An object in place of a class takes lists in every pool.
+        self.batched = self.max_batch > 1 or not isinstance(getattr(kind, "__origin__", kind), type)
         if not self.batched:
             self.item = self.process_item
 
@@ -145,6 +158,8 @@ class Handler:
 
     def _put(self, task: _core.Task, value: object, op: int = VALUE) -> None:
         """Pack a value as the task's result. No limit interrupts it."""
+        if isinstance(value, Failed):
+            raise value.error
         try:
             task.result(codec.encode(op, value, cuda=self.cuda))
         except self.no_room as error:
@@ -179,7 +194,10 @@ class Handler:
                 self.call(_each, (source.resolve(key), columns, values))
             elif self.batched:
                 for at in range(0, len(chunk), self.max_batch):
-                    values.extend(self._items(chunk[at : at + self.max_batch]))
+                    for value in self._items(chunk[at : at + self.max_batch]):
+                        if isinstance(value, Failed):
+                            raise value.error
+                        values.append(value)
             else:
                 self.call(_each, (self.process_item, (chunk,), values))
         except BaseException as error:

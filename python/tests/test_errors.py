@@ -17,6 +17,8 @@ CLASSES = [
 ]
 VALUES = {
     "exitcode": 9,
+    "status": 500,
+    "body": b"why",
     "signal": 11,
     "device": "cpu:0",
     "limit": 1.5,

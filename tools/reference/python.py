@@ -21,6 +21,7 @@ MEMBERS = (("Executor", "executor", ("Submitter", "Executor")), ("Future", "futu
            ("Progress", "future", ("Progress",)), ("outcomes", "progress", ("Snapshot",)),
            ("read_journal", "records", ("JournalRecord",)),
            ("current_task, current_worker", "current", ("CurrentTask", "CurrentWorker")),
+           ("ServerWorker", "servers", ("ServerWorker",)),
            ("BaseWorker", "classic", ("BaseWorker",)),
            ("Dispatcher", "classic", ("Dispatcher",)),
            ("RichDispatcher", "classic", ("RichDispatcher",)))
@@ -134,7 +135,7 @@ def check_members(page, module_of, faults):
         module = module_of(file)
         for kind in kinds if module.there else ():
             for name, signature in members(module.classes[kind]):
-                if name == "__init__" and kind in ("Dispatcher", "RichDispatcher"):
+                if name == "__init__" and kind in ("Dispatcher", "RichDispatcher", "ServerWorker"):
                     name = kind
                 elif name.startswith("_") or name in INSIDE:
                     continue

@@ -14,6 +14,7 @@ from typing import assert_type
 
 import gpudispatch
 from gpudispatch import Executor, Future
+from gpudispatch.servers import ServerWorker
 
 
 def word(text: str, times: int = 1, *, upper: bool = False) -> bytes:
@@ -119,4 +120,5 @@ def making() -> None:
     Executor(devices="all", task_timeout=2.5, env={"A": "b", "C": None}, retry=("crash", "oom"))
     Executor(devices=["cpu:2", 0])
     Executor("8")  # type: ignore
+    Executor(worker=ServerWorker(["llama-server", "--port", "{port}"], concurrency=4))
     Executor(workers=8)  # type: ignore
