@@ -20,6 +20,7 @@ TYPE_CHECKING = False  # as in typing, whose import costs a worker 9 ms
 if TYPE_CHECKING:
     from typing import Any
     from gpudispatch.classic import BaseWorker, Dispatcher, RichDispatcher
+    from gpudispatch.config import load_pool
     from gpudispatch.current import current_task, current_worker, empty
     from gpudispatch.errors import (
         DeviceError,
@@ -95,11 +96,13 @@ __all__ = [
     "current_worker",
     "empty",
     "get_executor",
+    "load_pool",
     "read_journal",
 ]
 
 _PARTS = {
     "classic": ("BaseWorker", "Dispatcher", "RichDispatcher"),
+    "config": ("load_pool",),
     "current": ("current_task", "current_worker", "empty"),
     "executor": ("Executor", "get_executor"),
     "future": ("Future", "Progress", "Times"),

@@ -275,7 +275,10 @@ async def arun(
     finally:
         eye.leave()
     if event.outcome == SUCCESS:
-        return codec.decode(event.take() or b"\0")[1]
+        value, failed = ends.value_of(event, options)
+        if failed is not None:
+            raise failed
+        return value
     kind, error = engine.failure(event, options)[:2]
     if kind == "cancelled":
         raise asyncio.CancelledError(*error.args)

@@ -64,6 +64,12 @@ def decoded(frame: Buffer | None) -> tuple[Any, BaseException | None]:
         return None, detached(e)
 
 
+def value_of(event: Event, options: TaskOptions) -> tuple[Any, BaseException | None]:
+    """As decoded(), of a SUCCESS.  Hands its result over: the memory is free after that."""
+    frame = event.take()
+    return (bytes(frame or b""), None) if options.raw else decoded(frame)
+
+
 def detached(error: BaseException) -> BaseException:
     """An exception that the package keeps, with its traceback as a text: the frames would lead to
     those of the callers, and keep futures and executors alive in cycles."""
@@ -84,7 +90,7 @@ def failure(
     text = in_python(event.text or "")
     log = log_tail(event)
     if event.outcome == ERROR:
-        return _error(event, text, log)
+        return _error(event, text, log, options.raw)
     if event.outcome == TIMEOUT:
         return "timeout", _timeout(event, text, log, options, pool_limit), None
     return *_end(event, text, log), None
@@ -129,11 +135,13 @@ def _end(event: Event, text: str, log: str) -> tuple[str, BaseException]:
     return "no_worker", NoWorker(text)
 
 
-def _error(event: Event, text: str, log: str) -> tuple[str, BaseException, list[Any] | None]:
+def _error(
+    event: Event, text: str, log: str, raw: bool
+) -> tuple[str, BaseException, list[Any] | None]:
     frame = event.take()
-    if event.code in (ECANCELLED, FAIL_STOPPED):
+    if event.code == ECANCELLED or event.code == FAIL_STOPPED and not raw:
         return "cancelled", CancelledError(text), None
-    if frame is None:
+    if frame is None or raw:
         return *_without_frame(event, text, log), None
     before: list[Any] | None = None
     try:

@@ -541,7 +541,8 @@ class Engine:
         """Whether an outcome is not the last: its task, whose frame is kept, runs once more."""
         frames = self.frames
         known = None if frames is None else frames.pop(event.tag, None)
-        if event.outcome != ERROR:
+        home = self.classes.of(event) if event.outcome == ERROR else None
+        if home is None or home.raw:
             return False
         if event.code == ends.FAIL_KEPT_VIEW:
             self._replacer().replace_worker(event)
@@ -589,7 +590,7 @@ class Engine:
     def _end_future(self, future: Future[Any], event: Event) -> None:
         future._ended = event
         if event.outcome == SUCCESS:
-            value, failed = ends.decoded(event.take())
+            value, failed = ends.value_of(event, future._options)
             if failed is not None:
                 self._fail(future, failed)
             elif not future.done():

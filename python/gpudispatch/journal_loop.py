@@ -107,7 +107,10 @@ class JournalLoop(Loop[I, V]):
         session.ids.pop(index, None)
         frame: Any = None
         if event.outcome == SUCCESS:
-            frame = event.take() or b"\0"
+            frame = event.take()
+            if session.options.raw:  # a journal holds frames
+                frame = bytes(codec.join(codec.encode(codec.VALUE, bytes(frame or b""))))
+            frame = frame or b"\0"
             if type(frame) is not bytes:
                 frame = memoryview(frame)
             self.kept += len(frame)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gpudispatch.codec import own
-from gpudispatch.ends import decoded, detached
+from gpudispatch.ends import detached, value_of
 from gpudispatch.errors import ClosedError, ResultTooLarge
 from gpudispatch.events import OUTCOME, SUCCESS
 from gpudispatch.engine import Engine
@@ -232,12 +232,12 @@ class Mapping:
     def result(self, event: Event) -> tuple[Any, BaseException | None]:
         if event.outcome != SUCCESS:
             return None, self.session.failure(event)[1]
-        return decoded(event.take())
+        return value_of(event, self.session.options)
 
     def end_chunk(self, index: int, chunk: Chunk, event: Event) -> None:
         error: BaseException | None
         if event.outcome == SUCCESS:
-            values, error = decoded(event.take())
+            values, error = value_of(event, self.session.options)
             before: list[Any] | None = values if error is None else None
             kind = "error"
         else:

@@ -10,7 +10,7 @@ from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from gpudispatch.codec import own
-from gpudispatch.ends import decoded, detached, log_tail
+from gpudispatch.ends import detached, log_tail, value_of
 from gpudispatch.errors import ClosedError, ResultTooLarge, in_python
 from gpudispatch.events import OUTCOME, SUCCESS
 from gpudispatch.future import Times, times_of
@@ -248,7 +248,7 @@ class Loop(Generic[I, V]):
         item = session.live.pop(index)
         session.ids.pop(index, None)
         if event.outcome == SUCCESS:
-            value, failed = decoded(event.take())
+            value, failed = value_of(event, session.options)
             kind = "success" if failed is None else "error"
             return Outcome(item, index, value, failed, kind, event)
         kind, error, _ = session.failure(event)

@@ -24,7 +24,7 @@ from gpudispatch.errors import DeviceError, ReentryError, UnsupportedPlatform
 from gpudispatch.owner import Owner
 from gpudispatch.pool_class import PoolClass
 from gpudispatch.settings import NEVER
-from gpudispatch.work_class import ExternalClass, PythonClass
+from gpudispatch.work_class import ExternalClass, PluginClass, PythonClass
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
@@ -112,7 +112,9 @@ class Pool(Owner):
         name: str,
         *,
         worker: type[Any] | WorkerObject | None = None,
-        setup: Mapping[str, Any] | None = None,
+        plugin: str | os.PathLike[str] | None = None,
+        definition: str | None = None,
+        setup: Mapping[str, Any] | bytes | str | None = None,
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
         devices: int = 1,
@@ -193,7 +195,21 @@ class Pool(Owner):
             worker=worker,
             workers=self._workers_beside(wanted[0]),
         )
-        home = PythonClass(checked, worker, setup, initializer, initargs, class_name(name))
+        home: WorkClass
+        if plugin is not None:
+            if worker is not None or initializer is not None:
+                raise TypeError("plugin goes without worker and initializer")
+            home = PluginClass(
+                checked,
+                settings.path("plugin", plugin),
+                None if definition is None else settings.text("definition", definition),
+                setup_bytes(setup),
+                class_name(name),
+            )
+        elif definition is not None or isinstance(setup, (bytes, str)):
+            raise TypeError("definition, and setup as bytes, go with plugin=")
+        else:
+            home = PythonClass(checked, worker, setup, initializer, initargs, class_name(name))
         return self._add(home, fields, wanted)
 
     def _add(
@@ -509,6 +525,17 @@ def _run_class(quota: int) -> WorkClass:
         **settings.DEFAULTS | {"max_tasks_per_child": 1},
     )  # fmt: skip
     return PythonClass(checked)
+
+
+def setup_bytes(setup: object) -> bytes:
+    """What a plugin's setup() gets: a text ends with a null character, as in C."""
+    if setup is None:
+        return b""
+    if isinstance(setup, str):
+        return setup.encode() + b"\0"
+    if not isinstance(setup, bytes):
+        raise TypeError(f"setup of a plugin must be bytes or a str, not {type(setup).__name__}")
+    return setup
 
 
 def class_name(name: object) -> str:

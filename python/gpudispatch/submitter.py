@@ -44,6 +44,17 @@ else:
         return function
 
 
+def raw_item(value: object) -> bytes:
+    """The item of a plugin: it gets these bytes."""
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise TypeError(f"an item of a plugin must be bytes, not {type(value).__name__}")
+    return bytes(value)
+
+
+def _no_chunks(items: list[Any]) -> bytes:
+    raise AssertionError("a plugin has no chunks of items")
+
+
 class Submitter:
     """What an Executor and its views have in common: ways to run tasks with some options."""
 
@@ -82,6 +93,11 @@ class Submitter:
     def _call(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Encoded | Exception:
         """The frame of a task, or why its arguments cannot be sent."""
         op, value = codec.ITEM, fn
+        if self._home.raw and not (args or kwargs):
+            try:
+                return raw_item(fn)
+            except TypeError as error:
+                return error
         if self._home.worker is None:
             op, value = codec.CALL, (source.reference(fn), args, kwargs)
         elif args or kwargs:
@@ -106,6 +122,8 @@ class Submitter:
     ) -> tuple[Callable[[Any], Encoded], Callable[[list[Any]], Encoded]]:
         """How a session encodes the arguments of one call, and those of a chunk of calls."""
         encode, views, key = codec.encode, not self._options.copy, self._called(fn)
+        if self._home.raw:
+            return (lambda a: raw_item(a[0])), _no_chunks
         if key is None:
             return (
                 lambda a: encode(codec.ITEM, a[0], cuda="error", views=views),
@@ -178,7 +196,7 @@ class Submitter:
         from gpudispatch.mapping import Mapping as Map
 
         home = self._home
-        settings.integer("chunksize", chunksize, 1)
+        settings.integer("chunksize", chunksize, 1, 1 if home.raw else 2**32 - 1)
         if buffersize is None:
             buffersize = home.settings.queue_size
         else:
@@ -412,6 +430,8 @@ class Submitter:
     def _item_encoder(self, fn: Callable[[Any], Any] | None) -> Callable[[Any], Encoded]:
         """How outcomes() encodes an item."""
         encode, views, key = codec.encode, not self._options.copy, self._called(fn)
+        if self._home.raw:
+            return raw_item
         if key is None:
             return lambda item: encode(codec.ITEM, item, cuda="error", views=views)
         return lambda item: encode(codec.CALL, (key, (item,), {}), cuda="error", views=views)

@@ -71,7 +71,7 @@ class WorkClass:
 
     def task_options(self) -> TaskOptions:
         """Those of a task for which nothing was asked."""
-        return TaskOptions().but(oom=self.settings.oom)
+        return TaskOptions().but(oom=self.settings.oom, raw=self.raw)
 
     def template(self, options: TaskOptions) -> Template:
         """The core's form of a task's options."""
@@ -125,6 +125,13 @@ class PythonClass(WorkClass):
         self.shared.store(number % STOP_WORDS, number if stopped else 0)
 
 
+class Plugin:
+    """What a journal knows of a plugin."""
+
+    def __init__(self, path: str, definition: str | None) -> None:
+        self.journal_state = os.path.basename(path), definition
+
+
 class PluginClass(WorkClass):
     """A class whose workers load a shared object: its tasks are bytes in, bytes out."""
 
@@ -134,7 +141,7 @@ class PluginClass(WorkClass):
         self, checked: Settings, plugin: str, definition: str | None, setup: bytes, name: str
     ) -> None:
         super().__init__(name, checked)
-        self.worker = plugin
+        self.worker = Plugin(plugin, definition)
         self.setup = {"data": setup}
         self.options = checked.options | {"plugin": plugin}
         if definition is not None:
