@@ -268,8 +268,8 @@ class Loop(Generic[I, V]):
         """Pulls and submits some items; True where something came of it."""
         session = self.session
         room = session.window - len(session.live) - len(self.held)
-        if room <= 0:
-            return False
+        if room <= 0 or (self.sized and room < BURST <= len(session.live)):
+            return False  # a burst costs less than its items one by one
         if not self.flush() or self.exhausted:
             return bool(self.replays)
         first, until = self.index, time.perf_counter_ns() + BURST_NS

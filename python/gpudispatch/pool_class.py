@@ -13,9 +13,16 @@ from gpudispatch.submitter import Submitter
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, ParamSpec, TypeVar, overload
+
+    from gpudispatch.future import Future
     from gpudispatch.pool import Pool
     from gpudispatch.tables import ClassStats
     from gpudispatch.work_class import WorkClass
+
+    P = ParamSpec("P")
+    T = TypeVar("T")
 
 PAUSE, RESUME, DRAIN, LOAD, UNLOAD, PIN, UNPIN = range(7)
 
@@ -35,6 +42,24 @@ class PoolClass(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  
     def name(self) -> str:
         """The name of the class."""
         return self._home.name
+
+    if TYPE_CHECKING:  # the methods of Submitter, with an item in place of a function, too
+
+        @overload
+        def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]: ...
+
+        @overload
+        def submit(self, item: Any, /) -> Future[Any]: ...
+
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]: ...
+
+        @overload
+        async def arun(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+        @overload
+        async def arun(self, item: Any, /) -> Any: ...
+
+        async def arun(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any: ...
 
     # ---- looks ----
 

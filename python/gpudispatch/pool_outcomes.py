@@ -30,20 +30,25 @@ class PoolLoop:
         try:
             yield None  # type: ignore[misc]
             active = {name: loop.steps() for name, loop in self.loops.items()}
+            waits = dict.fromkeys(active, 0)  # for how long each one waits for an event
             while active:
-                wait = NEVER
                 for name, steps in list(active.items()):
+                    if waits[name] == NEVER and not self.loops[name].session.ready:
+                        continue
                     for given in self.turn(name, steps):
                         if type(given) is int:
-                            wait = min(wait, given)
+                            waits[name] = given
                             break
                         yield given.pop()  # type: ignore[union-attr]
                     else:
                         del active[name]
+                        del waits[name]
                         self.stop_if_failed(name)
-                        wait = 0
                 if active:
-                    self.sessions[0].read(self.patience(wait), self.sessions[1:])
+                    wait = self.patience(min(waits.values()))
+                    self.sessions[0].read(wait, self.sessions[1:])
+                    if self.sessions[0].engine.ended:
+                        waits = dict.fromkeys(active, 0)  # no event follows: each ends
             for loop in self.loops.values():
                 if loop.error is not None:
                     raise loop.error

@@ -53,6 +53,7 @@ class Session:
         self.ready: deque[Event] = deque()
         self.leased = False  # results in it may lie in the payload budget
         self.bell: Bell = bell or waits.Event()
+        self.group: dict[int, deque[Event]] = {}  # readies()
         self.live: dict[int, Any] = {}  # index -> what the loop keeps of the task
         self.ids: dict[int, int] = {}
         self.first_tag = 0
@@ -133,7 +134,7 @@ class Session:
                 if engine.ended and not self.ready:
                     return
             elif not engine.reads_itself:
-                foreign = engine.reads(lambda: self.poll(left))  # noqa: B023
+                foreign = engine.reads(lambda: self.poll(left, others))  # noqa: B023
             if foreign:
                 engine.call_thread()
             if foreign is not None:
@@ -147,7 +148,7 @@ class Session:
             if until is not None and time.monotonic_ns() >= until:
                 return
 
-    def poll(self, left: int) -> bool:
+    def poll(self, left: int, others: Sequence[Session]) -> bool:
         """Takes events, with `reading`; True where one of a future is the next."""
         engine = self.engine
         if self.ready:
@@ -159,9 +160,21 @@ class Session:
                 engine.sessions.make_room(self)
             engine._poll(left)
         self.leased = True
-        if engine.frames is None and engine.core.sort(engine.inbox, self.ready, self.number):
-            return False
+        if engine.frames is None:
+            if not others:
+                if engine.core.sort(engine.inbox, self.ready, self.number):
+                    return False
+            elif engine.core.share(engine.inbox, self.readies(others)):
+                return False
         return engine.sort(self.number, self.ready.append)
+
+    def readies(self, others: Sequence[Session]) -> dict[int, deque[Event]]:
+        """Where the events of these sessions go, by number."""
+        for other in others:
+            other.leased = True
+        if len(self.group) <= len(others):
+            self.group = {session.number: session.ready for session in (self, *others)}
+        return self.group
 
     def failure(self, event: Event) -> tuple[str, BaseException, list[Any] | None]:
         return self.engine.failure(event, self.options)

@@ -153,6 +153,8 @@ int core_settle(struct core_state *state, PyObject *inbox, PyObject *futures, Py
 PyObject *core_settle_method(PyObject *self, PyObject *args);
 /* Of Dispatcher, too: hands the inbox to a session where all of it is the session's. */
 PyObject *core_sort_method(PyObject *self, PyObject *args);
+/* The same for several sessions, by number. */
+PyObject *core_share_method(PyObject *self, PyObject *args);
 
 /* ---- rows.c: records as dictionaries ---- */
 

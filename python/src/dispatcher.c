@@ -292,6 +292,8 @@ static PyMethodDef methods[] = {
       "settle(inbox, futures, frames): ends futures; True where an event needs more than that" },
     { "sort", core_sort_method, METH_VARARGS,
       "sort(inbox, ready, session): moves all; False where some need another look" },
+    { "share", core_share_method, METH_VARARGS,
+      "share(inbox, {session: ready}): moves all; False where some need another look" },
     { "wake", core_wake, METH_NOARGS, "wake(): ends the poll of another thread" },
     { "attend", core_attend, METH_VARARGS,
       "attend(timeout_ns, tag, desk): polls and ends futures until that one is done" },

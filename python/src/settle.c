@@ -301,6 +301,57 @@ static int sort(PyObject *inbox, PyObject *ready, unsigned long session)
     return done ? 1 : -1;
 }
 
+/* The deque of an event's session, borrowed; NULL where the event is for another look, too. */
+static PyObject *ready_of(PyObject *event, PyObject *readies)
+{
+    const struct core_event_facts e = core_event_facts(event);
+    PyObject *number, *ready;
+
+    if (e.kind == GPUD_EVENT_OUTCOME && e.outcome == GPUD_OUTCOME_ERROR)
+        return NULL;
+    number = PyLong_FromUnsignedLongLong(e.tag >> CORE_SESSION_SHIFT);
+    ready = number ? PyDict_GetItemWithError(readies, number) : NULL;
+    Py_XDECREF(number);
+    return ready;
+}
+
+/* As sort, for several sessions: each event moves to the deque of its session. */
+static int share(PyObject *inbox, PyObject *readies)
+{
+    PyObject *all = PySequence_List(inbox), *done;
+    Py_ssize_t n = all ? PyList_Size(all) : 0;
+    int r = all ? 1 : -1;
+
+    for (Py_ssize_t i = 0; r == 1 && i < n; i++)
+        if (!ready_of(PyList_GetItem(all, i), readies))
+            r = PyErr_Occurred() ? -1 : 0;
+    for (Py_ssize_t i = 0; r == 1 && i < n; i++) {
+        PyObject *event = PyList_GetItem(all, i);
+        done = PyObject_CallMethod(ready_of(event, readies), "append", "O", event);
+        Py_XDECREF(done);
+        r = done ? 1 : -1;
+    }
+    if (r == 1) {
+        done = PyObject_CallMethod(inbox, "clear", NULL);
+        Py_XDECREF(done);
+        r = done ? 1 : -1;
+    }
+    Py_XDECREF(all);
+    return r;
+}
+
+PyObject *core_share_method(PyObject *o, PyObject *args)
+{
+    PyObject *inbox, *readies;
+    int r;
+
+    (void)o;
+    if (!PyArg_ParseTuple(args, "OO!", &inbox, &PyDict_Type, &readies))
+        return NULL;
+    r = share(inbox, readies);
+    return r < 0 ? NULL : PyBool_FromLong(r);
+}
+
 PyObject *core_sort_method(PyObject *o, PyObject *args)
 {
     PyObject *inbox, *ready;

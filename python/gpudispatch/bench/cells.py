@@ -133,6 +133,36 @@ def killed(_: Peer | None, name: str) -> Figures:
     return {"ms": took * 1e3, "start": started * 1e3, "failed": failed, "words": words}
 
 
+class Model:
+    """Takes some time to load."""
+
+    def setup(self, device: str, seed: int) -> None:
+        time.sleep(0.1)
+
+    def process(self, item: int) -> float:
+        return time.monotonic()
+
+
+def switch(_: Peer | None, name: str) -> Figures:
+    """From the end of a class's last item to the start of another's first, on the one device;
+    "parts" is what the library has measured for the end of one worker and the start of the other.
+    """
+    from gpudispatch import Pool
+
+    took = []
+    with Pool("fake:1") as pool:
+        made = [pool.add(n, worker=Model, memory="10GiB", min_residence=0) for n in ("a", "b")]
+        last = made[0].submit(0).result()
+        for n in range(1, 9):
+            future = made[n % 2].submit(n)
+            future.result()
+            took.append(future.times.started - last)
+            last = future.times.ended
+        rows = pool.classes()
+        parts = max(row["boot_p50"] + row["unload_p50"] for row in rows) / 1e6
+    return {"ms": statistics.median(took) * 1e3, "parts": parts}
+
+
 def submits(_: Peer | None, name: str, n: int) -> Figures:
     """n submits in one turn; the tasks are cancelled afterwards."""
     peer = PEERS[name]()
@@ -229,6 +259,19 @@ CELLS: dict[str, Cell] = {
     "journal": Cell(
         "outcomes(journal=), one item a task", "us", journal, ("ours",), (4000,), quick=(1000,),
         goals=(at_most("ours", "added CPU", 5.0),),
+    ),
+    "pool": Cell(
+        "a Pool of one class", "us", loop, ("ours", "ours pool"), (4000,), quick=(1000,),
+        rounds=(31, 3), goals=(at_most("ours pool", "us", 1.03, "ours"),),
+    ),
+    "classes": Cell(
+        "eight workers: of one class, of eight", "us", loop, ("ours eight", "ours classes"),
+        (8000,), quick=(1600,), rounds=(21, 3),
+        goals=(at_most("ours classes", "us", 1 / 0.9, "ours eight"),),
+    ),
+    "switch": Cell(
+        "from one class to another on a device", "ms", switch, ("ours switch",), (), fresh=True,
+        rounds=(7, 1), goals=(Goal("ours switch", "ms", 1.0, ("ours switch", "parts"), plus=5.0),),
     ),
     "map": Cell(
         "map(chunksize=64)", "us", chunks, ("ours", "Pool", "fork", "joblib", "pebble"),

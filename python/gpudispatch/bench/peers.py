@@ -120,6 +120,62 @@ class OursWithViews(Ours):
         self.submit = self.pool.options(copy=False).submit  # type: ignore[method-assign]
 
 
+class OursPool(Ours):
+    """A Pool of one class, in place of an Executor."""
+
+    def __init__(self) -> None:
+        from gpudispatch import Pool
+
+        self.whole = Pool(None, cpus=1)
+        super().__init__()
+
+    def start(self) -> Any:
+        return self.whole.add("tiny", devices=0, cpus=1, min_workers=1)
+
+    def stop(self) -> None:
+        self.whole.shutdown(cancel_futures=True)
+
+
+class OursEight(OursWithClass):
+    """Eight workers of one class."""
+
+    classes = 1
+
+    def __init__(self) -> None:
+        from gpudispatch import Pool
+
+        self.whole = Pool("fake:8")
+        super().__init__()
+        for made in self.made:
+            made.ready(8 // self.classes)
+
+    def start(self) -> Any:
+        each = 8 // self.classes
+        self.made = [
+            self.whole.add(
+                f"echo {n}", worker=Echo, min_workers=each, max_workers=each
+            )
+            for n in range(self.classes)
+        ]
+        return self.made[0]
+
+    def loop(self, items: Iterable[Any], journal: str | None = None) -> Iterable[Any]:
+        parts = list(items)
+        found: Iterable[Any] = self.whole.outcomes(
+            {made.name: parts[n :: self.classes] for n, made in enumerate(self.made)}
+        )
+        return found
+
+    def stop(self) -> None:
+        self.whole.shutdown(cancel_futures=True)
+
+
+class OursEightClasses(OursEight):
+    """The same workers, each of a class of its own."""
+
+    classes = 8
+
+
 class Pool(Peer):
     def start(self) -> Any:
         return multiprocessing.get_context("fork").Pool(1)
@@ -200,6 +256,9 @@ PEERS: dict[str, type[Peer]] = {
     "ours": Ours,
     "ours worker=": OursWithClass,
     "ours copy=False": OursWithViews,
+    "ours pool": OursPool,
+    "ours eight": OursEight,
+    "ours classes": OursEightClasses,
     "threads": Threads,
     "fork": Fork,
     "forkserver": ForkServer,
@@ -213,6 +272,10 @@ TITLES = {
     "ours": "gpudispatch.Executor",
     "ours worker=": "gpudispatch.Executor(worker=)",
     "ours copy=False": "gpudispatch, copy=False",
+    "ours pool": "gpudispatch.Pool, one class",
+    "ours eight": "gpudispatch.Pool, 8 workers of a class",
+    "ours classes": "gpudispatch.Pool, 8 classes of a worker",
+    "ours switch": "gpudispatch.Pool, two classes",
     "threads": "ThreadPoolExecutor",
     "fork": "ProcessPoolExecutor, fork",
     "forkserver": "ProcessPoolExecutor, forkserver",

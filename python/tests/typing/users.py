@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 from collections.abc import AsyncIterator, Iterator
-from typing import assert_type
+from typing import Any, assert_type
 
 import gpudispatch
-from gpudispatch import Executor, Future
+from gpudispatch import Executor, Future, Pool, PoolClass
 from gpudispatch.servers import ServerWorker
 
 
@@ -122,3 +122,38 @@ def making() -> None:
     Executor("8")  # type: ignore
     Executor(worker=ServerWorker(["llama-server", "--port", "{port}"], concurrency=4))
     Executor(workers=8)  # type: ignore
+
+
+class Eval:
+    def setup(self, device: str, seed: int, path: str) -> None: ...
+
+    def process(self, item: str) -> int:
+        return len(item)
+
+
+def pools() -> None:
+    with Pool("fake:8", mode="strict", cpus=4) as pool:
+        assert_type(pool, Pool)
+        model = pool.add("qwen", worker=Eval, setup={"path": "qwen"}, devices=2, memory="60GiB")
+        assert_type(model, PoolClass)
+        future = model.submit("a prompt")
+        assert_type(future, Future[Any])
+        assert_type(model.submit(word, "a"), Future[bytes])
+        assert_type(pool.explain(future), list[gpudispatch.Reason])
+        for r in pool.outcomes({"qwen": ["a", "b"]}, journal="night.gdj", progress=True):
+            assert_type(r.name, str)
+        assert_type(model.stats()["queued"], int)
+        model.remove(drain=False)
+        pool.add("llama", worker=Eval, gpus=2)  # type: ignore
+        with pool.lease(memory="20GiB", timeout=5) as granted:
+            assert_type(granted.env, dict[str, str])
+            assert_type(granted.revoked.reason, str | None)
+        assert_type(pool.run(["true"], devices=2).result().returncode, int)
+        standard(model)
+    needs: gpudispatch.Needs = {"devices": 2, "memory": "40GiB"}
+    gpudispatch.load_pool("pool.toml", devices="fake:8").add("a", worker=Eval, variants=[needs])
+
+
+async def leases(pool: Pool) -> None:
+    async with pool.lease(devices=2) as granted:
+        assert_type(granted.devices, tuple[str, ...])
