@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MOST = 255
 REMOVED = 6  # a change of a class, as in sched.h
 FINISH_ALL, FINISH_NOW = 0, 2
+RESUME = 1  # as in enum gpud_class_what
 
 
 class Classes:
@@ -109,6 +110,13 @@ class Classes:
         """Has changes reported, for good: the pool's thread reads all events from now on."""
         self.on_class = on_class
         self.watch(True)
+
+    def resume_all(self) -> None:
+        """Before the end of the engine: tasks of a paused class would wait for ever."""
+        if self.engine.pooled:
+            for row in self.engine.look("classes"):
+                if row["paused"] and not row["removing"]:
+                    self.engine.core.class_set(row["name"], RESUME)
 
     def watch(self, watched: bool) -> None:
         """Somebody waits for a change, or no longer: the pool's thread reads meanwhile."""

@@ -872,15 +872,16 @@ class Engine:
                 self._start_thread()
             self.parked.notify_all()
         self.withdraw_all(dropped)
-        if hurry and not self.backlog and not self.ended:
-            try:
+        try:
+            self.classes.resume_all()
+            if hurry and not self.backlog and not self.ended:
                 if how == FINISH_NOW:
                     self.stop_running()
                     if self.lone is not None:
                         self.lone.finish(limit)
                 self.core.close(how, limit)
-            except errors.GpuDispatchError:
-                pass  # destroyed meanwhile
+        except errors.GpuDispatchError:
+            pass  # destroyed meanwhile
         self.core.wake()
 
     def _patience(self) -> int:

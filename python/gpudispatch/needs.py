@@ -99,6 +99,9 @@ def request(needs: Mapping[str, object], where: str = "") -> Request:
             made[name] = check(f"{where}{name}", value)
     if not made.get("devices") and not made.get("cpus") and not made.get("host_memory"):
         raise ValueError(f"{where}devices is 0: a worker without devices needs cpus or host_memory")
+    for name in ("memory", "share", "compute", "on", "not_on"):
+        if name in made and not made.get("devices"):
+            raise ValueError(f"{where}{name} is of devices, but devices is 0")
     return made
 
 

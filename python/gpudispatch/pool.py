@@ -50,6 +50,7 @@ RETURN_S = 30.0  # from the request to return a lease to the demand
 # The library's queue has room for the quotas of this many classes that are full at a time.
 FULL_CLASSES = 64
 QUEUE_MOST = 1 << 20
+BUDGET_EACH = 512  # bytes of payload_budget for a place in the queue: 64 are its cost
 NAME_MOST = 63
 INTERNAL = "("  # how the names of the package's own classes begin
 
@@ -96,6 +97,9 @@ class Pool(Owner):
         )
         self._quota = settings.integer("queue_size", queue_size, 1, QUEUE_MOST)
         options["queue_size"] = min(QUEUE_MOST, self._quota * FULL_CLASSES)
+        if payload_budget is not None:  # which has the queue, too
+            most = max(self._quota, payload_budget // BUDGET_EACH)
+            options["queue_size"] = min(int(str(options["queue_size"])), most)
         if on_class is not None and not callable(on_class):
             raise TypeError("on_class must be a callable")
         if current.IN_WORKER:
