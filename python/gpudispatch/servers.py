@@ -19,12 +19,13 @@ import sys
 import threading
 import time
 
+from .server_process import Server, ended, is_taken
+from .server_requests import Batch, Link, Request
+
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
     import select
-    import socket
     from collections.abc import Sequence
-    from http.client import HTTPConnection
     from _queue import SimpleQueue
     from subprocess import Popen
     from typing import Any, NoReturn, Self
@@ -40,11 +41,8 @@ HEALTH_S = 1.0  # for one after a limit or a failure: below the default of grace
 LAST_REPLIES_S = 1.0  # for the replies that a dead server has sent
 IDLE_S = 0.1  # without a call: the outcomes of the last call are with the host
 TERMINATE_S = 5.0  # from SIGTERM to SIGKILL: below the 10 s that a worker has for cleanup
-REUSE_S = 2.0  # of an idle connection: servers close theirs after 5 s and more
 KILLED_S = 10.0  # at most: the host kills a worker `grace` after its limit
 EXIT_STATUS = 70  # of a worker whose server is of no use any more: EX_SOFTWARE
-SHOWN_BODY = 200  # characters of a body in a text
-KEPT_BODY = 64 * 1024  # bytes of a body in an exception
 
 
 class ServerWorker:
@@ -61,7 +59,7 @@ class ServerWorker:
     ServerError: no request is sent twice.
     """
 
-    _live: _Live | None = None  # in the worker, from setup to cleanup
+    _live: Live | None = None  # in the worker, from setup to cleanup
 
     def __init__(
         self,
@@ -80,7 +78,7 @@ class ServerWorker:
         if not any("{port}" in word for word in self.command):
             raise ValueError('command has no "{port}": the worker puts the port of its server there')
         self.ready: str = settings.text("ready", ready)
-        _address(self.ready)
+        address(self.ready)
         self.post: str = settings.text("post", post)
         if not self.post.startswith("/"):
             raise ValueError(f"post is {post!r}, expected a path that begins with /")
@@ -103,7 +101,7 @@ class ServerWorker:
 
     def setup(self, gpu_id: str, seed: int) -> None:
         """Start the server and wait until it is ready."""
-        live = _Live(self)
+        live = Live(self)
         live.begin()
         self._live = live
 
@@ -120,7 +118,7 @@ class ServerWorker:
             self._live = None
 
 
-def _address(ready: str) -> tuple[str, str]:
+def address(ready: str) -> tuple[str, str]:
     """Host and path of the URL `ready`."""
     from urllib.parse import urlsplit
 
@@ -132,341 +130,10 @@ def _address(ready: str) -> tuple[str, str]:
     return host.strip("[]"), f"{path}?{parts.query}" if parts.query else path
 
 
-def _ended(status: int) -> str:
-    """How a process ended, from Popen.returncode."""
-    if status >= 0:
-        return f"exited with status {status}"
-    import signal
-
-    try:
-        name = signal.Signals(-status).name
-    except ValueError:
-        name = "unknown"
-    return f"was killed by signal {-status} ({name})"
-
-
-# --- the server process -------------------------------------------------------------------------
-
-
-def _free_port() -> tuple[int, socket.socket]:
-    """A free port, and a socket that keeps other workers of this package away from it.
-
-    Between the choice of a port and the server's bind another worker could choose the same: its
-    requests would reach this server.  An abstract socket with the port's number prevents that.
-    """
-    import errno
-    import socket
-
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("", 0))
-            port: int = probe.getsockname()[1]
-        claim = socket.socket(socket.AF_UNIX)
-        try:
-            claim.bind(f"\0gpudispatch-port-{port}")
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                claim.close()
-                continue
-        return port, claim
-
-
-def _is_taken(port: int) -> bool:
-    """Whether a program has the port, which no server of this worker has."""
-    import socket
-
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("", port))
-        except OSError:
-            return True
-    return False
-
-
-class _Server:
-    """A server process and its port."""
-
-    def __init__(self, command: list[str]) -> None:
-        import subprocess
-
-        self.port, self.claim = _free_port()
-        argv = [word.replace("{port}", str(self.port)) for word in command]
-        self.stopping = False
-        self.ended = threading.Event()
-        # Standard output and error are the worker's: log_tail has the server's lines.
-        try:
-            self.process: Popen[bytes] = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, start_new_session=True
-            )
-        except BaseException:
-            self.claim.close()
-            raise
-
-    @property
-    def status(self) -> int | None:
-        """The return code; None while the server runs."""
-        return self.process.returncode
-
-    def kill(self, number: int) -> None:
-        try:
-            os.killpg(self.process.pid, number)
-        except (ProcessLookupError, PermissionError):
-            pass
-
-    def forget(self) -> None:
-        """After its end: kill the rest of its group, which the library would do only later."""
-        import signal
-
-        self.kill(signal.SIGKILL)
-        self.claim.close()
-
-
-# --- requests -----------------------------------------------------------------------------------
-
-
-class _Abandoned(Exception):
-    """The batch of a request has ended without it."""
-
-
-class _Request:
-    """An item on its way."""
-
-    def __init__(self, batch: _Batch, path: str, body: bytes, kind: str) -> None:
-        self.batch = batch
-        self.path = path
-        self.body = body
-        self.kind = kind  # content type
-        self.result: Any = None
-        self.until: float | None = None  # from the start of its time to its end
-        self.socket: socket.socket | None = None  # while a thread waits for it
-        self.expired = False
-        self.broken = False  # no reply, but no limit either
-
-    def run(self) -> None:
-        """On a thread of `_Live`."""
-        from .worker import Failed
-
-        live = self.batch.live
-        link = live.take_link()
-        try:
-            self.begin()
-            result = link.exchange(self)
-        except _Abandoned:
-            result = None
-        except Exception as error:
-            result = Failed(self.judged(error))
-        live.put_link(link)  # before the end: the next request should find it
-        self.batch.end(self, result)
-
-    def begin(self) -> None:
-        limit = self.batch.live.timeout
-        if limit is not None:
-            self.until = time.monotonic() + limit
-
-    def judged(self, error: Exception) -> Exception:
-        """The exception of the item."""
-        from http.client import HTTPException
-
-        limit = self.batch.live.timeout
-        if limit is not None and (self.expired or isinstance(error, TimeoutError)):
-            self.expired = True
-            return TimeoutError(f"POST {self.path}: no reply within {limit:g} s (timeout)")
-        if isinstance(error, (OSError, HTTPException)):
-            self.broken = True
-            why = f"{type(error).__name__}: {error}"
-            return ConnectionError(f"POST {self.path}: the connection to the server broke: {why}")
-        return error
-
-
-class _Batch:
-    """The requests of one call of process()."""
-
-    def __init__(self, live: _Live, items: list[Any]) -> None:
-        from .worker import Failed
-
-        self.live = live
-        self.port = live.server.port
-        self.lock = threading.Lock()
-        self.closed = False
-        self.results: list[Any] = []
-        self.requests: list[_Request] = []
-        for item in items:
-            try:
-                request = _Request(self, *_encoded(item, live.post))
-            except Exception as error:
-                self.results.append(Failed(error))
-            else:
-                self.results.append(request)
-                self.requests.append(request)
-        self.left = len(self.requests)
-
-    def take(self) -> list[Any]:
-        """The results, in the order of the items."""
-        return [r.result if isinstance(r, _Request) else r for r in self.results]
-
-    def attach(self, request: _Request, sock: socket.socket | None) -> None:
-        """From now on the end of the batch, or of the request's time, ends the wait for `sock`."""
-        with self.lock:
-            if self.closed:
-                raise _Abandoned
-            if request.expired:
-                raise TimeoutError
-            request.socket = sock
-
-    def detach(self, request: _Request) -> None:
-        with self.lock:
-            request.socket = None
-
-    def end(self, request: _Request, result: Any) -> None:
-        with self.lock:
-            if self.closed:
-                return
-            request.result = result
-            request.until = None
-            self.left -= 1
-            last = self.left == 0
-        if last:
-            self.live.wake()
-
-    def next_limit(self, now: float) -> float | None:
-        """When to call expire(): a request that begins later ends later."""
-        if self.live.timeout is None:
-            return None
-        until = [r.until for r in self.requests]
-        return min(u for u in (*until, now + self.live.timeout) if u is not None)
-
-    def expire(self, now: float) -> None:
-        with self.lock:
-            for request in self.requests:
-                if request.until is not None and request.until <= now:
-                    request.expired = True
-                    request.until = None
-                    _hang_up(request.socket)
-
-    def abandon(self) -> None:
-        """No thread waits for the server any more, and no request is sent."""
-        with self.lock:
-            self.closed = True
-            for request in self.requests:
-                _hang_up(request.socket)
-
-
-def _hang_up(sock: socket.socket | None) -> None:
-    """End the wait of the thread that uses this socket, and which closes it."""
-    import socket
-
-    if sock is not None:
-        try:
-            sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # the server has closed it
-
-
-def _encoded(item: Any, post: str) -> tuple[str, bytes, str]:
-    """Path, body and content type of an item."""
-    path, body = post, item
-    if isinstance(item, tuple) and len(item) == 2:
-        path, body = item
-        if not isinstance(path, str) or not path.startswith("/"):
-            raise ValueError(f"the path of an item is {path!r}, expected a str that begins with /")
-    if isinstance(body, dict):
-        import json
-
-        return path, json.dumps(body).encode(), "application/json"
-    if isinstance(body, str):
-        return path, body.encode(), "text/plain; charset=utf-8"
-    if isinstance(body, (bytes, bytearray, memoryview)):
-        return path, bytes(body), "application/octet-stream"
-    raise TypeError(
-        f"an item must be a dict, str, bytes or a pair (path, body) of these, "
-        f"not {type(body).__name__}"
-    )
-
-
-class _Link:
-    """A connection.  It outlives a request as far as the server permits."""
-
-    def __init__(self, host: str, timeout: float | None) -> None:
-        self.host = host
-        self.timeout = timeout
-        self.connection: HTTPConnection | None = None
-        self.port = 0
-        self.used = 0.0
-
-    def exchange(self, request: _Request) -> Any:
-        """Send a request; the value of the reply."""
-        connection = self._connected(request.batch.port)
-        keep = False
-        try:
-            request.batch.attach(request, connection.sock)
-            headers = {"Content-Type": request.kind}
-            connection.request("POST", request.path, request.body, headers)
-            response = connection.getresponse()
-            data = response.read()
-            keep = not response.will_close
-        finally:
-            request.batch.detach(request)
-            self.used = time.monotonic()
-            if not keep:
-                self.close()
-        kind = response.headers.get_content_type()
-        if not 200 <= response.status < 300:
-            raise _server_error(request.path, response.status, response.reason, data)
-        if kind == "application/json" or kind.endswith("+json"):
-            import json
-
-            return json.loads(data)
-        return data
-
-    def _connected(self, port: int) -> HTTPConnection:
-        connection = self.connection
-        if connection is not None and (self.port != port or not self._is_fresh(connection)):
-            self.close()
-            connection = None
-        if connection is None:
-            from http.client import HTTPConnection
-
-            connection = HTTPConnection(self.host, port, timeout=self.timeout)
-            self.connection, self.port = connection, port
-            try:
-                connection.connect()
-            except BaseException:
-                self.close()
-                raise
-        return connection
-
-    def _is_fresh(self, connection: HTTPConnection) -> bool:
-        """Whether the server has not closed it, and will not while the request is on its way."""
-        import select
-
-        if connection.sock is None or time.monotonic() - self.used > REUSE_S:
-            return False
-        poll = select.poll()
-        poll.register(connection.sock, select.POLLIN)
-        return not poll.poll(0)
-
-    def close(self) -> None:
-        connection, self.connection = self.connection, None
-        if connection is not None:
-            connection.close()
-
-
-def _server_error(path: str, status: int, reason: str, data: bytes) -> Exception:
-    from .errors import ServerError
-
-    body = " ".join(data[: 4 * SHOWN_BODY].decode(errors="replace").split())[:SHOWN_BODY]
-    text = f"POST {path}: status {status} {reason}".rstrip() + (f": {body}" if body else "")
-    return ServerError(text, status=status, body=data[:KEPT_BODY])
-
-
-# --- the worker ---------------------------------------------------------------------------------
-
-
-class _Live:
+class Live:
     """The part of a ServerWorker that lives in the worker process."""
 
-    server: _Server
+    server: Server
 
     def __init__(self, config: ServerWorker) -> None:
         import select
@@ -474,14 +141,14 @@ class _Live:
 
         self.config = config
         self.post, self.timeout = config.post, config.timeout
-        self.host, self.ready_path = _address(config.ready)
+        self.host, self.ready_path = address(config.ready)
         self.calls = 0
         self.is_ready = False  # setup has passed
         self.event: int = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.poll: select.poll = select.poll()
         self.poll.register(self.event, select.POLLIN)
-        self.queue: SimpleQueue[_Request | None] = SimpleQueue()
-        self.links: list[_Link] = []  # idle ones
+        self.queue: SimpleQueue[Request | None] = SimpleQueue()
+        self.links: list[Link] = []  # idle ones
 
     def begin(self) -> None:
         """In setup: start the server, then the threads that send requests."""
@@ -511,19 +178,19 @@ class _Live:
         while (request := self.queue.get()) is not None:
             request.run()
 
-    def take_link(self) -> _Link:
+    def take_link(self) -> Link:
         """The connection that was used last, or a new one."""
         try:
             return self.links.pop()
         except IndexError:
-            return _Link(self.host, self.timeout)
+            return Link(self.host, self.timeout)
 
-    def put_link(self, link: _Link) -> None:
+    def put_link(self, link: Link) -> None:
         self.links.append(link)
         if self.server.stopping:
             self._close_links()
 
-    def _watch(self, server: _Server) -> None:
+    def _watch(self, server: Server) -> None:
         """The thread that waits for the end of a server.
 
         If a call of process() runs then, or begins soon, that call decides.  Otherwise the worker
@@ -538,7 +205,7 @@ class _Live:
             calls = self.calls
             time.sleep(IDLE_S)
             if calls == self.calls and current_task() is None and not server.stopping:
-                self._leave(f"the server {_ended(status)} between two tasks")
+                self._leave(f"the server {ended(status)} between two tasks")
 
     def _leave(self, text: str) -> NoReturn:
         """End the worker.  The keeper kills the rest, and the host starts a new worker."""
@@ -571,18 +238,18 @@ class _Live:
         """Start a server, and wait until it is ready."""
         since = time.monotonic()
         for left in reversed(range(START_TRIES)):
-            self.server = server = _Server(self.config.command)
+            self.server = server = Server(self.config.command)
             self._thread(self._watch, "gpudispatch-server", server)
             self._wait_until_ready()
             if server.status is None:
                 break
             server.forget()
-            if not left or not _is_taken(server.port):
+            if not left or not is_taken(server.port):
                 if not self.is_ready:
                     # This process ends: the server's output is worth more than this stack.
                     sys.tracebacklimit = 0
                 raise RuntimeError(
-                    f"the server {_ended(server.status)} before {self._url()} was ready: "
+                    f"the server {ended(server.status)} before {self._url()} was ready: "
                     f"{' '.join(self.config.command)}"
                 )
         self.is_ready = True
@@ -649,7 +316,7 @@ class _Live:
         self.calls += 1
         if self.server.status is not None:
             self._start_again()
-        batch = _Batch(self, items)
+        batch = Batch(self, items)
         try:
             self._wait_for(batch)
         except BaseException as error:  # a limit, or Future.stop()
@@ -666,7 +333,7 @@ class _Live:
         """The server has ended between two calls, and the worker has not left yet."""
         old = self.server
         print(
-            f"gpudispatch.servers: the server {_ended(old.status or 0)} between two tasks and "
+            f"gpudispatch.servers: the server {ended(old.status or 0)} between two tasks and "
             "starts again",
             file=sys.stderr,
             flush=True,
@@ -677,7 +344,7 @@ class _Live:
         except BaseException as error:  # the next worker's setup has a limit of its own
             self._leave_after(error, f"the server did not start again: {type(error).__name__}")
 
-    def _wait_for(self, batch: _Batch) -> None:
+    def _wait_for(self, batch: Batch) -> None:
         """Return when all requests have ended, or soon after the end of the server."""
         for request in batch.requests:
             self.queue.put(request)
@@ -692,7 +359,7 @@ class _Live:
                 return
             self._sleep(min(limits) - now if limits else None)
 
-    def _check(self, batch: _Batch) -> None:
+    def _check(self, batch: Batch) -> None:
         """After the last reply: is the server of further use?"""
         broken = sum(r.broken for r in batch.requests) + batch.left
         expired = any(r.expired for r in batch.requests)
@@ -704,7 +371,7 @@ class _Live:
         if broken:  # a large process takes a while to end
             self.server.ended.wait(LAST_REPLIES_S)
             status = self.server.status
-            how = "sends no reply" if status is None else _ended(status)
+            how = "sends no reply" if status is None else ended(status)
             self._leave(f"the server {how} during {broken} of {len(batch.requests)} requests")
         if status is None:
             import signal

@@ -24,7 +24,16 @@ import server_tasks as tasks
 from conftest import until
 from executor_tasks import Gate
 
-from gpudispatch import Executor, NoWorker, ServerError, TaskTimeout, WorkerCrashed, errors, servers
+from gpudispatch import (
+    Executor,
+    NoWorker,
+    ServerError,
+    TaskTimeout,
+    WorkerCrashed,
+    errors,
+    server_process,
+    servers,
+)
 from gpudispatch.servers import ServerWorker
 
 LIMIT_S = 60.0  # of anything that should take milliseconds
@@ -222,12 +231,12 @@ def test_start_fails() -> None:
 def test_port_that_another_program_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process: the first port belongs to it."""
     monkeypatch.setattr(servers, "READY_S", 0.2)
-    choose = servers._free_port
+    choose = server_process.free_port
     with socket.create_server(("127.0.0.1", 0)) as holder:
         taken = holder.getsockname()[1]
         choices = [(taken, socket.socket(socket.AF_UNIX))]
         monkeypatch.setattr(
-            servers, "_free_port", lambda: choices.pop() if choices else choose()
+            server_process, "free_port", lambda: choices.pop() if choices else choose()
         )
         llm = worker()
         llm.setup("cpu:0", 1)
@@ -240,7 +249,7 @@ def test_port_that_another_program_takes(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_ports_are_claimed() -> None:
-    port, claim = servers._free_port()
+    port, claim = server_process.free_port()
     with claim, socket.socket(socket.AF_UNIX) as other, pytest.raises(OSError, match="in use"):
         other.bind(f"\0gpudispatch-port-{port}")
 
@@ -421,8 +430,8 @@ def test_arguments(
 
 
 def test_address() -> None:
-    assert servers._address("http://127.0.0.1:{port}") == ("127.0.0.1", "/")
-    assert servers._address("http://[::1]:{port}/a?b=1") == ("::1", "/a?b=1")
+    assert servers.address("http://127.0.0.1:{port}") == ("127.0.0.1", "/")
+    assert servers.address("http://[::1]:{port}/a?b=1") == ("::1", "/a?b=1")
 
 
 def test_objects_as_workers() -> None:
