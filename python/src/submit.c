@@ -53,7 +53,8 @@ static void give_back(struct core_dispatcher *self, const struct core_template *
 }
 
 /* A task without its data.  In a pooled dispatcher its age is a time, so that tasks that wait in
- * the package keep their places among those of all classes. */
+ * the package keep their places among those of all classes.  The second try of a task runs in a
+ * dispatcher that is not pooled (lone.py), with the template of the first: that has no classes. */
 static struct gpud_task_desc task_of(struct core_dispatcher *self, const struct core_template *of,
                                      uint64_t tag, uint64_t queued)
 {
@@ -61,6 +62,10 @@ static struct gpud_task_desc task_of(struct core_dispatcher *self, const struct 
 
     t.tag = core_tag(tag) | (uint64_t)of->number << CORE_CLASS_SHIFT;
     t.order = self->pooled ? queued : 0;
+    if (!self->pooled) {
+        t.class_name = NULL;
+        t.request = NULL;
+    }
     return t;
 }
 
