@@ -14,9 +14,16 @@ import re
 
 PAGE = "docs/reference/python.md"
 PACKAGE = "python/gpudispatch"
-# Heading and class of the members that this heading's section has.  "Submitter" is the base of
-# Executor and of its views.
-MEMBERS = (("Executor", "executor", ("Submitter", "Executor")), ("Future", "future", ("Future",)),
+# Heading, file and classes of the members that this heading's section has.  Submitter is the base
+# of Executor, of PoolClass and of their views, Owner that of Executor and Pool.
+MEMBERS = (("Executor", "submitter", ("Submitter",)), ("Executor", "owner", ("Owner",)),
+           ("Executor", "executor", ("Executor",)), ("Pool", "pool", ("Pool",)),
+           ("PoolClass", "pool_class", ("PoolClass",)), ("Lease", "leases", ("Lease",)),
+           ("Revoked", "leases", ("Revoked",)), ("Needs", "tables", ("Needs",)),
+           ("Reason", "tables", ("Reason",)), ("ClassStats", "tables", ("ClassStats",)),
+           ("ClassChange", "tables", ("ClassChange",)),
+           ("Pool.outcomes", "pool_progress", ("PoolSnapshot", "ClassProgress")),
+           ("Future", "future", ("Future",)),
            ("Outcome", "outcomes", ("Outcome",)), ("Times", "future", ("Times",)),
            ("Progress", "future", ("Progress",)), ("outcomes", "progress", ("Snapshot",)),
            ("read_journal", "records", ("JournalRecord",)),
@@ -25,13 +32,21 @@ MEMBERS = (("Executor", "executor", ("Submitter", "Executor")), ("Future", "futu
            ("BaseWorker", "classic", ("BaseWorker",)),
            ("Dispatcher", "classic", ("Dispatcher",)),
            ("RichDispatcher", "classic", ("RichDispatcher",)))
-CALLS = (("get_executor", "executor"), ("read_journal", "records"), ("current_task", "current"),
-         ("current_worker", "current"), ("empty", "current"))
-# Fields of JournalRecord that only the package's own modules use.
-INSIDE = {"offset", "key_bytes", "turn", "payload", "clock"}
+CALLS = (("get_executor", "executor"), ("load_pool", "config"), ("read_journal", "records"),
+         ("current_task", "current"), ("current_worker", "current"), ("empty", "current"))
+# Fields of JournalRecord and ServerWorker that only the package's own modules use.
+INSIDE = {"offset", "key_bytes", "turn", "payload", "clock", "journal_state"}
 # Heading of a table of options, and the function that has them.
-TABLES = (("Options of Executor", "Executor", "__init__"), ("outcomes", "Submitter", "outcomes"),
-          ("options", "Submitter", "options"))
+TABLES = (("Options of Executor", "executor", "Executor", "__init__"),
+          ("outcomes", "submitter", "Submitter", "outcomes"),
+          ("options", "submitter", "Submitter", "options"),
+          ("Options of Pool", "pool", "Pool", "__init__"),
+          ("Pool.add", "pool", "Pool", "add"), ("Pool.outcomes", "pool", "Pool", "outcomes"),
+          ("Pool.lease", "pool", "Pool", "lease"), ("Pool.run", "pool", "Pool", "run"))
+# Classes whose attributes are those that __init__ makes.
+PLAIN = {"Revoked"}
+# Methods whose table has all their parameters, with those of section Needs.
+IN_TABLES = {"add", "lease", "run"}
 
 
 def squeezed(text):
@@ -85,9 +100,18 @@ def fields(node):
             yield from ast.literal_eval(part.value)
 
 
+def own_attributes(node):
+    """Names of the attributes that __init__ makes."""
+    for part in node.body:
+        if isinstance(part, ast.FunctionDef) and part.name == "__init__":
+            for each in ast.walk(part):
+                if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+                    yield each.attr
+
+
 def members(node):
-    """Methods with their parameters, fields and properties with None."""
-    for name in fields(node):
+    """Methods with their parameters, fields, properties and attributes with None."""
+    for name in (*fields(node), *(own_attributes(node) if node.name in PLAIN else ())):
         yield name, None
     for part in node.body:
         if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -139,6 +163,8 @@ def check_members(page, module_of, faults):
                     name = kind
                 elif name.startswith("_") or name in INSIDE:
                     continue
+                elif kind == "Pool" and name in IN_TABLES:
+                    continue
                 if not has_member(page.get(heading, ""), name, signature):
                     what = f"{name}({signature})" if signature is not None else name
                     faults.append(f"{PAGE}: section {heading} lacks {what} of {file}.py")
@@ -149,13 +175,14 @@ def check_members(page, module_of, faults):
 
 
 def check_tables(page, module_of, faults):
-    classes = module_of("executor").classes
-    for heading, kind, method in TABLES:
-        function = next(n for n in classes[kind].body
+    for heading, file, kind, method in TABLES:
+        function = next(n for n in module_of(file).classes[kind].body
                         if isinstance(n, ast.FunctionDef) and n.name == method
                         and not has_decorator(n, "overload"))
         wanted = defaults_of(function)
-        rows = {names(row[0])[0]: row[1].strip("`") for row in table(page.get(heading, ""))}
+        text = [page.get("Needs", "")] if kind == "Pool" and method in IN_TABLES else []
+        rows = {names(row[0])[0]: row[1].strip("`")
+                for part in (*text, page.get(heading, "")) for row in table(part)}
         for name in sorted(wanted.keys() ^ rows.keys()):
             faults.append(f"{PAGE}: {heading}: {name} is "
                           f"{'missing' if name in wanted else 'no parameter'}")
