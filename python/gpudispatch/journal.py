@@ -115,6 +115,7 @@ NEVER_REPLAYED: Final = ("cancelled", "no_worker")
 SYNC_SECONDS: Final = 1.0
 _ALIGN: Final = 64  # parts of a frame start at multiples of this (codec.py)
 _KEY_LIMIT: Final = 1024
+CLASS_ENTRY: Final = "class "  # begins the name of a header's entry of one class
 
 # ---- keys and headers ----------------------------------------------------------------------------
 
@@ -245,7 +246,7 @@ def class_headers(
     header: dict[str, str] = {}
     for name, (function, setup) in classes.items():
         own = header_of(function, setup, key)
-        header[f"class {name}"] = f"{own.pop('function')}, setup {own.pop('setup')}"
+        header[CLASS_ENTRY + name] = f"{own.pop('function')}, setup {own.pop('setup')}"
         header |= own
     return header
 
@@ -387,24 +388,37 @@ class Journal:
             self._next = len(self._pending[0])
         else:
             found, start = begun
-            for name, mine in header.items():
-                if found.get(name) != mine:
-                    raise mismatch_error(self.path, name, found.get(name), mine)
-            self._load(start)
+            self._compare(header, found)
+            self._load(start, lambda later: self._compare(header, {**later, **found}))
         self.put(b"", 0, "session", json.dumps(dict(header)).encode())
         self.flush()
         file.set_writer(self._pid)
         if begun is None:
             sync_directory(self.path)
 
-    def _load(self, start: int) -> None:
-        """Indexes the whole records from `start` on, and cuts what is behind them."""
+    def _compare(self, header: Mapping[str, str], found: Mapping[str, str]) -> None:
+        """Raises where this run is not one of those in the file.  A class that the journal of a
+        Pool does not have is a new one."""
+        of_a_pool = any(name.startswith(CLASS_ENTRY) for name in found)
+        for name, mine in header.items():
+            if of_a_pool and name.startswith(CLASS_ENTRY) and name not in found:
+                continue
+            if found.get(name) != mine:
+                raise mismatch_error(self.path, name, found.get(name), mine)
+
+    def _load(
+        self, start: int, compare: Callable[[Mapping[str, str]], None] | None = None
+    ) -> None:
+        """Indexes the whole records from `start` on, and cuts what is behind them.  `compare` gets
+        what each later session belongs to."""
         file = self._file
         size = file.size()
         for offset, head, item in file.records(start, size):
             if head.kind != SESSION:
                 self._items[item] = offset
                 self.recorded += 1
+            elif compare is not None and offset != start:
+                compare(file.document(offset, head))
         self._end = self._next = file.stop
         self.cut = size - self._end
         if self.cut:

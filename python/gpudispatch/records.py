@@ -377,12 +377,13 @@ class RecordFile(FileIO):
             raise mismatch_error(self.path, "format", version, FORMAT)
         first = next(self.records(start, end, None if gaps is None else []), None)
         if first is not None:
-            return self._document(*first[:2]), start
+            return self.document(*first[:2]), start
         if small and self.is_torn(start, end):
             return None
         raise damaged_error(self.path, start, None)
 
-    def _document(self, offset: int, head: Head) -> dict[str, str]:
+    def document(self, offset: int, head: Head) -> dict[str, str]:
+        """What a session belongs to; {} for another record."""
         if head.kind != SESSION:
             return {}
         try:
