@@ -91,6 +91,8 @@ class JournalLoop(Loop[I, V]):
                 except Exception as e:
                     self.unsent = e
                     break
+                if self.only_first:
+                    break
             if time.perf_counter_ns() > until:
                 break
 

@@ -160,6 +160,7 @@ class Loop(Generic[I, V]):
         self.waiting: tuple[list[Any], list[Encoded]] = ([], [])
         self.unsent: Exception | None = None  # why the last of `waiting` has no frame
         self.exhausted = False
+        self.only_first = False  # the first task is all that it submits, until a pool's loop goes on
         self.error: BaseException | None = None  # of the source
         self.held: dict[int, Outcome[I, V]] = {}  # ordered: ended before their turn
         self.replays: deque[Outcome[I, V]] = deque()
@@ -268,7 +269,9 @@ class Loop(Generic[I, V]):
         """Pulls and submits some items; True where something came of it."""
         session = self.session
         room = session.window - len(session.live) - len(self.held)
-        if room <= 0 or (self.sized and room < BURST <= len(session.live)):
+        if room <= 0 or self.only_first and self.index:
+            return False
+        if self.sized and room < BURST <= len(session.live):
             return False  # a burst costs less than its items one by one
         if not self.flush() or self.exhausted:
             return bool(self.replays)
@@ -303,7 +306,7 @@ class Loop(Generic[I, V]):
             except Exception as e:
                 self.unsent = e
                 break
-            if clock() > until:
+            if self.only_first or clock() > until:
                 break
 
     def flush(self) -> bool:

@@ -3,10 +3,16 @@
 
 Each class has a loop of its own, with its session and its window (outcomes.py); one thread runs
 them in turns.  So a class with a long queue, or a slow one, does not keep the others from theirs.
+
+The classes begin together: none submits a second task before each has a worker that starts.  The
+library starts several workers for a class with many tasks, the oldest task first.  So a class that
+submits later, since its first items are in the journal, would else find all devices taken.  It
+would wait for min_residence of the others, 30 s, or for max_wait, 5 min.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +21,9 @@ from gpudispatch.settings import NEVER
 if TYPE_CHECKING:
     from gpudispatch.outcomes import Loop, Outcome
     from gpudispatch.pool_progress import PoolWatch
+
+TOGETHER_S = 0.5  # at most; a class may have no place
+LOOK_NS = 1_000_000
 
 
 class PoolLoop:
@@ -29,6 +38,8 @@ class PoolLoop:
         """First None, then the outcomes; the caller's thread waits for events."""
         try:
             yield None  # type: ignore[misc]
+            together_until = time.monotonic() + TOGETHER_S
+            together = self.begin_together(together_until)
             active = {name: loop.steps() for name, loop in self.loops.items()}
             waits = dict.fromkeys(active, 0)  # for how long each one waits for an event
             while active:
@@ -44,6 +55,10 @@ class PoolLoop:
                         del active[name]
                         del waits[name]
                         self.stop_if_failed(name)
+                if together:
+                    together = self.begin_together(together_until)
+                    most = LOOK_NS if together else 0
+                    waits = {name: min(wait, most) for name, wait in waits.items()}
                 if active:
                     wait = self.patience(min(waits.values()))
                     self.sessions[0].read(wait, self.sessions[1:])
@@ -54,6 +69,24 @@ class PoolLoop:
                     raise loop.error
         finally:
             self.close()
+
+    def begin_together(self, until: float) -> bool:
+        """Has each class submit only its first task, until all have begun; False at the end."""
+        several = len(self.loops) > 1
+        waits = several and time.monotonic() < until and not self.all_have_begun()
+        for loop in self.loops.values():
+            loop.only_first = waits
+        return waits
+
+    def all_have_begun(self) -> bool:
+        """Whether each class with tasks has a worker, or no device is left for one."""
+        loops, look = self.loops, self.sessions[0].engine.look
+        if not all(loop.index or loop.exhausted for loop in loops.values()):
+            return False
+        begun = {row["name"] for row in look("classes") if row["workers"] or row["starting"]}
+        if all(name in begun for name, loop in loops.items() if loop.session.live):
+            return True
+        return all(row["state"] != "IDLE" for row in look("devices"))
 
     def turn(
         self, name: str, steps: Iterator[Outcome[Any, Any] | int]
