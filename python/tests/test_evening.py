@@ -31,6 +31,7 @@ from evening_tasks import (  # noqa: E402
     MAX_WAIT_S,
     MIN_RESIDENCE_S,
     NEEDS,
+    Model,
     evening,
     mark,
 )
@@ -105,9 +106,8 @@ def unused(before: Rows, now: Rows) -> dict[str, Device]:
 def wants(row: Any) -> bool:
     """Whether one more worker is worth its boot (R5 of docs/explain/scheduling.md)."""
     workers = row["workers"] + row["starting"]
-    return row["queued"] > row["starting"] and (
-        not workers or row["queued"] * row["run_p50"] > workers * row["boot_p50"]
-    )
+    worth = not workers or row["queued"] * row["run_p50"] > workers * row["boot_p50"]
+    return bool(worth and row["queued"] > row["starting"])
 
 
 def could_use(name: str, free: dict[str, Device], classes: dict[str, Any]) -> int:
@@ -122,11 +122,17 @@ def could_use(name: str, free: dict[str, Device], classes: dict[str, Any]) -> in
     places = sum(not d.name or not classes[d.name]["queued"] for d in free.values())
     if not wants(row) or places < NEEDS[name]:
         return 0
-    for other, needs in NEEDS.items():
-        cold = classes[other]["queued"] and not classes[other]["workers"]
-        if cold and places < needs:
-            return 0  # held for a head: it has no worker, and waits for one device more (R2)
-    return places
+    # They are held for a class that comes first, and waits for one device more (R2).
+    held = any(
+        places < needs and wants(classes[other]) and is_first(classes[other], row)
+        for other, needs in NEEDS.items()
+    )
+    return 0 if held else places
+
+
+def is_first(row: Any, other: Any) -> bool:
+    """Whether the first task of a class comes before that of another one."""
+    return bool(row["queued"] and row["oldest_wait"] >= other["oldest_wait"])
 
 
 class Idleness(NamedTuple):
@@ -180,7 +186,8 @@ class Watch:
 
     def explain(self, name: str, priority: int) -> None:
         item = ITEMS[name] + len(self.explained)
-        future = self.pool[name].options(priority=priority).submit(item)
+        view: Any = self.pool[name].options(priority=priority)
+        future: Future[int] = view.submit(item)
         before = look(self.pool)
         reasons = self.pool.explain(future)
         after = look(self.pool)
@@ -209,9 +216,9 @@ def is_true(reason: Any, name: str, rows: Rows) -> bool:
     if kind == "BACKLOG":
         return bool(rows.classes[name]["queued"] >= QUEUE * 0.9)
     if kind == "PASSED_OVER_BY":
-        return reason["class_name"] == name and rows.classes[name]["queued"] > 0
+        return bool(reason["class_name"] == name and rows.classes[name]["queued"])
     if kind == "BUSY":
-        return reason["class_name"] == name and rows.classes[name]["workers"] > 0
+        return bool(reason["class_name"] == name and rows.classes[name]["workers"])
     if kind == "BOOTING":
         return other is not None and (
             other["starting"] > 0 or (device is not None and device.name == reason["class_name"])
@@ -336,6 +343,31 @@ def check_evening(
         allowed = booted[found.name] + MIN_RESIDENCE_S + gap + NOISE_S
         assert found.lasted <= allowed, f"{found} began {found.began - began:.3f} s, {allowed}"
     assert pool.stats()["idle_with_work"] == 0
+
+
+def test_classes_begin_together(tmp_path: Path) -> None:
+    """A class whose first items are in the journal gets devices before another one gets all."""
+    journal = tmp_path / "evening.gdj"
+    died = {"notes": None, "dies": -1, "died": ""}
+
+    def run(items: dict[str, int]) -> dict[str, list[tuple[float, float]]]:
+        times: dict[str, list[tuple[float, float]]] = {}
+        with Pool("fake:4") as pool:
+            for name in ("wide", "early"):
+                pool.add(name, worker=Model, setup={"name": name, **died}, devices=2)
+            sources = {name: range(n) for name, n in items.items()}
+            for r in pool.outcomes(sources, journal=journal):
+                if not r.replayed:
+                    times.setdefault(r.name, []).append((r.times.started, r.times.ended))
+        return times
+
+    run({"wide": 500, "early": 0})
+    times = run({"wide": 600, "early": 2000})
+    assert len(times["wide"]) == 100
+    assert len(times["early"]) == 2000
+    last = max(ended for _, ended in times["early"])
+    # Else the two workers of the other class would take all, and stay for 30 s.
+    assert min(started for started, _ in times["wide"]) < last
 
 
 # ---- the whole program is killed ----
