@@ -170,25 +170,30 @@ class Watch:
     def flush(self) -> None:
         """Sends what waits while the core has room for its class."""
         for number, queue in list(self.waiting.items()):
-            self.send(queue)
+            self.send(number, queue)
             if not queue:
                 self.waiting.pop(number, None)
 
-    def send(self, waiting: deque[tuple[Template, int, Encoded, TaskOptions]]) -> None:
+    def send(
+        self, number: int, waiting: deque[tuple[Template, int, Encoded, TaskOptions]]
+    ) -> None:
         """Sends what waits of one class, in order, while the core has room.  After shutdown, and
         once the class is removed, that is cancelled: the thread that waits for the end may be the
         loop's."""
         engine = self.engine
+        home = engine.classes.by_number.get(number)
+        if home is None or home.closing:  # another class may have its name by now
+            self.give_up(waiting)
+            return
         while waiting:
             template, tag, frame, options = waiting[0]
             if tag in self.live:
                 engine.keep(tag, template, frame, options)
                 try:
-                    number = engine.core.submit(template, tag, frame)
+                    accepted = engine.core.submit(template, tag, frame)
                 except ClosedError:
-                    while waiting:
-                        if future := self.live.pop(waiting.popleft()[1], None):
-                            future.cancel()
+                    engine.drop(tag)
+                    self.give_up(waiting)
                     return
                 except Exception as error:  # of this task, such as arguments without room
                     engine.drop(tag)
@@ -197,12 +202,18 @@ class Watch:
                         future.set_exception(ends.detached(error))
                     waiting.popleft()
                     continue
-                if not number:
+                if not accepted:
                     engine.drop(tag)
                     self.try_again()
                     return
-                self.ids[tag] = number
+                self.ids[tag] = accepted
             waiting.popleft()
+
+    def give_up(self, waiting: deque[tuple[Template, int, Encoded, TaskOptions]]) -> None:
+        """Cancels what waits of one class."""
+        while waiting:
+            if future := self.live.pop(waiting.popleft()[1], None):
+                future.cancel()
 
     def try_again(self) -> None:
         """Others may make room and take all events: the descriptor does not tell then."""

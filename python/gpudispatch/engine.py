@@ -807,6 +807,7 @@ class Engine:
         }  # fmt: skip
         for home in self.classes:
             home.gone.set()
+        self.classes.on_class = None  # it may refer to the pool, whose finalizer has this engine
         self.destroy()
 
     def look(self, name: str) -> Any:
@@ -866,7 +867,8 @@ class Engine:
             # Twice at once: kill_workers() after terminate_workers() has a shorter limit.
             hurry = self.closing is None or how > self.closing or how == FINISH_NOW
             self.closing = how if self.closing is None else max(how, self.closing)
-            self.close_limit = limit = limit or self._patience()
+            if how == FINISH_NOW:
+                self.close_limit = limit = limit or self._patience()
             dropped = self.backlog.take_back() if how != FINISH_ALL else []
             if self.thread is None:
                 self._start_thread()
@@ -885,7 +887,8 @@ class Engine:
         self.core.wake()
 
     def _patience(self) -> int:
-        """How long tasks that are cancelled may take, and the cleanup of workers."""
+        """How long tasks that are cancelled may take, and the cleanup of workers; 0: the option
+        close_limit."""
         graces = [int(home.options["grace"]) for home in self.classes]  # type: ignore[call-overload]
         return min(max(graces, default=0) + CLOSE_NS, NEVER) if self.pooled else 0
 
@@ -903,7 +906,8 @@ class Engine:
     def stop_running(self, home: WorkClass | None = None) -> None:
         """The code of running tasks [of a class] gets an exception, as by Future.stop()."""
         for row in self.core.slots():
-            if home is None or row["class_name"] == home.name:
+            # The number of no task, 0, would take the place of one in the stop table.
+            if row["task_id"] and (home is None or row["class_name"] == home.name):
                 self.mark_stopped(row["task_id"])
 
     def join(self) -> None:

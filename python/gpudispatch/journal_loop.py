@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gpudispatch.journal import Journal, JournalRecord, Part
     from gpudispatch.session import Bell
     from gpudispatch.settings import TaskOptions
+    from gpudispatch.work_class import WorkClass
 
 I = TypeVar("I")  # noqa: E741
 V = TypeVar("V")
@@ -54,6 +55,7 @@ class JournalLoop(Loop[I, V]):
         ordered: bool,
         keep: object,
         bell: Bell | None = None,
+        home: WorkClass | None = None,
     ) -> None:
         self.journal = journal
         self.key = key
@@ -65,6 +67,7 @@ class JournalLoop(Loop[I, V]):
         super().__init__(
             engine, source, encode, template,
             options=options, window=window, ordered=ordered, keep=keep, bell=bell,
+            home=home,
         )  # fmt: skip
 
     def pull(self, n: int, until: int) -> None:

@@ -86,8 +86,10 @@ class Grant(Future[None]):
     def give_back(self) -> None:
         """Returns the devices, or ends the wait for them.  Any thread, also twice, and the garbage
         collector: takes no lock."""
-        engine: Any = self._engine
         self.dropped = True
+        engine: Any = getattr(self, "_engine", None)
+        if engine is None:
+            return  # it was never submitted
         engine.grants.discard(self)
         turn, self.turn = self.turn, 0
         try:
@@ -158,10 +160,11 @@ class Lease:
 
     def open(self) -> Self:
         """Waits until the devices are granted; close() returns them."""
-        self._begin()
+        self._take_up()
         grant, timeout = self._grant, self._timeout
         until = None if timeout is None else time.monotonic() + timeout
         try:
+            self._begin()
             while not grant.granted.wait(SIGNAL_S) and not grant.done():
                 if until is not None and time.monotonic() >= until:
                     raise self._late()
@@ -176,13 +179,14 @@ class Lease:
 
         from gpudispatch.aio import call_soon
 
+        self._take_up()
         loop: AbstractEventLoop = asyncio.get_running_loop()
         event = asyncio.Event()
         grant = self._grant
         grant.wakers.append(lambda: call_soon(loop, event.set))
-        self._begin()
-        grant.add_done_callback(lambda _: call_soon(loop, event.set))
         try:
+            self._begin()
+            grant.add_done_callback(lambda _: call_soon(loop, event.set))
             await asyncio.wait_for(event.wait(), self._timeout)
             self._check()
         except TimeoutError:
@@ -194,10 +198,12 @@ class Lease:
             raise
         return self
 
-    def _begin(self) -> None:
+    def _take_up(self) -> None:
         if self._opened:
             raise RuntimeError("this lease was opened before: call lease() again")
         self._opened = True
+
+    def _begin(self) -> None:
         self._submit(self._grant)
         # A lease that is dropped is returned.
         self._finalizer = weakref.finalize(self, self._grant.give_back)

@@ -192,7 +192,7 @@ class Lone:
         rows = {row["name"]: row["uuid"] for row in self.engine.core.devices()}
         uuids = [rows.get(name, name) for name in names]
         options = home.options | {
-            "devices": as_list(names, uuids, str(self.engine.options["devices"])),
+            "devices": as_list(names, uuids, str(self.engine.options.get("devices", ""))),
             "devices_per_worker": len(names),
             "queue_size": 1,
         }
@@ -234,7 +234,7 @@ def devices_of(event: Event) -> list[str]:
 def as_list(names: list[str], uuids: list[str], devices: str) -> str:
     """A device list for the devices of one worker.  GPUs are there by UUID: the entry gpu:2 means
     the third one of CUDA_VISIBLE_DEVICES.  CPU slots and fakes cannot be named singly."""
-    kind = names[0].partition(":")[0]
+    kind = names[0].partition(":")[0]  # of a pool, a worker without devices is on "cpu"
     if kind == "cpu":
         return f"cpu:{len(names)}"
     if kind == "fake":

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
     from gpudispatch.settings import TaskOptions
+    from gpudispatch.work_class import WorkClass
 
 SINGLE = 1 << 32  # indices from here on are single items of a chunk that died
 BURST_NS = 200_000  # how long to pull before a look for results
@@ -66,6 +67,7 @@ class Mapping:
         buffersize: int,
         timeout: float | None,
         keep: object,
+        home: WorkClass,
     ) -> None:
         self.keep = keep
         self.items = items
@@ -75,7 +77,7 @@ class Mapping:
         self.chunk_template = chunk_template
         self.chunksize = chunksize
         self.until = None if timeout is None else time.monotonic() + timeout
-        self.session = Session(engine, buffersize, options)
+        self.session = Session(engine, buffersize, options, home=home)
         self.index = 0
         self.turn = 0
         self.waiting: tuple[Chunk, Encoded] | None = None  # pulled, and not accepted yet
@@ -170,7 +172,7 @@ class Mapping:
         try:
             return self.session.submit(template, index, kept, frame)
         except ClosedError:
-            self.error = RuntimeError("cannot schedule new futures after shutdown")
+            self.error = self.session.refusal()
             self.exhausted = self.closed = True
             untried, self.retries = self.retries, deque()
             for single, _ in untried:  # each fails as its chunk has

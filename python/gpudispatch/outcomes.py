@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gpudispatch.codec import Encoded
     from gpudispatch.session import Bell
     from gpudispatch.settings import TaskOptions
+    from gpudispatch.work_class import WorkClass
 
 I = TypeVar("I")  # noqa: E741
 V = TypeVar("V")
@@ -145,13 +146,14 @@ class Loop(Generic[I, V]):
         ordered: bool,
         keep: object,
         bell: Bell | None = None,
+        home: WorkClass | None = None,
     ) -> None:
         self.keep = keep
         self.source = iter(source)
         self.encode = encode
         self.template = template
         self.ordered = ordered
-        self.session = Session(engine, window, options, bell)
+        self.session = Session(engine, window, options, bell, home=home)
         self.index = 0  # of the next item
         # A source that knows its length does not wait for outcomes, and is pulled in bursts.  Of
         # another each item is sent before the next is pulled.
@@ -320,7 +322,7 @@ class Loop(Generic[I, V]):
                 else:
                     n = self.session.submit_many(self.template, self.index, kept, frames)
             except ClosedError:
-                self.error = RuntimeError("cannot schedule new futures after shutdown")
+                self.error = self.session.refusal()
                 self.exhausted = True
                 kept.clear()
                 frames.clear()

@@ -291,6 +291,7 @@ class Pool(Owner):
             function = functions.get(name)
             if function is fn and view._home.worker is not None:
                 function = None
+            view._called(function)  # an error before a journal is opened
             parts[name] = view, function
         return parts
 
@@ -427,11 +428,12 @@ class Pool(Owner):
         )
         call = commands.checked(argv, env, cwd, input, capture_output, check)
         home = self._inner("(run)", _run_class, TRANSIENT)
+        limit = settings.seconds("timeout", timeout)
         view = PoolClass(self, home).options(
-            task_timeout=timeout, priority=priority, label=label or commands.label_of(call.argv),
+            priority=priority, label=label or commands.label_of(call.argv),
             max_attempts=max_attempts, retry=retry,
         )  # fmt: skip
-        return view._with_request(wanted).submit(commands.run, call)
+        return view._but(request=wanted, limit=limit).submit(commands.run, call)
 
     def _inner(self, name: str, make: Callable[[int], WorkClass], residence: int) -> WorkClass:
         """A class of the package's own, made with its first use."""
@@ -506,10 +508,13 @@ def _open_journal(
     from gpudispatch.journal_loop import end_rest
 
     homes = {name: view._home for name, (view, _) in parts.items()}
+    settings.path("journal", path)
+    if not parts:
+        return {}  # no loop would close it
     header = class_headers(
         {name: (home.worker or parts[name][1], home.setup) for name, home in homes.items()}, key
     )
-    end_rest(settings.path("journal", path))
+    end_rest(path)
     book = Journal.open(path, header=header, redo=redo, fresh=fresh)
     shared: set[Part] = set()
     return {name: Part(book, shared) for name in parts}

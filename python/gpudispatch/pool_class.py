@@ -98,6 +98,8 @@ class PoolClass(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  
 
     def _set(self, what: int) -> None:
         self._engine.check_forked()
+        if self._home.closing:  # its name may be that of another class by now
+            raise RuntimeError(f"class {self.name!r} is removed")
         self._engine.core.class_set(self.name, what)
 
     def pause(self) -> None:
@@ -138,16 +140,21 @@ class PoolClass(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  
         self._remove(FINISH_RUNNING if cancel_futures else FINISH_ALL, wait)
 
     def _remove(self, how: int, wait: bool) -> None:
-        self.stats()
         classes = self._engine.classes
+        self._engine.check_forked()
+        if self._home.gone.is_set():  # its name may be that of another class by now
+            return
+        self.stats()
         classes.remove(self._home, how)
         if not wait or self._engine.is_inside():
             return
         classes.watch(True)
         try:
             while not self._home.gone.wait(SIGNAL_S):
-                if classes.row(self._home) is None:  # the event was dropped
+                row = classes.row(self._home)
+                if row is None:  # the event was dropped
                     break
+                self._last = row
         finally:
             classes.watch(False)
 

@@ -60,17 +60,37 @@ def span(ns: int) -> str:
 
 
 def columns(rows: list[tuple[str, ...]], left: int) -> list[str]:
-    """Rows as lines; the first columns flush left.  The first one is cut where 80 columns do not
-    hold all of it."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    room = WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)
-    widths[0] = max(8, min(widths[0], room))
+    """Rows as lines; the first columns flush left.  Where 80 columns do not hold them, the widest
+    of these is cut."""
+    widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]))]
+    excess = sum(widths) + 2 * (len(widths) - 1) - WIDTH
+    if excess > 0:
+        widest = max(range(left), key=widths.__getitem__)
+        widths[widest] = max(8, widths[widest] - excess)
     lines = []
     for row in rows:
         cells = []
         for i, cell in enumerate(row):
-            if len(cell) > widths[i]:
-                cell = cell[: widths[i] - 1] + "…"
-            cells.append(cell.ljust(widths[i]) if i < left else cell.rjust(widths[i]))
+            cell = cut(cell, widths[i])
+            blanks = " " * (widths[i] - width(cell))
+            cells.append(cell + blanks if i < left else blanks + cell)
         lines.append("  ".join(cells).rstrip())
     return lines
+
+
+def width(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in text)
+
+
+def cut(text: str, columns: int) -> str:
+    """As much of a text as so many columns hold."""
+    if width(text) <= columns:
+        return text
+    while width(text) >= columns:
+        text = text[:-1]
+    return text + "…"

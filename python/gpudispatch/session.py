@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gpudispatch import waits
 from gpudispatch.engine import Engine
+from gpudispatch.errors import ClosedError
 from gpudispatch.sessions import SESSION_SHIFT
 from gpudispatch.settings import NEVER
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
     from gpudispatch.settings import TaskOptions
+    from gpudispatch.work_class import WorkClass
 
 BURST = 64  # tasks that one call submits
 FOLLOW_S = 0.1  # a session that another thread reads for looks this often whether it may read
@@ -46,8 +48,10 @@ class Session:
         options: TaskOptions,
         bell: Bell | None = None,
         started: bool = False,
+        home: WorkClass | None = None,
     ) -> None:
         self.engine = engine
+        self.home = home
         self.window = window
         self.options = options
         self.ready: deque[Event] = deque()
@@ -66,6 +70,7 @@ class Session:
     def submit(self, template: Template, index: int, kept: Any, data: Encoded) -> bool:
         """Submits one task; False where the core has no room."""
         engine, tag = self.engine, self.first_tag + index
+        self._check_class()
         self.live[index] = kept
         engine.keep(tag, template, data, self.options)
         number = 0
@@ -83,6 +88,7 @@ class Session:
     ) -> int:
         """Submits tasks first, first + 1...; returns how many the core had room for."""
         engine = self.engine
+        self._check_class()
         self.live.update(zip(range(first, first + len(data)), kept))
         if engine.frames is not None:
             for index, frame in enumerate(data, first):
@@ -94,6 +100,17 @@ class Session:
             self.ids.update(enumerate(ids, first))
             self._forget(range(first + len(ids), first + len(data)))
         return len(ids)
+
+    def _check_class(self) -> None:
+        """The core knows a class by its name, which another one may have by now."""
+        if self.home is not None and self.home.closing:
+            raise ClosedError(f"class {self.home.name!r} is removed")
+
+    def refusal(self) -> RuntimeError:
+        """Why no task is accepted any more, after ClosedError."""
+        if self.home is not None and self.home.closing and self.engine.closing is None:
+            return RuntimeError(f"class {self.home.name!r} is removed")
+        return RuntimeError("cannot schedule new futures after shutdown")
 
     def _forget(self, refused: range) -> None:
         for index in refused:

@@ -221,6 +221,7 @@ class Submitter:
             buffersize=buffersize,
             timeout=settings.patience("timeout", timeout),
             keep=self._owner,
+            home=home,
         ).run()
         next(run)  # as in outcomes()
         return run
@@ -408,6 +409,7 @@ class Submitter:
             "ordered": ordered,
             "keep": self._owner,
             "bell": bell,
+            "home": self._home,
         }
         one = self._item_encoder(fn)
         if book is None:
@@ -436,9 +438,9 @@ class Submitter:
             return lambda item: encode(codec.ITEM, item, cuda="error", views=views)
         return lambda item: encode(codec.CALL, (key, (item,), {}), cuda="error", views=views)
 
-    def _with_request(self, wanted: list[dict[str, object]]) -> View:
-        """A view whose tasks have needs of their own."""
-        return View(self, self._options.but(request=wanted))
+    def _but(self, **checked: Any) -> View:
+        """A view with other fields of TaskOptions, such as needs of its own."""
+        return View(self, self._options.but(**checked))
 
     def options(
         self,

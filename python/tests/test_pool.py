@@ -1,0 +1,1134 @@
+# SPDX-License-Identifier: MIT
+"""Pool: classes of work that share devices, from add() to the end."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import itertools
+import logging
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import typing
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import wait
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("gpudispatch._core")
+
+import data_tasks
+import executor_tasks as tasks
+from conftest import descendants, until
+from executor_tasks import Gate
+
+from gpudispatch import (
+    ClassChange,
+    ClassStats,
+    DeviceError,
+    DeviceInfo,
+    ForkedError,
+    Future,
+    GpuDispatchError,
+    NoWorker,
+    Pool,
+    PoolClass,
+    Reason,
+    SetupError,
+    WorkerCrashed,
+)
+
+LIMIT_S = 60.0
+PACKAGE = str(pathlib.Path(os.environ.get("GPUD_TEST_BUILD", ".")) / "python")
+HERE = str(pathlib.Path(__file__).resolve().parent)
+
+pytestmark = pytest.mark.usefixtures("leaves_nothing")
+
+
+# Proxies: pytest keeps the value of a fixture for longer than `leaves_nothing` waits.
+
+
+@pytest.fixture
+def two() -> Iterator[Pool]:
+    with Pool("fake:2") as made:
+        yield weakref.proxy(made)
+
+
+@pytest.fixture
+def slots() -> Iterator[Pool]:
+    with Pool(None, cpus=2) as made:
+        yield weakref.proxy(made)
+
+
+def functions(pool: Pool, name: str = "f", **more: Any) -> PoolClass:
+    """A class of functions on one CPU slot, which leaves at once for another class."""
+    return pool.add(name, **{"devices": 0, "cpus": 1, "min_residence": 0.0} | more)
+
+
+# ---- the arguments of Pool ----
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        ({"devices": 1.5}, TypeError, "devices"),
+        ({"devices": "fake:x"}, ValueError, "devices"),
+        ({"devices": []}, ValueError, "devices"),
+        ({"devices": "cpu:2"}, ValueError, "cpus="),
+        ({"devices": "cpu"}, ValueError, "cpus="),
+        ({"devices": "fake:2/2"}, ValueError, "several workers"),
+        ({"mode": "fast"}, ValueError, "mode"),
+        ({"mode": 1}, TypeError, "mode"),
+        ({"passing": "x"}, ValueError, "passing"),
+        ({"cpus": 0}, ValueError, "cpus"),
+        ({"cpus": "2"}, TypeError, "cpus"),
+        ({"host_memory": "2 x"}, ValueError, "host_memory"),
+        ({"headroom": 2}, ValueError, "headroom"),
+        ({"headroom": "a"}, TypeError, "headroom"),
+        ({"max_workers": 0}, ValueError, "max_workers"),
+        ({"max_workers": 5000}, ValueError, "max_workers"),
+        ({"foreign_load": -1}, ValueError, "foreign_load"),
+        ({"foreign_memory": 0}, ValueError, "foreign_memory"),
+        ({"foreign_memory": b"1"}, TypeError, "foreign_memory"),
+        ({"setup_concurrency": 0}, ValueError, "setup_concurrency"),
+        ({"queue_size": 0}, ValueError, "queue_size"),
+        ({"queue_size": 1.0}, TypeError, "queue_size"),
+        ({"payload_budget": True}, TypeError, "payload_budget"),
+        ({"decision_log": 5}, TypeError, "decision_log"),
+        ({"on_class": 5}, TypeError, "on_class"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any], kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        Pool(**{"devices": "fake:1"} | arguments)
+
+
+def test_good_arguments(tmp_path: pathlib.Path) -> None:
+    with Pool(
+        ["fake:2"], mode="strict", passing="apart", cpus=3, host_memory="8GiB", headroom=0.1,
+        max_workers=4, foreign_load=0.5, foreign_memory="1GiB", setup_concurrency=1, queue_size=8,
+        payload_budget=64 << 20, decision_log=tmp_path / "log",
+    ) as pool:  # fmt: skip
+        assert pool.add("a").submit(tasks.where).result(LIMIT_S) in (("fake:0",), ("fake:1",))
+        assert repr(pool) == "<Pool on fake:2>"
+    assert (tmp_path / "log").stat().st_size > 0
+
+
+def test_default_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUDISPATCH_DEVICES", "fake:3")
+    with Pool() as pool:
+        assert [row["name"] for row in pool.devices()] == ["fake:0", "fake:1", "fake:2"]
+    with Pool("fake:1") as pool:
+        assert len(pool.devices()) == 1
+    monkeypatch.setenv("GPUDISPATCH_DEVICES", "cpu:3")
+    with pytest.raises(ValueError, match="cpus="):
+        Pool()
+    with Pool(None, cpus=1) as pool:
+        assert pool.devices() == []
+        assert repr(pool) == "<Pool on no devices>"
+
+
+def test_all_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GPUDISPATCH_DEVICES", raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(DeviceError, match=r"Pool\(\"fake:8\"\)") as caught:
+        Pool()
+    assert caught.value.field == "devices"
+
+
+# ---- the arguments of add() ----
+
+
+class Plain:
+    def process(self, item: Any) -> Any:
+        return item
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        ({"name": ""}, ValueError, "name"),
+        ({"name": 5}, TypeError, "name"),
+        ({"name": "x" * 64}, ValueError, "name"),
+        ({"name": "ä" * 32}, ValueError, "name"),
+        ({"name": "a\0b"}, ValueError, "name"),
+        ({"name": "(run)"}, ValueError, "name"),
+        ({"worker": 5}, TypeError, "worker"),
+        ({"worker": Plain()}, TypeError, "worker must be a class"),
+        ({"setup": {"a": 1}}, TypeError, "setup"),
+        ({"worker": Plain, "setup": 5}, TypeError, "setup"),
+        ({"initializer": 5}, TypeError, "initializer"),
+        ({"initargs": 5}, TypeError, "initargs"),
+        ({"devices": -1}, ValueError, "devices"),
+        ({"devices": 17}, ValueError, "devices"),
+        ({"devices": "2"}, TypeError, "devices"),
+        ({"devices": 0}, ValueError, "devices is 0"),
+        ({"memory": "60 apples"}, ValueError, "memory"),
+        ({"memory": 0}, ValueError, "memory"),
+        ({"memory": 1.5}, TypeError, "memory"),
+        ({"share": 0}, ValueError, "share"),
+        ({"share": 1.1}, ValueError, "share"),
+        ({"share": "1"}, TypeError, "share"),
+        ({"devices": 2, "share": 0.5}, ValueError, "share"),
+        ({"cpus": -1}, ValueError, "cpus"),
+        ({"host_memory": "x"}, ValueError, "host_memory"),
+        ({"compute": "new"}, ValueError, "compute"),
+        ({"compute": True}, ValueError, "compute"),
+        ({"on": 5}, TypeError, "on"),
+        ({"not_on": [5]}, TypeError, "not_on"),
+        ({"variants": "x"}, TypeError, "variants"),
+        ({"variants": [5]}, TypeError, "variants"),
+        ({"variants": [{"devises": 1}]}, TypeError, "devises"),
+        ({"variants": [{"memory": "x"}]}, ValueError, r"variants\[0\] memory"),
+        ({"variants": [{"devices": n} for n in (1, 2, 3, 4)]}, ValueError, "variants"),
+        ({"residence": "forever"}, ValueError, "residence"),
+        ({"min_workers": -1}, ValueError, "min_workers"),
+        ({"min_workers": 2, "max_workers": 1}, ValueError, "min_workers"),
+        ({"max_workers": 0}, ValueError, "max_workers"),
+        ({"keep_alive": -1}, ValueError, "keep_alive"),
+        ({"keep_alive": "x"}, TypeError, "keep_alive"),
+        ({"min_residence": -1}, ValueError, "min_residence"),
+        ({"max_wait": -1}, ValueError, "max_wait"),
+        ({"pinned": 1}, TypeError, "pinned"),
+        ({"pinned": True, "residence": "transient"}, ValueError, "pinned"),
+        ({"boot_seed": 0}, ValueError, "boot_seed"),
+        ({"unload_seed": 0}, ValueError, "unload_seed"),
+        ({"run_seed": "x"}, TypeError, "run_seed"),
+        ({"max_batch": 0, "worker": Plain}, ValueError, "max_batch"),
+        ({"max_batch": 2}, TypeError, "max_batch"),
+        ({"batch_wait": 1}, ValueError, "batch_wait"),
+        ({"task_timeout": 0}, ValueError, "task_timeout"),
+        ({"grace": -1}, ValueError, "grace"),
+        ({"setup_timeout": 0}, ValueError, "setup_timeout"),
+        ({"max_attempts": 0}, ValueError, "max_attempts"),
+        ({"retry": "hope"}, ValueError, "retry"),
+        ({"env": {"A=": "1"}}, ValueError, "env"),
+        ({"env": {"A": 1}}, TypeError, "env"),
+        ({"cwd": "/no/such"}, ValueError, "cwd"),
+        ({"output": "nowhere"}, ValueError, "output"),
+        ({"base_seed": -1}, ValueError, "base_seed"),
+        ({"cuda_results": "gpu"}, ValueError, "cuda_results"),
+        ({"max_tasks_per_child": 0}, ValueError, "max_tasks_per_child"),
+    ],
+)
+def test_bad_arguments_of_add(
+    two: Pool, arguments: dict[str, Any], kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        two.add(**{"name": "a"} | arguments)
+    assert two.classes() == []
+    with pytest.raises(TypeError):
+        two.add("a", devises=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("needs", "numbers"),
+    [
+        ({"memory": "17GiB"}, r"17408 MiB.*up to \d+ MiB beside headroom"),
+        ({"devices": 3}, "3.*2|2.*3"),
+        ({"compute": 9.5}, r"9\.5|905"),
+        ({"on": "fake:7"}, "fake:7"),
+        ({"on": "fake:0", "not_on": "fake:0"}, "fits nowhere"),
+        ({"cpus": 100_000}, "100000|100,000"),
+        ({"min_workers": 3}, "3"),
+    ],
+)
+def test_needs_that_no_device_meets(two: Pool, needs: dict[str, Any], numbers: str) -> None:
+    with pytest.raises(DeviceError, match=numbers):
+        two.add("a", **needs)
+    assert two.classes() == []
+
+
+def test_names(two: Pool) -> None:
+    a = two.add("a")
+    assert (a.name, two["a"].name, repr(a)) == ("a", "a", "<class a of <Pool on fake:2>>")
+    with pytest.raises(GpuDispatchError, match="'?a'?") as caught:
+        two.add("a")
+    assert caught.value.name == "EBUSY"
+    long = two.add("ä" * 31)
+    assert long.submit(tasks.same, 1).result(LIMIT_S) == 1
+    two.run(["true"]).result(LIMIT_S)
+    for name in ("b", "(run)", 5):
+        with pytest.raises(KeyError):
+            two[name]  # type: ignore[index]
+
+
+def test_a_need_in_each_way() -> None:
+    with Pool("fake:4") as pool:
+        pair = pool.add("pair", devices=2, memory=1 << 30)
+        on = pool.add("on", on=["fake:3"], compute="9.0")
+        variants = pool.add("v", memory="20 GiB", variants=[{"devices": 2, "memory": "10GiB"}])
+        assert len(pair.submit(tasks.where).result(LIMIT_S)) == 2
+        assert on.submit(tasks.where).result(LIMIT_S) == ("fake:3",)
+        pair.unload()
+        on.unload()
+        assert len(variants.submit(tasks.where).result(LIMIT_S)) == 2
+
+
+def test_shares_of_a_device() -> None:
+    with Pool("fake:1") as pool, Gate() as gate:
+        half = pool.add("half", share=0.5, memory="4GiB", boot_seed=0.001, run_seed=1000.0)
+        futures = [half.submit(tasks.through, gate.address, n) for n in range(3)]
+        gate.arrivals(2)
+        assert not gate.has_news()
+        gate.open()
+        assert [f.result(LIMIT_S) for f in futures] == [0, 1, 2]
+
+
+def test_min_workers_and_max_tasks(slots: Pool) -> None:
+    one = functions(slots, min_workers=1, max_tasks_per_child=1, env={"A_WORD": "b"})
+    assert one.ready(timeout=LIMIT_S)
+    pids = {one.submit(tasks.pid).result(LIMIT_S) for _ in range(3)}
+    assert len(pids) == 3
+    assert one.submit(tasks.variable, "A_WORD").result(LIMIT_S) == "b"
+
+
+# ---- the ways to run ----
+
+
+def test_functions(slots: Pool) -> None:
+    f = functions(slots, initializer=tasks.keep, initargs=("a", 5))
+    assert f.submit(tasks.kept, "a").result(LIMIT_S) == 5
+    assert list(f.map(tasks.same, range(100), chunksize=7)) == list(range(100))
+    ends = list(f.outcomes(range(100), fn=tasks.same, ordered=True))
+    assert [r.value for r in ends] == list(range(100))
+    assert {r.name for r in ends} == {""}
+    labelled = f.options(label="x", priority=3, max_attempts=1)
+    assert labelled.submit(tasks.attempt).result(LIMIT_S) == (1, "x")
+    error = f.submit(tasks.raises, "value").exception(LIMIT_S)
+    assert isinstance(error, ValueError)
+    assert isinstance(f.submit(tasks.kill_me).exception(LIMIT_S), WorkerCrashed)
+    with pytest.raises(TypeError, match="fn is missing"):
+        f.outcomes([1])
+
+
+def test_worker_classes(two: Pool) -> None:
+    model: Any = two.add("model", worker=tasks.Model, setup={"scale": 3})
+    assert model.submit(5).result(LIMIT_S) == 15
+    assert model.submit("facts").result(LIMIT_S)[0] in ("0", "1", "fake:0", "fake:1")
+    assert list(model.map([1, 2])) == [3, 6]
+    assert sorted(r.value for r in model.outcomes(range(50))) == list(range(0, 150, 3))
+    with pytest.raises(TypeError):
+        model.submit(1, 2)
+    with pytest.raises(TypeError):
+        model.outcomes([1], fn=tasks.same)
+
+
+def test_batches(two: Pool) -> None:
+    with Gate() as gate:
+        batch: Any = two.add(
+            "batch", worker=tasks.BatchModel, setup={"gate": gate.address}, max_batch=8, max_workers=1
+        )
+        futures = [batch.submit(n) for n in range(20)]
+        gate.arrival()
+        gate.open()
+        ends = [f.result(LIMIT_S) for f in futures]
+        assert [n for n, _ in ends] == list(range(20))
+        assert max(size for _, size in ends) > 1
+
+
+def test_coroutines(slots: Pool) -> None:
+    a, b = functions(slots, "a"), functions(slots, "b")
+
+    async def main() -> None:
+        assert await asyncio.gather(*(c.arun(tasks.same, n) for n in range(50) for c in (a, b)))
+        got = [r.value async for r in a.aoutcomes(range(50), fn=tasks.same)]
+        assert {*got} == {*range(50)}
+        with pytest.raises(ValueError, match="value"):
+            await b.arun(tasks.raises, "value")
+
+    asyncio.run(main())
+
+
+# ---- two classes ----
+
+
+def test_two_that_do_not_fit_at_a_time() -> None:
+    with Pool("fake:1") as pool:
+        a = pool.add("a", memory="10GiB", min_residence=0, initializer=tasks.keep, initargs=("n", "a"))
+        b = pool.add("b", memory="10GiB", min_residence=0, initializer=tasks.keep, initargs=("n", "b"))
+        for _ in range(2):
+            assert a.submit(tasks.kept, "n").result(LIMIT_S) == "a"
+            assert (a.stats()["workers"], b.stats()["workers"]) == (1, 0)
+            assert b.submit(tasks.kept, "n").result(LIMIT_S) == "b"
+            assert (a.stats()["workers"], b.stats()["workers"]) == (0, 1)
+        futures = [c.submit(tasks.kept, "n") for _ in range(20) for c in (a, b)]
+        assert [f.result(LIMIT_S) for f in futures] == ["a", "b"] * 20
+
+
+def test_load_unload_and_ready(two: Pool) -> None:
+    a = two.add("a", memory="10GiB")
+    assert a.ready(timeout=0) is False
+    assert a.ready(timeout=0.01) is False
+    a.load()
+    assert a.ready(timeout=LIMIT_S)
+    assert a.stats()["workers"] == 1
+    a.unload()
+    assert until(lambda: a.stats()["workers"] == 0)
+    assert a.submit(tasks.same, 1).result(LIMIT_S) == 1
+    with pytest.raises(TypeError, match="workers"):
+        a.ready("1")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="timeout"):
+        a.ready(timeout="1")  # type: ignore[arg-type]
+
+
+def test_ready_ends_with_its_class(two: Pool) -> None:
+    a = two.add("a")
+    seen: list[BaseException] = []
+
+    def waits() -> None:
+        try:
+            a.ready()
+        except RuntimeError as error:
+            seen.append(error)
+
+    thread = threading.Thread(target=waits)
+    thread.start()
+    assert until(lambda: two._engine.eager)
+    a.remove()
+    thread.join(LIMIT_S)
+    assert "'a' is removed" in str(seen[0])
+
+
+def test_pause_and_resume(slots: Pool) -> None:
+    a, b = functions(slots, "a"), functions(slots, "b")
+    assert a.submit(tasks.same, 1).result(LIMIT_S) == 1
+    a.pause()
+    waiting = a.submit(tasks.same, 2)
+    assert b.submit(tasks.same, 3).result(LIMIT_S) == 3
+    assert a.stats()["paused"]
+    assert {r["kind"] for r in slots.explain(waiting)} == {"PAUSED"}
+    assert not waiting.done()
+    a.resume()
+    assert waiting.result(LIMIT_S) == 2
+
+
+def test_pinned() -> None:
+    with Pool("fake:1") as pool:
+        a = pool.add("a", memory="10GiB", min_residence=0, pinned=True)
+        b = pool.add("b", memory="10GiB", min_residence=0)
+        a.submit(tasks.same).result(LIMIT_S)
+        waiting = b.submit(tasks.same, 1)
+        assert "PINNED" in {r["kind"] for r in pool.explain(waiting)}
+        assert a.stats()["pinned"]
+        a.unpin()
+        assert waiting.result(LIMIT_S) == 1
+        a.pin()
+        assert a.stats()["pinned"]
+
+
+def test_devices_are_drained_and_return(two: Pool) -> None:
+    a = two.add("a", on="fake:0")
+    a.submit(tasks.same).result(LIMIT_S)
+    two.device_drain("fake:0")
+    assert until(lambda: a.stats()["workers"] == 0)
+    waiting = a.submit(tasks.same, 1)
+    assert {(r["kind"], r["device"]) for r in two.explain(waiting)} == {
+        ("DRAINED", "fake:0"), ("NEVER", "fake:1"),
+    }  # fmt: skip
+    assert "drained" in str(two)
+    two.device_return("fake:0")
+    assert waiting.result(LIMIT_S) == 1
+    two.device_pause("fake:0")
+    assert "paused" in str(two)
+    two.device_return("fake:0")
+    with pytest.raises(GpuDispatchError):
+        two.device_drain("fake:9")
+
+
+# ---- remove() ----
+
+
+def test_remove_lets_tasks_end() -> None:
+    """Also those that wait in the package."""
+    with Pool(None, cpus=1, queue_size=4) as pool, Gate() as gate:
+        a = functions(pool, "a")
+        held = a.submit(tasks.through, gate.address)
+        gate.arrival()
+        futures = [a.submit(tasks.same, n) for n in range(50)]
+        remover = threading.Thread(target=a.remove)
+        remover.start()
+        assert until(lambda: a._home.closing)
+        with pytest.raises(RuntimeError, match="'a' is removed"):
+            a.submit(tasks.same)
+        with pytest.raises(GpuDispatchError):
+            functions(pool, "a")
+        assert not any(f.done() for f in futures)
+        gate.open()
+        remover.join(LIMIT_S)
+        assert [f.result(0) for f in futures] == list(range(50))
+        assert held.result(0) == "-"
+        assert a.stats()["name"] == "a"
+        assert pool.classes() == []
+        with pytest.raises(KeyError):
+            pool["a"]
+        again = functions(pool, "a")
+        assert again.submit(tasks.same, 1).result(LIMIT_S) == 1
+
+
+def test_remove_without_drain() -> None:
+    with Pool(None, cpus=2, queue_size=4) as pool, Gate() as gate:
+        a, b = functions(pool, "a"), functions(pool, "b")
+        held = a.submit(tasks.through_unless_cancelled, gate.address)
+        gate.arrival()
+        futures = [a.submit(tasks.same, n) for n in range(50)]
+        other = [b.submit(tasks.same, n) for n in range(50)]
+        a.remove(drain=False)
+        assert all(f.cancelled() for f in [held, *futures])
+        assert [f.result(LIMIT_S) for f in other] == list(range(50))
+        assert functions(pool, "a").submit(tasks.same, 1).result(LIMIT_S) == 1
+
+
+def test_shutdown_of_a_class() -> None:
+    with Pool(None, cpus=1, queue_size=4) as pool, Gate() as gate:
+        with functions(pool, "a") as a:
+            assert a.submit(tasks.same, 1).result(LIMIT_S) == 1
+        b = functions(pool, "b")
+        held = b.submit(tasks.through, gate.address)
+        gate.arrival()
+        futures = [b.submit(tasks.same, n) for n in range(20)]
+        b.shutdown(wait=False, cancel_futures=True)
+        assert all(f.cancelled() for f in futures[4:])
+        gate.open()
+        assert held.result(LIMIT_S) == "-"
+        b.shutdown()
+        assert [row["name"] for row in pool.classes()] == []
+
+
+def test_a_removed_class_does_nothing_to_its_successor(slots: Pool) -> None:
+    """The name is free, and another class has it."""
+    old = functions(slots, "a")
+    view = old.options(label="x")
+    old.remove()
+    new = functions(slots, "a")
+    assert new.submit(tasks.same, 1).result(LIMIT_S) == 1
+    for change in (old.pause, old.unload, old.load, old.resume, old.pin):
+        with pytest.raises(RuntimeError, match="'a' is removed"):
+            change()
+    old.remove()
+    old.remove(drain=False)
+    calls: list[Any] = [view.submit, old.submit, old.map]
+    calls.append(lambda fn, items: next(old.outcomes(items, fn=fn)))
+    for call in calls:
+        with pytest.raises(RuntimeError, match="'a' is removed"):
+            call(tasks.same, [1])
+    assert old.stats()["done"] == 0
+    assert new.submit(tasks.same, 2).result(LIMIT_S) == 2
+    assert not new.stats()["paused"]
+
+
+def test_removed_under_a_loop(slots: Pool) -> None:
+    """Its loop gives all that was accepted; nothing goes to the class that has the name now."""
+    for kind in ("map", "outcomes"):
+        a = functions(slots, "a", initializer=tasks.keep, initargs=("n", "old"))
+        loop: Iterator[Any]
+        if kind == "map":
+            loop = a.map(tasks.kept, itertools.repeat("n"), buffersize=8)
+        else:
+            loop = a.outcomes(itertools.repeat("n"), fn=tasks.kept)
+        got = [next(loop)]
+        a.remove()
+        b = functions(slots, "a", initializer=tasks.keep, initargs=("n", "new"))
+        with pytest.raises(RuntimeError, match="'a' is removed"):
+            got.extend(loop)
+        assert {r if kind == "map" else r.value for r in got} == {"old"}
+        b.remove()
+
+
+def test_removed_under_coroutines() -> None:
+    async def main(pool: Pool, gate: Gate) -> None:
+        a = functions(pool, "a")
+        held = asyncio.create_task(a.arun(tasks.through, gate.address))
+        rest = [asyncio.create_task(a.arun(tasks.same, n)) for n in range(20)]
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, gate.arrival)
+        a.remove(wait=False)
+        gate.open()
+        ends = await asyncio.gather(held, *rest, return_exceptions=True)
+        assert ends[0] == "-"
+        assert all(e == n or isinstance(e, asyncio.CancelledError) for n, e in enumerate(ends[1:]))
+        await loop.run_in_executor(None, a.remove)
+        with pytest.raises(RuntimeError, match="'a' is removed"):
+            await a.arun(tasks.same, 1)
+
+    with Pool(None, cpus=1, queue_size=4) as pool, Gate() as gate:
+        asyncio.run(main(pool, gate))
+
+
+def test_three_hundred_adds_and_removes() -> None:
+    """Numbers of classes are used again; more than 255 at a time are refused."""
+    with Pool(None, cpus=1) as pool:
+        kept = functions(pool, "kept")
+        assert kept.submit(tasks.same, 1).result(LIMIT_S) == 1
+        for n in range(300):
+            a = functions(pool, f"a{n % 3}")
+            if n % 100 == 99:
+                assert a.submit(tasks.same, n).result(LIMIT_S) == n
+            a.remove(drain=n % 2 == 0)
+        assert [row["name"] for row in pool.classes()] == ["kept"]
+        assert kept.submit(tasks.same, 2).result(LIMIT_S) == 2
+        assert len(pool._engine.classes.by_number) == 1
+
+
+def test_as_many_classes_as_there_are_numbers() -> None:
+    with Pool(None, cpus=1) as pool:
+        many = [functions(pool, str(n)) for n in range(255)]
+        with pytest.raises(GpuDispatchError) as caught:
+            functions(pool, "more")
+        assert caught.value.name == "EFULL"
+        many[7].remove()
+        assert functions(pool, "more").submit(tasks.same, 1).result(LIMIT_S) == 1
+        assert many[254].submit(tasks.same, 2).result(LIMIT_S) == 2
+
+
+# ---- a class whose setup fails ----
+
+
+def test_a_setup_that_fails(slots: Pool, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "model"
+    good = functions(slots, "good")
+    bad = functions(slots, "bad", initializer=tasks.size_of, initargs=(str(path),))
+    futures = [bad.submit(tasks.same, n) for n in range(20)]
+    for future in futures:
+        error = future.exception(LIMIT_S)
+        assert isinstance(error, NoWorker)
+        assert "FileNotFoundError" in error.traceback_text
+        assert isinstance(error.__cause__, SetupError)
+    assert bad.stats()["failed"]
+    assert bad.stats()["failures"] > 0
+    assert "failed" in str(slots)
+    with pytest.raises(NoWorker):
+        bad.submit(tasks.same)
+    with pytest.raises(NoWorker, match="class bad has failed"):
+        bad.ready()
+    assert good.submit(tasks.same, 1).result(LIMIT_S) == 1
+    assert not good.stats()["failed"]
+    bad.resume()
+    assert isinstance(bad.submit(tasks.same).exception(LIMIT_S), NoWorker)
+    path.write_text("weights")
+    for again in (bad.resume, bad.load):
+        again()
+        assert bad.submit(tasks.same, 5).result(LIMIT_S) == 5
+        assert bad.ready(timeout=LIMIT_S)
+        path.unlink()
+        bad.unload()
+        assert until(lambda: not bad.stats()["workers"])
+        assert isinstance(bad.submit(tasks.same).exception(LIMIT_S), NoWorker)
+        path.write_text("weights")
+    with pytest.raises(NoWorker):
+        list(bad.map(tasks.same, [1]))
+
+
+# ---- fairness ----
+
+
+def test_a_long_queue_leaves_room_for_others(two: Pool) -> None:
+    with Gate() as gate:
+        a = two.add("a", on="fake:0")
+        b = two.add("b", on="fake:1")
+        held = a.submit(tasks.through, gate.address)
+        gate.arrival()
+        many = [a.submit(tasks.same, n) for n in range(40_000)]
+        assert [b.submit(tasks.same, n).result(LIMIT_S) for n in range(10)] == list(range(10))
+        assert list(b.map(tasks.same, range(3000))) == list(range(3000))
+        assert not many[0].done()
+        (why,) = {r["kind"] for r in two.explain(many[-1])}
+        assert why == "BACKLOG"
+        row = a.stats()
+        assert row["queued"] <= 1024
+        gate.open()
+        assert held.result(LIMIT_S) == "-"
+        assert [f.result(LIMIT_S) for f in many] == list(range(40_000))
+
+
+def test_a_long_queue_of_coroutines_leaves_room_for_others() -> None:
+    async def main(pool: Pool, gate: Gate) -> None:
+        a, b = pool.add("a", on="fake:0"), pool.add("b", on="fake:1")
+        loop = asyncio.get_running_loop()
+        held = asyncio.create_task(a.arun(tasks.through, gate.address))
+        await loop.run_in_executor(None, gate.arrival)
+        many = [asyncio.create_task(a.arun(tasks.same, n)) for n in range(2000)]
+        for n in range(10):
+            assert await b.arun(tasks.same, n) == n
+        assert not any(t.done() for t in many)
+        gate.open()
+        assert await asyncio.gather(held, *many) == ["-", *range(2000)]
+
+    with Pool("fake:2", queue_size=64) as pool, Gate() as gate:
+        asyncio.run(main(pool, gate))
+
+
+def test_priorities_within_a_class_and_the_backlog(tmp_path: pathlib.Path) -> None:
+    path = str(tmp_path / "ran")
+    with Pool(None, cpus=1, queue_size=1) as pool, Gate() as gate:
+        a = functions(pool, "a")
+        held = a.submit(tasks.through, gate.address)
+        gate.arrival()
+        a.submit(tasks.same)
+        futures = [
+            a.options(priority=p).submit(tasks.mark, path, p) for p in (-1, 0, 5) for _ in range(5)
+        ]
+        gate.open()
+        held.result(LIMIT_S)
+        wait(futures, LIMIT_S)
+    assert tasks.marked(path) == ["5"] * 5 + ["0"] * 5 + ["-1"] * 5
+
+
+# ---- looks ----
+
+
+def typed(rows: list[Any], kind: Any) -> None:
+    for row in rows:
+        assert set(row) == set(typing.get_type_hints(kind))
+
+
+def test_rows(two: Pool) -> None:
+    with Gate() as gate:
+        a = two.add("a", max_workers=1)
+        future = a.submit(tasks.through, gate.address)
+        gate.arrival()
+        waiting = a.submit(tasks.same)
+        typed(two.classes(), ClassStats)
+        typed(two.devices(), DeviceInfo)
+        typed([a.stats()], ClassStats)
+        row = a.stats()
+        assert row["running"] + row["queued"] == 2  # one may be sent ahead
+        (device,) = [r for r in two.devices() if r["class_name"]]
+        assert (device["class_name"], device["state"], device["workers"]) == ("a", "BUSY", 1)
+        assert [r["class_name"] for r in two.slots() if r["task_id"]] == ["a"]
+        assert two.stats()["accepted"] == 2
+        assert two.explain(future) == []
+        reasons = two.explain(waiting)
+        typed(reasons, Reason)
+        assert reasons[0]["kind"] == "BUSY"
+        gate.open()
+        waiting.result(LIMIT_S)
+        assert two.explain(waiting) == two.explain(future) == []
+    with Pool(None, cpus=1) as other, pytest.raises(ValueError, match="not of this pool"):
+        other.explain(future)
+    two.shutdown()
+    typed(two.classes(), ClassStats)
+    assert [(r["name"], r["done"]) for r in two.classes()] == [("a", 2)]
+    assert two.stats()["success"] == 2
+    assert two.explain(waiting) == []
+
+
+@pytest.mark.parametrize("name", ["x" * 63, "ä" * 31, "名" * 20])
+def test_as_a_table(name: str) -> None:
+    import unicodedata
+
+    def width(line: str) -> int:
+        return sum(1 + (unicodedata.east_asian_width(c) in "WF") for c in line)
+
+    with Pool("fake:8", cpus=4) as pool:
+        assert max(map(width, str(pool).splitlines())) <= 80
+        big = [pool.add(f"{n}{name}"[: len(name)], memory="10GiB") for n in range(4)]
+        for each in big:
+            each.submit(tasks.same).result(LIMIT_S)
+        functions(pool, "small").submit(tasks.same).result(LIMIT_S)
+        big[0].pause()
+        lines = str(pool).splitlines()
+        assert max(map(width, lines)) <= 80
+        assert lines[0].split()[:3] == ["device", "state", "class"]
+        assert [line.split()[0] for line in lines[1:9]] == [f"fake:{n}" for n in range(8)]
+        assert sum("paused" in line for line in lines) == 1
+        assert all(any(line.startswith(f"{n}{name[:5]}") for line in lines) for n in range(4))
+        assert "small" in lines[-1]
+
+
+# ---- changes ----
+
+
+def test_on_class(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[ClassChange] = []
+    with caplog.at_level(logging.INFO, "gpudispatch"), Pool(None, cpus=1, on_class=told.append) as pool:
+        a = functions(pool, "a")
+        a.load()
+        assert until(lambda: ("a", "LOADED") in [c[:2] for c in told])
+        a.pause()
+        a.resume()
+        assert until(lambda: ("a", "RESUMED") in [c[:2] for c in told])
+        bad = functions(pool, "bad", initializer=tasks.fails_in_setup)
+        bad.load()
+        assert until(lambda: ("bad", "FAILED") in [c[:2] for c in told])
+        bad.remove()
+        a.remove()
+        assert until(lambda: len([c for c in told if c.change == "REMOVED"]) == 2)
+    assert all(type(c) is ClassChange for c in told)
+    assert [c.change for c in told if c.name == "a"] == [
+        "LOADED", "PAUSED", "RESUMED", "UNLOADED", "REMOVED",
+    ]  # fmt: skip
+    records = [r for r in caplog.records if r.name == "gpudispatch"]
+    assert {r.class_name for r in records if hasattr(r, "class_name")} >= {"a", "bad"}
+    failed = [r for r in records if "setup failed" in r.message]
+    assert failed
+    assert {(r.levelname, r.class_name) for r in failed} == {("WARNING", "bad")}  # type: ignore[attr-defined]
+    (change,) = [r for r in records if r.message.startswith("class bad:") and r.levelname == "WARNING"]
+    assert change.class_name == "bad"  # type: ignore[attr-defined]
+
+
+def test_on_class_may_do_anything(caplog: pytest.LogCaptureFixture) -> None:
+    """Also raise, submit, add and remove."""
+    values: list[Any] = []
+    done = threading.Event()
+
+    def changed(change: ClassChange) -> None:
+        if change[:2] == ("a", "LOADED"):
+            values.append(pool["a"].submit(tasks.same, 5).result(LIMIT_S))
+            other = functions(pool, "b")
+            values.append(other.submit(tasks.same, 6).result(LIMIT_S))
+            other.remove()
+            values.append(len(list(pool["a"].outcomes(range(10), fn=tasks.same))))
+            done.set()
+            raise ValueError("on purpose")
+
+    with caplog.at_level(logging.ERROR, "gpudispatch"), Pool(None, cpus=2, on_class=changed) as pool:
+        a = functions(pool, "a")
+        a.load()
+        assert done.wait(LIMIT_S)
+        assert a.submit(tasks.same, 7).result(LIMIT_S) == 7
+    assert values == [5, 6, 10]
+    assert "on purpose" in caplog.text
+    caplog.clear()  # its traceback holds the pool
+
+
+def test_output_as_events(slots: Pool, caplog: pytest.LogCaptureFixture) -> None:
+    a = functions(slots, "a", output="events")
+    with caplog.at_level(logging.INFO, "gpudispatch"):
+        a.submit(tasks.say, "words").result(LIMIT_S)
+        assert until(lambda: "words" in caplog.text)
+    (record,) = [r for r in caplog.records if r.message.endswith(": words")]
+    assert record.class_name == "a"  # type: ignore[attr-defined]
+    assert "of a" in record.message
+
+
+# ---- leaving ----
+
+
+def test_a_loop_that_is_left(slots: Pool) -> None:
+    a, b = functions(slots, "a"), functions(slots, "b")
+    for r in a.outcomes(itertools.count(), fn=tasks.same):
+        assert r.ok
+        break
+    for n in b.map(tasks.same, itertools.count()):
+        assert n == 0
+        break
+    for r in slots.outcomes({"a": itertools.count(), "b": itertools.count()}, fn=tasks.same):
+        assert r.ok
+        break
+    assert not slots._engine.sessions
+    assert b.submit(tasks.same, 1).result(LIMIT_S) == 1
+    assert a.submit(tasks.same, 1).result(LIMIT_S) == 1
+
+
+def test_shutdown_waits_for_all() -> None:
+    with Pool("fake:1", cpus=2, queue_size=16) as pool:
+        a, b = pool.add("a"), functions(pool, "b")
+        futures = [c.submit(tasks.same, n) for n in range(100) for c in (a, b)]
+    assert [f.result(0) for f in futures] == [n for n in range(100) for _ in range(2)]
+    for call in (a.submit, b.submit):
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            call(tasks.same)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pool.add("c")
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pool.outcomes({"a": [1]}, fn=tasks.same)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pool.lease().open()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pool.run(["true"])
+    a.remove()
+    pool.shutdown()
+    assert str(pool)
+
+
+def test_shutdown_has_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of terminate_workers() is for tasks that were cancelled."""
+    monkeypatch.setattr("gpudispatch.engine.CLOSE_NS", 1_000_000)
+    with Gate() as gate, Pool(None, cpus=1) as pool:
+        held = functions(pool, "a", grace=0.0).submit(tasks.through, gate.address)
+        gate.arrival()
+        pool.shutdown(wait=False)
+        assert wait([held], 0.2).not_done
+        gate.open()
+        assert held.result(LIMIT_S) == "-"
+
+
+def test_shutdown_cancels_what_has_not_started() -> None:
+    with Pool(None, cpus=1, queue_size=4) as pool, Gate() as gate:
+        a, b = functions(pool, "a"), functions(pool, "b")
+        held = a.submit(tasks.through, gate.address)
+        gate.arrival()
+        futures = [c.submit(tasks.same, n) for n in range(50) for c in (a, b)]
+        pool.shutdown(wait=False, cancel_futures=True)
+        gate.open()
+        pool.shutdown()
+        assert held.result(0) == "-"
+        assert all(f.cancelled() for f in futures[10:])
+
+
+@pytest.mark.parametrize("how", ["terminate_workers", "kill_workers"])
+def test_terminate_and_kill(how: str) -> None:
+    with Gate() as gate:
+        pool = Pool(None, cpus=2)
+        a, b = functions(pool, "a", grace=600.0), functions(pool, "b", grace=600.0)
+        one = tasks.deaf if how == "kill_workers" else tasks.through_unless_cancelled
+        running = [c.submit(one, gate.address) for c in (a, b)]
+        gate.arrivals(2)
+        waiting = [c.submit(tasks.same, n) for n in range(2000) for c in (a, b)]
+        getattr(pool, how)()
+        pool.shutdown()
+        assert all(f.cancelled() for f in running + waiting)
+
+
+SCRIPT = """
+import os, signal, sys, threading, time
+sys.path[:0] = [{package!r}, {here!r}]
+import executor_tasks as tasks
+from gpudispatch import *
+if __name__ == "__main__":
+    {body}
+"""
+
+
+def script(tmp_path: pathlib.Path, body: str) -> subprocess.CompletedProcess[str]:
+    path = tmp_path / "script.py"
+    path.write_text(
+        SCRIPT.format(
+            package=PACKAGE, here=HERE, body=textwrap.indent(textwrap.dedent(body), "    ").lstrip()
+        )
+    )
+    return subprocess.run(
+        [sys.executable, "-W", "error", str(path)], capture_output=True, text=True, timeout=LIMIT_S
+    )
+
+
+def test_ctrl_c(tmp_path: pathlib.Path) -> None:
+    """What has not started is cancelled, what runs ends."""
+    done = script(
+        tmp_path,
+        """
+        try:
+            with tasks.Gate() as gate, Pool(None, cpus=1) as pool:
+                a = pool.add("a", devices=0, cpus=1, min_residence=0)
+                b = pool.add("b", devices=0, cpus=1, min_residence=0)
+                held = a.submit(tasks.through, gate.address, "held")
+                gate.arrival()
+                rest = [c.submit(tasks.same, n) for n in range(2000) for c in (a, b)]
+                def interrupt():
+                    os.kill(os.getpid(), signal.SIGINT)
+                    while not rest[-1].cancelled():
+                        time.sleep(0.001)
+                    gate.open()
+                threading.Thread(target=interrupt).start()
+                held.result()
+        except KeyboardInterrupt:
+            print("interrupted", held.result(0), all(f.cancelled() for f in rest[2:]))
+        """,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted held True\n", "")
+
+
+def test_exit_with_work_in_flight(tmp_path: pathlib.Path) -> None:
+    done = script(
+        tmp_path,
+        f"""
+        pool, unused = Pool(None, cpus=2, queue_size=4), Pool("fake:1")
+        unused.add("x")
+        a = pool.add("a", devices=0, cpus=1, min_residence=0)
+        b = pool.add("b", devices=0, cpus=1, min_residence=0)
+        fs = [c.submit(tasks.mark, {str(tmp_path / "marks")!r}, n) for n in range(50) for c in (a, b)]
+        loop = pool.outcomes({{"a": range(5000), "b": range(5000)}}, fn=tasks.same)
+        print(next(loop).ok)
+        """,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+    assert len(tasks.marked(tmp_path / "marks")) == 100
+
+
+def test_a_dropped_pool_ends() -> None:
+    before = descendants()
+    gc.collect()
+    gc.disable()
+    try:
+        with Gate() as gate:
+            pool = Pool(None, cpus=1)
+            a = functions(pool, "a")
+            gone = weakref.ref(pool)
+            futures = [a.submit(tasks.through, gate.address, n) for n in range(100)]
+            gate.arrival()
+            thread = pool._engine.thread
+            del pool
+            assert gone() is not None  # its class keeps it
+            del a
+            assert gone() is None
+            gate.open()
+            assert [f.result(LIMIT_S) for f in futures] == list(range(100))
+        assert thread is not None
+        thread.join(LIMIT_S)
+        assert until(lambda: descendants() <= before)
+        for use in (lambda p: None, lambda p: p.add("x"), str, lambda p: p.add("y").load()):
+            unused = Pool("fake:1")
+            gone = weakref.ref(unused)
+            use(unused)
+            del unused
+            assert gone() is None
+            assert until(lambda: descendants() <= before)
+    finally:
+        gc.enable()
+
+
+def test_loops_keep_their_pool() -> None:
+    assert list(functions(Pool(None, cpus=1)).map(tasks.same, range(1000))) == list(range(1000))
+
+    def made() -> Iterator[Any]:
+        pool = Pool(None, cpus=1)
+        functions(pool, "a")
+        return pool.outcomes({"a": range(1000)}, fn=tasks.same)
+
+    assert sum(r.ok for r in made()) == 1000
+
+
+def test_many_pools() -> None:
+    from conftest import Remains
+
+    remains = Remains()
+    for n in range(20):
+        pool = Pool("fake:1", cpus=1)
+        a = functions(pool, "a")
+        if n % 2:
+            assert a.submit(tasks.same, 1).result(LIMIT_S) == 1
+        if n % 3 == 0:
+            pool.shutdown(wait=n % 2 == 0)
+    del pool, a
+    assert until(lambda: not remains.left()), remains.left()
+
+
+def test_fork(slots: Pool) -> None:
+    a = functions(slots, "a")
+    future = a.submit(tasks.same, 1)
+    assert future.result(LIMIT_S) == 1
+
+    def refuses() -> None:
+        calls: list[Any] = [
+            lambda: a.submit(tasks.same), lambda: slots.add("b"), a.remove, a.pause,
+            slots.shutdown, lambda: slots.outcomes({"a": [1]}, fn=tasks.same),
+            lambda: slots.explain(future), lambda: slots.lease(0, cpus=1).open(),
+        ]  # fmt: skip
+        for call in calls:
+            try:
+                call()
+            except ForkedError:
+                continue
+            raise AssertionError(call)
+
+    child = os.fork()
+    if not child:
+        try:
+            refuses()
+            os._exit(0)
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert a.submit(tasks.same, 2).result(LIMIT_S) == 2
+
+
+def make_a_pool() -> None:
+    Pool("fake:1")
+
+
+def test_a_task_cannot_make_a_pool(slots: Pool) -> None:
+    a = functions(slots, "a")
+    error = a.submit(make_a_pool).exception(LIMIT_S)
+    assert isinstance(error, RuntimeError)
+    assert "a worker process cannot make" in str(error)
+
+
+# ---- workers that are replaced ----
+
+
+def on_a_device(pool: Pool, **more: Any) -> PoolClass:
+    return pool.add("a", memory="4GiB", max_workers=1, **more)
+
+
+KINDS = pytest.mark.parametrize("where", ["device", "slot"])
+
+
+def made(where: str) -> Pool:
+    return Pool("fake:2", cpus=2) if where == "device" else Pool(None, cpus=2)
+
+
+def of(pool: Pool, where: str, name: str = "a", **more: Any) -> PoolClass:
+    if where == "device":
+        return pool.add(name, memory="4GiB", on="fake:0", **more)
+    return functions(pool, name, **more)
+
+
+@KINDS
+def test_a_second_try_after_out_of_memory(where: str, tmp_path: pathlib.Path) -> None:
+    with made(where) as pool:
+        a = of(pool, where, retry=("oom",), max_attempts=2)
+        b = of(pool, where, "b")
+        assert b.submit(tasks.same, 1).result(LIMIT_S) == 1
+        first, second = a.submit(tasks.out_of_memory, str(tmp_path / "f"), 1).result(LIMIT_S)
+        assert first != second
+        assert isinstance(
+            a.submit(tasks.out_of_memory, str(tmp_path / "g"), 2).exception(LIMIT_S), MemoryError
+        )
+        (r,) = a.outcomes([str(tmp_path / "h")], fn=functools.partial(tasks.out_of_memory, times=1))
+        assert r.ok, r.text
+        pids = asyncio.run(a.arun(tasks.out_of_memory, str(tmp_path / "i"), 1))
+        assert pids[0] != pids[1]
+        assert b.submit(tasks.same, 1).result(LIMIT_S) == 1
+        assert a.submit(tasks.same, 1).result(LIMIT_S) == 1
+        with pytest.raises(ValueError, match="oom"):
+            b.options(retry=("oom",))
+
+
+@KINDS
+def test_a_view_that_is_kept(where: str) -> None:
+    with made(where) as pool:
+        a = of(pool, where, max_workers=1)
+        pid = a.submit(tasks.pid).result(LIMIT_S)
+        kept = a.options(copy=False).submit(data_tasks.keep, np.zeros(50_000))
+        assert type(kept.exception(LIMIT_S)) is GpuDispatchError
+        assert a.submit(tasks.pid).result(LIMIT_S) != pid
+        assert not any(row["draining"] for row in pool.devices()) or until(
+            lambda: not any(row["draining"] for row in pool.devices())
+        )
+
+
+def test_a_worker_that_is_killed(two: Pool) -> None:
+    a = two.add("a", max_workers=1, max_attempts=2)
+    with Gate() as gate:
+        future: Future[Any] = a.submit(tasks.through, gate.address, 5)
+        pid, _ = gate.arrival()
+        os.kill(pid, signal.SIGKILL)
+        again, _ = gate.arrival()
+        assert again != pid
+        gate.open()
+        assert future.result(LIMIT_S) == 5
+        assert future.attempt == 2
+
+
+def test_cancel_and_stop(two: Pool) -> None:
+    a = two.add("a", max_workers=1)
+    with Gate() as gate:
+        running = a.submit(tasks.through_unless_cancelled, gate.address)
+        gate.arrival()
+        waiting = a.submit(tasks.same)
+        assert waiting.cancel()
+        assert not running.cancel()
+        assert running.stop(kill=False)
+        assert running.result(LIMIT_S).startswith("True ")  # it has caught the exception
+    assert a.submit(tasks.same, 1).result(LIMIT_S) == 1
