@@ -363,6 +363,7 @@ async def aoutcomes(
             if type(step) is int:
                 await pause(loop, bell, step)
             else:
+                step.name = loop.name  # type: ignore[union-attr]
                 given = [step]
                 del step  # the caller's is the only reference
                 yield given.pop()  # type: ignore[misc]

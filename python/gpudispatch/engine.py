@@ -857,6 +857,7 @@ class Engine:
         """Ends the leases that nobody will close; with `kept` those of `with` blocks, too."""
         for grant in list(self.grants):
             if kept or not grant.kept:
+                grant.revoke("CLOSE", hard=True)
                 grant.give_back()
 
     def close(self, how: int, limit: int = 0) -> None:

@@ -58,6 +58,7 @@ import os
 import pickle
 import stat
 import sys
+import threading
 import time
 import warnings
 import weakref
@@ -326,6 +327,7 @@ class Journal:
     def __init__(self, file: RecordFile, redo: Iterable[str]) -> None:
         """For `open` alone."""
         self.path = file.path
+        self.lock = threading.RLock()  # for loops that were left: their outcomes end on any thread
         self.recorded = 0  # outcomes that the file holds, superseded ones too
         self.cut = 0  # bytes that `open` cut
         self._file = file
@@ -569,8 +571,11 @@ class Journal:
 
     def close(self) -> None:
         """Syncs and releases the journal; a second call does nothing."""
-        if self._file.closed:
-            return
+        with self.lock:
+            if not self._file.closed:
+                self._end_file()
+
+    def _end_file(self) -> None:
         try:
             if self._failed is None:
                 self.flush()
@@ -597,6 +602,7 @@ class Part:
 
     def __init__(self, book: Journal, parts: set[Part]) -> None:
         self.path = book.path
+        self.lock = book.lock
         self.claim = book.claim
         self.put = book.put
         self.put_success = book.put_success
@@ -607,9 +613,10 @@ class Part:
         parts.add(self)
 
     def close(self) -> None:
-        self._parts.discard(self)
-        if not self._parts:
-            self._book.close()
+        with self.lock:
+            self._parts.discard(self)
+            if not self._parts:
+                self._book.close()
 
 
 def _laid_out(payload: Buffer | list[Buffer]) -> tuple[list[Buffer], int]:

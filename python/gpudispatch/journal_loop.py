@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -204,7 +203,7 @@ class Rest:
 
     def __init__(self, loop: JournalLoop[Any, Any]) -> None:
         self.loop = loop
-        self.lock = threading.RLock()
+        self.lock = loop.journal.lock  # one for all loops that share a journal
         loop.keep = None
         _rests.append(self)
         engine = loop.session.engine

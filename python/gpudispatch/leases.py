@@ -74,8 +74,13 @@ class Grant(Future[None]):
             self.number, self.turn = event.task_id, event.attempt
             self._wake()
         elif event.attempt == self.turn and event.revoke != BACK:
-            self.revoked.reason = REASONS[event.revoked]
-            self.revoked.hard = event.revoke == HARD
+            self.revoke(REASONS[event.revoked], event.revoke == HARD)
+
+    def revoke(self, reason: str, hard: bool) -> None:
+        """Tells the holder of granted devices to return them."""
+        if self.turn:
+            self.revoked.reason = reason
+            self.revoked.hard = hard
             self.revoked.set()
 
     def _wake(self) -> None:

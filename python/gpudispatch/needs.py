@@ -102,6 +102,8 @@ def request(needs: Mapping[str, object], where: str = "") -> Request:
     for name in ("memory", "share", "compute", "on", "not_on"):
         if name in made and not made.get("devices"):
             raise ValueError(f"{where}{name} is of devices, but devices is 0")
+    if made.get("share", WHOLE) != WHOLE and made.get("devices") != 1:
+        raise ValueError(f"{where}share is a part of one device, but devices is {made['devices']}")
     return made
 
 

@@ -149,6 +149,7 @@ class Loop(Generic[I, V]):
         home: WorkClass | None = None,
     ) -> None:
         self.keep = keep
+        self.name = "" if home is None else home.name  # of its outcomes
         self.source = iter(source)
         self.encode = encode
         self.template = template
@@ -178,6 +179,7 @@ class Loop(Generic[I, V]):
                 if type(step) is int:
                     session.read(step)
                 else:
+                    step.name = self.name  # type: ignore[union-attr]
                     given = [step]
                     del step  # the caller's is the only reference
                     yield given.pop()  # type: ignore[misc]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Progress of Pool.outcomes(): one line for all classes.
 
-    qwen 1,204/40,000 on 2, llama 310/40,000 on 1, 3 failed, 0:12:33 elapsed, 1:10:00-1:32:00 left
+    1:10:00-1:32:00 left, qwen 1,204/40,000 on 2, llama 310/40,000 on 1, 3 failed, 0:12:33 elapsed
 
 The time left is the work that is left divided by the speed so far: for each class the mean time of
 its tasks, for all the number of tasks that ran at a time.  The setup of workers is no slowness: the
@@ -158,6 +158,9 @@ class PoolMeter:
 def describe(s: PoolSnapshot, end: bool = False) -> str:
     """A snapshot as one line."""
     parts = []
+    if s.left is not None and not end and s.done:  # first: a terminal may cut the line
+        low, high = map(clock, s.left)
+        parts.append(f"{low}-{high} left" if low != high else f"{low} left")
     for name, c in s.classes.items():
         count = f"{c.done:,}" if c.total is None else f"{c.done:,}/{c.total:,}"
         loaded = f" on {c.workers}" if c.workers and not end and c.done != c.total else ""
@@ -167,9 +170,6 @@ def describe(s: PoolSnapshot, end: bool = False) -> str:
     if s.replayed:
         parts.append(f"{s.replayed:,} from the journal")
     parts.append(f"{clock(s.elapsed)} elapsed")
-    if s.left is not None and not end and s.done:
-        low, high = map(clock, s.left)
-        parts.append(f"{low}-{high} left" if low != high else f"{low} left")
     return ", ".join(parts)
 
 

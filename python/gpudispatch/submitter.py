@@ -471,8 +471,8 @@ class Submitter:
             o = o.but(retry=named)
             if "oom" in named and not self._home.settings.oom:
                 raise ValueError(
-                    "retry has 'oom', which the pool was made without: "
-                    "Executor(retry=('oom',), max_attempts=2) prepares its workers"
+                    "retry has 'oom', which the workers were made without: retry=('oom',) and "
+                    "max_attempts=2 of Executor() or Pool.add() prepare them"
                 )
         if expires is not ...:
             o = o.but(expires=settings.seconds("expires", expires))
