@@ -113,7 +113,8 @@ _PARTS = {
     "pool_class": ("PoolClass",),
     "settings": ("IgnoredArgument",),
     "tables": (
-        "ClassChange", "ClassStats", "DeviceInfo", "Needs", "Reason", "SlotStats", "Stats",  # fmt: skip
+        "ClassChange", "ClassStats", "DeviceInfo", "Needs", "Reason", "SlotStats",
+        "Stats",
     ),
 }
 _WHERE = {name: part for part, names in _PARTS.items() for name in names}

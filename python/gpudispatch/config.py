@@ -145,5 +145,6 @@ def _known(path: str, where: str, table: Mapping[str, Any], known: set[str]) -> 
     for name in table:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"expected some of {', '.join(sorted(known))}"
+            expected = f"expected some of {', '.join(sorted(known))}"
+            hint = f"did you mean {near[0]}?" if near else expected
             raise ValueError(f"{path}: {where} has {name!r}; {hint}")

@@ -890,7 +890,7 @@ class Engine:
     def _patience(self) -> int:
         """How long tasks that are cancelled may take, and the cleanup of workers; 0: the option
         close_limit."""
-        graces = [int(home.options["grace"]) for home in self.classes]  # type: ignore[call-overload]
+        graces = [int(str(home.options["grace"])) for home in self.classes]
         return min(max(graces, default=0) + CLOSE_NS, NEVER) if self.pooled else 0
 
     def withdraw_all(self, dropped: list[Future[Any]]) -> None:

@@ -163,7 +163,7 @@ class Loop(Generic[I, V]):
         self.waiting: tuple[list[Any], list[Encoded]] = ([], [])
         self.unsent: Exception | None = None  # why the last of `waiting` has no frame
         self.exhausted = False
-        self.only_first = False  # the first task is all that it submits, until a pool's loop goes on
+        self.only_first = False  # it submits its first task alone, until a pool's loop goes on
         self.error: BaseException | None = None  # of the source
         self.held: dict[int, Outcome[I, V]] = {}  # ordered: ended before their turn
         self.replays: deque[Outcome[I, V]] = deque()

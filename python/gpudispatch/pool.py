@@ -45,6 +45,9 @@ MODES = {"backfill": 0, "strict": 1}
 PASSING = {"learned": 0, "apart": 1}
 RESIDENCE = {"resident": 0, "transient": 1}
 TRANSIENT, EXTERNAL = 1, 2
+# Workers for each CPU slot where the pool has no devices: loaded ones take no slot.  The library
+# has four for each device.
+SEATS_EACH, SEATS_MOST = 4, 64
 START_S = 10.0  # from the grant of a lease to its report, which the pool's thread makes at once
 RETURN_S = 30.0  # from the request to return a lease to the demand
 # The library's queue has room for the quotas of this many classes that are full at a time.
@@ -612,6 +615,9 @@ def _options(
     for name, value in (("headroom", headroom), ("foreign_load", foreign_load)):
         if value is not None:
             options[name] = needs.part(name, value)
+    if not names and max_workers is None:
+        slots = int(str(options.get("cpus", 0))) or len(os.sched_getaffinity(0))
+        options["max_workers"] = min(SEATS_MOST, SEATS_EACH * slots)
     if decision_log is not None:
         options["decision_log"] = settings.path("decision_log", decision_log)
     return options

@@ -35,7 +35,8 @@ def _device(row: DeviceInfo) -> tuple[str, ...]:
     used, total = row["memory_used"], row["memory_total"]
     memory = "" if used is None or total is None else f"{used >> 30}/{total >> 30} GiB"
     return (
-        row["name"], state, row["class_name"], str(row["workers"]), f"{row['tasks_done']:,}", memory,
+        row["name"], state, row["class_name"], str(row["workers"]), f"{row['tasks_done']:,}",
+        memory,
     )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ class ServerWorker:
             raise TypeError('command must be a list of str, such as ["llama-server", "-m", ...]')
         self.command: list[str] = [settings.text("command", word) for word in command]
         if not any("{port}" in word for word in self.command):
-            raise ValueError('command has no "{port}": the worker puts the port of its server there')
+            raise ValueError('command has no "{port}", which becomes the port of the server')
         self.ready: str = settings.text("ready", ready)
         address(self.ready)
         self.post: str = settings.text("post", post)

@@ -424,7 +424,7 @@ def check(
     per_worker = integer("devices_per_worker", devices_per_worker, 1, 16)
     names, default = device_list(max_workers, devices, per_device)
     made = of_class(**of_the_class, workers=worker_count(names, per_worker))
-    patient = int(made.options["grace"])  # type: ignore[call-overload]
+    patient = int(str(made.options["grace"]))
     made.default_devices = default
     made.options |= {
         "devices": names,

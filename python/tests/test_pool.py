@@ -578,6 +578,14 @@ def test_three_hundred_adds_and_removes() -> None:
         assert len(pool._engine.classes.by_number) == 1
 
 
+def test_more_classes_than_cpu_slots() -> None:
+    """A loaded worker takes no slot, so the other class needs no place of it."""
+    with Pool(None, cpus=1) as pool:
+        a, b = (functions(pool, name) for name in "ab")
+        futures = [made.submit(tasks.same, n) for n in range(10) for made in (a, b)]
+        assert [f.result(LIMIT_S) for f in futures] == [n for n in range(10) for _ in "ab"]
+
+
 def test_as_many_classes_as_there_are_numbers() -> None:
     with Pool(None, cpus=1) as pool:
         many = [functions(pool, str(n)) for n in range(255)]
