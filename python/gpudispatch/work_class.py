@@ -10,9 +10,15 @@ import os
 import sys
 from collections.abc import Mapping
 
-from gpudispatch import _core, codec, current, settings, source, waits
+from gpudispatch import codec, current, settings, source, waits
 from gpudispatch.codec import frame_size
 from gpudispatch.settings import RETRY_BITS, TaskOptions
+
+try:
+    from gpudispatch import _core
+except ImportError:  # not on macOS and Windows, as in engine.py
+    if sys.platform == "linux":
+        raise
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
