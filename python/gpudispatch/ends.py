@@ -37,8 +37,10 @@ FAIL_OOM, FAIL_TOO_LARGE, FAIL_KEPT_VIEW, FAIL_STOPPED = 2, 4, 5, 6
 STALLED, EXCEEDED = "no progress for ", "exceeded its time limit of "  # in texts of the library
 
 
-def log_tail(event: Event) -> str:
-    """The last output of the worker, up to the end of the task."""
+def log_tail(event: Event, alone: bool = False) -> str:
+    """The last output of the worker, up to the end of the task; `alone`: from its start."""
+    if alone:
+        return (event.output or b"").decode(errors="replace")
     return ((event.output_before or b"") + (event.output or b"")).decode(errors="replace")
 
 
@@ -88,7 +90,7 @@ def failure(
     items before the one that failed; None where the worker tells of none, as it died or the chunk
     was too large."""
     text = in_python(event.text or "")
-    log = log_tail(event)
+    log = log_tail(event, options.alone)
     if event.outcome == ERROR:
         return _error(event, text, log, options.raw)
     if event.outcome == TIMEOUT:

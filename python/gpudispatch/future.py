@@ -214,7 +214,7 @@ class Future(_Base["T"]):
         """The last output of the worker up to the end of the task."""
         from gpudispatch.ends import log_tail
 
-        return log_tail(self._ended) if self._ended else ""
+        return log_tail(self._ended, self._options.alone) if self._ended else ""
 
     def _heard(self, event: Event) -> None:
         """An event about devices that were granted: none of a task that a worker runs."""

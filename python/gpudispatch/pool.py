@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from gpudispatch import current, needs, settings, source
 from gpudispatch.engine import Engine
 from gpudispatch.errors import DeviceError, ReentryError, UnsupportedPlatform
+from gpudispatch.future import Future
 from gpudispatch.owner import Owner
 from gpudispatch.pool_class import PoolClass
 from gpudispatch.settings import NEVER
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from subprocess import CompletedProcess
     from typing import Any
 
-    from gpudispatch.future import Future
     from gpudispatch.journal import Part
     from gpudispatch.leases import Grant, Lease
     from gpudispatch.outcomes import Loop, Outcome
@@ -438,7 +438,7 @@ class Pool(Owner):
             priority=priority, label=label or commands.label_of(call.argv),
             max_attempts=max_attempts, retry=retry,
         )  # fmt: skip
-        return view._but(request=wanted, limit=limit).submit(commands.run, call)
+        return view._but(request=wanted, limit=limit, alone=True).submit(commands.run, call)
 
     def _inner(self, name: str, make: Callable[[int], WorkClass], residence: int) -> WorkClass:
         """A class of the package's own, made with its first use."""
@@ -458,18 +458,24 @@ class Pool(Owner):
         rows: list[ClassStats] = self._engine.look("classes")
         return rows
 
-    def explain(self, future: Future[Any]) -> list[Reason]:
+    def explain(self, future: Future[Any] | Lease) -> list[Reason]:
         """Why a task does not start, the reason that may end first in front; [] for one that runs
         or has ended."""
+        from gpudispatch.leases import Lease
+
         engine = self._engine
-        if future._engine is not engine:
+        task: Any = future._grant if isinstance(future, Lease) else future
+        if not isinstance(task, Future):
+            raise TypeError(f"future must be a Future or a Lease, not {type(future).__name__}")
+        if getattr(task, "_engine", None) is not engine:
             raise ValueError("the future is not of this pool")
         engine.check_forked()
-        while not future.done():
-            if not future._id:
+        while not task.done():
+            if not task._id:
                 return [_in_backlog(self._quota)]
             try:
-                return engine.core.explain(future._id, None)
+                rows: list[Reason] = engine.core.explain(task._id, None)
+                return rows
             except Exception as error:
                 if getattr(error, "name", "") != "ENOTFOUND":
                     raise

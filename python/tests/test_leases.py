@@ -455,6 +455,28 @@ def test_a_timeout_kills_all_that_the_command_has_started(pool: Pool, tmp_path: 
     assert until(lambda: all(map(gone, found)))
 
 
+def test_what_a_command_leaves_is_gone_with_its_result(pool: Pool) -> None:
+    """Also where the worker runs another one; and what it has inherited does not delay the end."""
+    script = "echo start $1; sleep 1000 & echo $!"
+    futures = [
+        pool.run(["sh", "-c", script, "sh", str(n)], capture_output=n % 2 == 0) for n in range(8)
+    ]
+    for n, future in enumerate(futures):
+        done = future.result(LIMIT_S)
+        text = (done.stdout or b"").decode() if n % 2 == 0 else future.log_tail
+        assert text.split()[:2] == ["start", str(n)], text
+        assert not pathlib.Path(f"/proc/{int(text.split()[-1])}").exists()
+        assert text.count("start") == 1
+
+
+def test_a_lease_is_explained(pool: Pool) -> None:
+    with pool.lease(devices=2), pytest.raises(TimeoutError, match="timeout"):
+        pool.lease(timeout=0.01).open()
+    for other in (3, None):
+        with pytest.raises(TypeError, match="^future must be a Future or a Lease"):
+            pool.explain(other)  # type: ignore[arg-type]
+
+
 def test_a_daemon_does_not_outlive_its_command(pool: Pool, tmp_path: pathlib.Path) -> None:
     pids = tmp_path / "pids"
     body = f"setsid sh -c 'echo $$ >> {pids}; exec sleep 600' > /dev/null 2>&1 & while ! [ -s {pids} ]; do :; done"
