@@ -102,12 +102,14 @@ static bool is_among(const uint32_t *heads, uint32_t n, uint32_t head)
     return false;
 }
 
-/* The shape could begin with CPU slots and host memory alone, or is the head of devices. */
+/* The shape could begin with CPU slots and host memory alone, or is the head of devices.  One that
+ * lacks a run could not: the worker that is to leave for it may have tasks, which need slots. */
 static bool may_keep_host(struct gpi_plan *p, uint32_t shape)
 {
     const struct gpi_shape *s = &p->shape[shape];
+    const bool begins = s->kinds & GPI_BIT_HOST && !s->lacks_run;
 
-    return s->kinds & GPI_BIT_HOST || headed(p, shape) & GPI_BITS_KINDS || gpi_staff_has_bare(p, s);
+    return begins || headed(p, shape) & GPI_BITS_KINDS || gpi_staff_has_bare(p, s);
 }
 
 /* Returns the first shape for which CPU slots and host memory are kept: it lacks nothing else. */

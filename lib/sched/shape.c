@@ -482,6 +482,8 @@ void gpi_shape_lacks_run(struct gpi_plan *p, uint32_t shape, bool lacks)
 
     if (s->lacks_run && !lacks && s->stops)
         gpi_shape_evict_again(p); /* it would take no run */
+    if (s->lacks_run != lacks && s->needs_host)
+        p->changed |= GPI_BIT_HOST; /* slots are kept for it while it has a run */
     p->n_runless = p->n_runless + lacks - s->lacks_run;
     s->lacks_run = lacks;
     set_mask(p, shape);

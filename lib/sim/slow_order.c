@@ -331,7 +331,7 @@ static bool is_host_head(const struct gpi_slow *m, uint32_t i)
         const struct job *j = &m->job[m->order[k]];
         bool waits = m->lacks[k] && (gpi_slow_is_head(m, k) || has_bare(m, j));
         for (uint32_t v = 0; v < j->what.n_requests && gpi_slow_begins(m, j); v++)
-            waits |= j->request[v].devices == 0 &&
+            waits |= j->request[v].devices == 0 && (gpi_slow_has_run(m) || !m->can[k]) &&
                      !gpi_slow_is_staffed(m, j->what.class, &j->request[v]);
         if (waits)
             return k == i;
@@ -489,8 +489,7 @@ static bool could_work(struct gpi_slow *m, uint32_t i)
     return false;
 }
 
-/* Whether a variant of it could start if a run is free; sets `lacks`. */
-bool gpi_slow_could_start(struct gpi_slow *m, uint32_t i)
+static bool could_start(struct gpi_slow *m, uint32_t i)
 {
     const struct job *j = &m->job[m->order[i]];
 
@@ -513,4 +512,11 @@ bool gpi_slow_could_start(struct gpi_slow *m, uint32_t i)
         m->lacks[i] = true;
     }
     return false;
+}
+
+/* Whether a variant of it could start if a run is free; sets `lacks` and `can`. */
+bool gpi_slow_could_start(struct gpi_slow *m, uint32_t i)
+{
+    m->can[i] = could_start(m, i);
+    return m->can[i];
 }
