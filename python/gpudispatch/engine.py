@@ -212,7 +212,9 @@ class Engine:
         future.set_exception(ends.detached(error))
         return future
 
-    def check_open(self, home: WorkClass | None = None) -> None:
+    def check_open(self, home: WorkClass | None = None, failed: bool = False) -> None:
+        """Raises where no task is accepted; `failed`: also from a class that has failed, whose
+        tasks end NO_WORKER."""
         self.check_forked()
         if self.closing is not None:
             raise RuntimeError("cannot schedule new futures after shutdown")
@@ -220,7 +222,7 @@ class Engine:
             raise RuntimeError("cannot schedule new futures after interpreter shutdown")
         if home is not None and home.closing:
             raise RuntimeError(f"class {home.name!r} is removed")
-        if home is not None and home.broken is not None:
+        if home is not None and home.broken is not None and not failed:
             if self.classes.has_failed(home):
                 raise self.news.no_worker(home.broken, home.name)
             home.broken = None  # a device was returned

@@ -450,6 +450,15 @@ class Pool(Owner):
                 self._engine.classes.add(home, {"residence": residence}, [])
             return home
 
+    def __contains__(self, name: object) -> bool:
+        """Whether the pool has a class of this name."""
+        return name in list(self)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the classes, in the order of their add()."""
+        names = [row["name"] for row in self.classes()]
+        return iter([name for name in names if not name.startswith(INTERNAL)])
+
     # ---- looks ----
 
     def classes(self) -> list[ClassStats]:

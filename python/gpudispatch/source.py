@@ -39,13 +39,13 @@ _KEPT_SIZE = 1 << 20
 
 # What to tell somebody whose main file starts a pool when it is imported.
 GUARD = (
-    "a worker imports the main file to find its functions, and this one makes an Executor at "
-    'import: put that part under `if __name__ == "__main__":`'
+    'put the part that makes an Executor or a Pool under `if __name__ == "__main__":`: a worker '
+    "imports the main file to find its functions"
 )
 
 IN_WORKER = (
-    "a worker process cannot make an Executor: make it in the program that submits the tasks, or in "
-    "a program that the task starts with subprocess"
+    "a worker process cannot make an Executor or a Pool: make it in the program that submits the "
+    "tasks, or in a program that the task starts with subprocess"
 )
 
 _BOTH_WAYS = (

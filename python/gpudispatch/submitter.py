@@ -402,7 +402,7 @@ class Submitter:
         name: str = "",
     ) -> Loop[Any, Any]:
         """A loop over one source, with its journal.  `name` stands before the keys there."""
-        self._engine.check_open(self._home)
+        self._engine.check_open(self._home, failed=bool(name))
         common: dict[str, Any] = {
             "options": self._options,
             "window": self._home.settings.queue_size,

@@ -256,6 +256,9 @@ def test_names(two: Pool) -> None:
     long = two.add("ä" * 31)
     assert long.submit(tasks.same, 1).result(LIMIT_S) == 1
     two.run(["true"]).result(LIMIT_S)
+    assert list(two) == ["a", "ä" * 31]
+    assert "a" in two
+    assert "(run)" not in two
     for name in ("b", "(run)", 5):
         with pytest.raises(KeyError):
             two[name]  # type: ignore[index]

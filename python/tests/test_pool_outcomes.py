@@ -26,7 +26,15 @@ import executor_tasks as tasks
 from conftest import until
 from executor_tasks import Gate, Source
 
-from gpudispatch import JournalBusy, JournalMismatch, Outcome, Pool, PoolClass, read_journal
+from gpudispatch import (
+    JournalBusy,
+    JournalMismatch,
+    NoWorker,
+    Outcome,
+    Pool,
+    PoolClass,
+    read_journal,
+)
 from gpudispatch.pool_progress import PoolMeter, PoolSnapshot, describe
 
 LIMIT_S = 60.0
@@ -317,6 +325,17 @@ def test_a_setup_that_has_changed(pool: Pool, tmp_path: pathlib.Path) -> None:
     assert "class b" in str(caught.value)
     assert [r.replayed for r in pool.outcomes({"c": [1]}, journal=path)] == [True]
     assert not pool._engine.sessions
+
+
+def test_a_class_that_has_failed_does_not_stop_the_others(pool: Pool) -> None:
+    bad = add(pool, "bad", initializer=tasks.fails_in_setup)
+    with pytest.raises(NoWorker):
+        bad.submit(tasks.same, 1).result(LIMIT_S)
+    for _ in range(2):
+        loop = pool.outcomes({"bad": range(3), "b": range(3)}, fn={"bad": tasks.same})
+        assert Counter((r.name, r.kind) for r in loop) == {
+            ("bad", "no_worker"): 3, ("b", "success"): 3,
+        }  # fmt: skip
 
 
 def test_one_loop_at_a_time(pool: Pool, tmp_path: pathlib.Path) -> None:
