@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from gpudispatch import errors
+from gpudispatch.events import CLASS_REMOVED, FINISH_ALL, FINISH_NOW, RESUME
 from gpudispatch.news import CHANGES
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from gpudispatch.work_class import WorkClass
 
 MOST = 255
-REMOVED = 6  # a change of a class, as in sched.h
-FINISH_ALL, FINISH_NOW = 0, 2
-RESUME = 1  # as in enum gpud_class_what
 
 
 class Classes:
@@ -130,7 +128,7 @@ class Classes:
     def take(self, event: Event) -> None:
         """Takes an event CLASS.  Any thread."""
         home = self.named(event.class_name or "")
-        if event.change == REMOVED and home is not None:
+        if event.change == CLASS_REMOVED and home is not None:
             with self.engine.lock:
                 self.by_number.pop(home.number, None)
             home.gone.set()

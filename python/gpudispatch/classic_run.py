@@ -36,7 +36,7 @@ from gpudispatch.events import (
 )
 from gpudispatch.future import Times, times_of
 from gpudispatch.news import logger, report_of
-from gpudispatch.engine import FINISH_ALL, FINISH_NOW, FINISH_RUNNING
+from gpudispatch.events import FINISH_ALL, FINISH_NOW, FINISH_RUNNING
 from gpudispatch.session import BURST, Session
 from gpudispatch.settings import NEVER, TaskOptions
 

@@ -43,6 +43,8 @@ from gpudispatch.events import (
     CANCELLED,
     CLASS,
     ERROR,
+    FINISH_ALL,
+    FINISH_NOW,
     GRANTED,
     OUTCOME,
     PROGRESS,
@@ -77,7 +79,6 @@ if TYPE_CHECKING:
 
     R = TypeVar("R")
 
-FINISH_ALL, FINISH_RUNNING, FINISH_NOW = 0, 1, 2
 GRACE_NS = 2_000_000  # a caller of result() that has read will soon read again
 AWAY_NS = 50_000_000  # no caller reads after one that met what only the pool's thread may do
 LONG_S = 1e9

@@ -14,7 +14,7 @@ from _queue import SimpleQueue  # queue has others, which cost an import of heap
 from contextlib import suppress
 
 from gpudispatch.errors import GpuDispatchError
-from gpudispatch.events import OUTCOME, PROGRESS
+from gpudispatch.events import FINISH_NOW, OUTCOME, PROGRESS, UNLOAD
 from gpudispatch.news import logger
 from gpudispatch.settings import NEVER
 
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
         def end_of_second_try(self, event: Event) -> None: ...
 
 DRAINED = ("STOPPED", "FAILED", "QUARANTINED")
-FINISH_NOW = 2
-UNLOAD = 4
 CPU = "cpu"
 LOOK_S = 0.02  # between looks whether a drained device's workers are gone
 

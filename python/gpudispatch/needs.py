@@ -107,6 +107,25 @@ def request(needs: Mapping[str, object], where: str = "") -> Request:
     return made
 
 
+def of(
+    devices: object,
+    memory: object,
+    share: object,
+    cpus: object,
+    host_memory: object,
+    compute: object,
+    on: object,
+    not_on: object,
+    variants: object,
+) -> list[Request]:
+    """The requests of the arguments that add(), lease() and run() of a Pool have in common."""
+    preferred = {
+        "devices": devices, "memory": memory, "share": share, "cpus": cpus,
+        "host_memory": host_memory, "compute": compute, "on": on, "not_on": not_on,
+    }  # fmt: skip
+    return requests(preferred, variants)
+
+
 def requests(needs: Mapping[str, object], variants: object) -> list[Request]:
     """The preferred request and its variants."""
     if isinstance(variants, (str, bytes, Mapping)) or not isinstance(variants, Iterable):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 
 from gpudispatch.errors import NoWorker, SetupError, in_python
-from gpudispatch.events import CLASS, CLEANUP_FAILURE, LOG, SETUP_FAILURE
+from gpudispatch.events import CLASS, CLASS_FAILED, CLEANUP_FAILURE, LOG, SETUP_FAILURE
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ LEVELS = {1: logging.ERROR, 2: logging.WARNING, 3: logging.INFO, 4: logging.DEBU
 CHANGES: tuple[ChangeName, ...] = (
     "NONE", "LOADED", "UNLOADED", "FAILED", "PAUSED", "RESUMED", "REMOVED",
 )  # fmt: skip
-FAILED = 3
 
 logger = logging.getLogger("gpudispatch")
 logger.addHandler(logging.NullHandler())  # silent, unless the program wants to hear
@@ -62,7 +61,7 @@ class News:
         elif event.kind == CLEANUP_FAILURE:
             logger.warning("%s: cleanup failed: %s", worker, text, extra=where)
         elif event.kind == CLASS:
-            level = logging.WARNING if event.change == FAILED else logging.INFO
+            level = logging.WARNING if event.change == CLASS_FAILED else logging.INFO
             logger.log(level, "class %s: %s", name, text or CHANGES[event.change], extra=where)
 
     def no_worker(self, text: str, name: str = "") -> NoWorker:

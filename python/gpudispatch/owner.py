@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import weakref
 
-from gpudispatch.engine import FINISH_ALL, FINISH_NOW, FINISH_RUNNING, Engine
+from gpudispatch.engine import Engine
+from gpudispatch.events import FINISH_ALL, FINISH_NOW, FINISH_RUNNING
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:

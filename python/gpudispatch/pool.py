@@ -159,18 +159,8 @@ class Pool(Owner):
     ) -> PoolClass:
         """Adds a class: what its workers are and need.  It starts none, unless min_workers is set:
         the first one starts when a task waits, or by load()."""
-        wanted = needs.requests(
-            {
-                "devices": devices,
-                "memory": memory,
-                "share": share,
-                "cpus": cpus,
-                "host_memory": host_memory,
-                "compute": compute,
-                "on": on,
-                "not_on": not_on,
-            },
-            variants,
+        wanted = needs.of(
+            devices, memory, share, cpus, host_memory, compute, on, not_on, variants
         )
         fields = _fields(
             residence=residence,
@@ -356,18 +346,8 @@ class Pool(Owner):
         with`, or open() and close().  `timeout` bounds the wait for them: TimeoutError."""
         from gpudispatch.leases import Grant, Lease
 
-        wanted = needs.requests(
-            {
-                "devices": devices,
-                "memory": memory,
-                "share": share,
-                "cpus": cpus,
-                "host_memory": host_memory,
-                "compute": compute,
-                "on": on,
-                "not_on": not_on,
-            },
-            variants,
+        wanted = needs.of(
+            devices, memory, share, cpus, host_memory, compute, on, not_on, variants
         )
         settings.choice("visible", visible, ("auto", "uuid", "index"))
         patience = settings.patience("timeout", timeout)
@@ -418,18 +398,8 @@ class Pool(Owner):
         started is killed with it.  The arguments are those of subprocess.run()."""
         from gpudispatch import commands
 
-        wanted = needs.requests(
-            {
-                "devices": devices,
-                "memory": memory,
-                "share": share,
-                "cpus": cpus,
-                "host_memory": host_memory,
-                "compute": compute,
-                "on": on,
-                "not_on": not_on,
-            },
-            variants,
+        wanted = needs.of(
+            devices, memory, share, cpus, host_memory, compute, on, not_on, variants
         )
         call = commands.checked(argv, env, cwd, input, capture_output, check)
         home = self._inner("(run)", _run_class, TRANSIENT)
@@ -541,18 +511,13 @@ def _open_journal(
 
 
 def _lease_class(quota: int) -> WorkClass:
-    checked = settings.of_class(
-        queue_size=quota, setup_timeout=START_S, grace=RETURN_S, **settings.DEFAULTS
-    )
+    checked = settings.of_class(queue_size=quota, setup_timeout=START_S, grace=RETURN_S)
     return ExternalClass("", checked)
 
 
 def _run_class(quota: int) -> WorkClass:
-    """Of workers that end with their command: nothing that it has left stays."""
-    checked = settings.of_class(
-        queue_size=quota, setup_timeout=900.0, grace=2.0,
-        **settings.DEFAULTS | {"max_tasks_per_child": 1},
-    )  # fmt: skip
+    """Of workers that are replaced after a command, if none of the others is just then."""
+    checked = settings.of_class(queue_size=quota, max_tasks_per_child=1)
     return PythonClass(checked)
 
 

@@ -7,7 +7,17 @@ import concurrent.futures
 import time
 
 from gpudispatch import settings
-from gpudispatch.engine import FINISH_ALL, FINISH_NOW, FINISH_RUNNING
+from gpudispatch.events import (
+    FINISH_ALL,
+    FINISH_NOW,
+    FINISH_RUNNING,
+    LOAD,
+    PAUSE,
+    PIN,
+    RESUME,
+    UNLOAD,
+    UNPIN,
+)
 from gpudispatch.future import SIGNAL_S
 from gpudispatch.submitter import Submitter
 
@@ -23,8 +33,6 @@ if TYPE_CHECKING:
 
     P = ParamSpec("P")
     T = TypeVar("T")
-
-PAUSE, RESUME, DRAIN, LOAD, UNLOAD, PIN, UNPIN = range(7)
 
 
 class PoolClass(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  # map's overloads

@@ -10,7 +10,6 @@ TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
     import socket
     from subprocess import Popen
-    from typing import Any
 
 
 def ended(status: int) -> str:

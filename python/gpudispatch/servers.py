@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import select
     from collections.abc import Sequence
     from _queue import SimpleQueue
-    from subprocess import Popen
     from typing import Any, NoReturn, Self
 
 __all__ = ["ServerWorker"]

@@ -309,42 +309,24 @@ def is_class(worker: object) -> bool:
     return isinstance(getattr(worker, "__origin__", worker), type)
 
 
-# Arguments of a class that the package makes for itself.
-DEFAULTS: dict[str, Any] = {
-    "max_batch": 1,
-    "batch_wait": 0.0,
-    "task_timeout": None,
-    "max_attempts": 1,
-    "retry": None,
-    "env": None,
-    "cwd": None,
-    "output": "tail",
-    "base_seed": 42,
-    "cuda_results": "cpu",
-    "max_tasks_per_child": None,
-    "worker": None,
-    "workers": None,
-}
-
-
 def of_class(
     *,
-    max_batch: object,
-    batch_wait: object,
-    task_timeout: object,
-    grace: object,
-    setup_timeout: object,
-    max_attempts: object,
-    retry: object,
+    max_batch: object = None,
+    batch_wait: object = 0.0,
+    task_timeout: object = None,
+    grace: object = 2.0,
+    setup_timeout: object = 900.0,
+    max_attempts: object = 1,
+    retry: object = None,
     queue_size: object,
-    env: object,
-    cwd: object,
-    output: object,
-    base_seed: object,
-    cuda_results: object,
-    max_tasks_per_child: object,
-    worker: object,
-    workers: int | None,
+    env: object = None,
+    cwd: object = None,
+    output: object = "tail",
+    base_seed: object = 42,
+    cuda_results: object = "cpu",
+    max_tasks_per_child: object = None,
+    worker: object = None,
+    workers: int | None = None,
 ) -> Settings:
     """Settings of the arguments that an Executor and a class of a Pool have in common; `workers` is
     how many of them the machine's CPUs are divided by, None where that is unknown."""

@@ -215,23 +215,40 @@ PyObject *core_rows_running(struct core_state *state, gpud_dispatcher *d)
     return list;
 }
 
-PyObject *core_rows_devices(struct core_state *state, gpud_dispatcher *d)
+/* Fills up to n records, whose first one has its size; returns how many there are. */
+typedef int read_fn(gpud_dispatcher *d, void *records, size_t n);
+
+/* One list from all records of a dispatcher; `first` is one of them that is empty. */
+static PyObject *list_all(struct core_state *state, gpud_dispatcher *d, read_fn *read,
+                          const void *first, size_t size, PyObject *(*make)(const void *))
 {
-    int n = gpud_dispatcher_devices(d, NULL, 0), r;
-    struct gpud_device_info first = GPUD_DEVICE_INFO_INIT, *rows;
+    int n = read(d, NULL, 0), r;
     PyObject *list;
+    char *records;
 
     if (n < 0)
         return core_raise(state, n, NULL);
-    rows = PyMem_Calloc((size_t)n + 1, sizeof *rows);
-    if (!rows)
+    records = PyMem_Calloc((size_t)n + 1, size);
+    if (!records)
         return PyErr_NoMemory();
-    rows[0] = first;
-    r = gpud_dispatcher_devices(d, rows, (size_t)n);
+    memcpy(records, first, size);
+    r = read(d, records, (size_t)n);
     list = r < 0 ? core_raise(state, r, NULL)
-                 : list_of((const char *)rows, sizeof *rows, (size_t)(r < n ? r : n), make_device);
-    PyMem_Free(rows);
+                 : list_of(records, size, (size_t)(r < n ? r : n), make);
+    PyMem_Free(records);
     return list;
+}
+
+static int read_devices(gpud_dispatcher *d, void *records, size_t n)
+{
+    return gpud_dispatcher_devices(d, records, n);
+}
+
+PyObject *core_rows_devices(struct core_state *state, gpud_dispatcher *d)
+{
+    const struct gpud_device_info first = GPUD_DEVICE_INFO_INIT;
+
+    return list_all(state, d, read_devices, &first, sizeof first, make_device);
 }
 
 /* ---- of a pooled dispatcher ---- */
@@ -289,23 +306,16 @@ static PyObject *make_reason(const void *record)
 #undef N
 #undef S
 
+static int read_classes(gpud_dispatcher *d, void *records, size_t n)
+{
+    return gpud_dispatcher_classes(d, records, n);
+}
+
 PyObject *core_rows_classes(struct core_state *state, gpud_dispatcher *d)
 {
-    int n = gpud_dispatcher_classes(d, NULL, 0), r;
-    struct gpud_class_stats first = GPUD_CLASS_STATS_INIT, *rows;
-    PyObject *list;
+    const struct gpud_class_stats first = GPUD_CLASS_STATS_INIT;
 
-    if (n < 0)
-        return core_raise(state, n, NULL);
-    rows = PyMem_Calloc((size_t)n + 1, sizeof *rows);
-    if (!rows)
-        return PyErr_NoMemory();
-    rows[0] = first;
-    r = gpud_dispatcher_classes(d, rows, (size_t)n);
-    list = r < 0 ? core_raise(state, r, NULL)
-                 : list_of((const char *)rows, sizeof *rows, (size_t)(r < n ? r : n), make_class);
-    PyMem_Free(rows);
-    return list;
+    return list_all(state, d, read_classes, &first, sizeof first, make_class);
 }
 
 /* All of them, to be freed with success or without it: 0, or the code of a failure. */

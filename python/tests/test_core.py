@@ -21,7 +21,7 @@ from executor_tasks import Gate
 
 from gpudispatch import GpuDispatchError, _core, codec, current, ends, source, waits
 from gpudispatch._core import Event, Template
-from gpudispatch.engine import FINISH_ALL, FINISH_NOW
+from gpudispatch.events import FINISH_ALL, FINISH_NOW
 from gpudispatch.work_class import SETUP_AT, worker_argv
 from gpudispatch.events import ERROR, OUTCOME, PROGRESS, STARTED, SUCCESS
 from gpudispatch.future import Future
