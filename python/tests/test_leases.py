@@ -281,7 +281,11 @@ def test_a_device_that_fails(tmp_path: pathlib.Path) -> None:
 def test_one_that_was_opened_is_returned_at_shutdown() -> None:
     pool = Pool("fake:1")
     lease = pool.lease().open()
+    assert not lease.revoked.is_set()
     pool.shutdown()
+    assert (lease.revoked.is_set(), lease.revoked.reason, lease.revoked.hard) == (
+        True, "CLOSE", True,
+    )  # fmt: skip
     lease.close()
 
 

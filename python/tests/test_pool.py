@@ -401,6 +401,15 @@ def test_ready_ends_with_its_class(two: Pool) -> None:
     assert "'a' is removed" in str(seen[0])
 
 
+def test_the_end_of_a_pool_resumes_its_classes() -> None:
+    with Pool(None, cpus=1) as pool:
+        a = functions(pool, "a")
+        a.pause()
+        futures = [a.submit(tasks.same, n) for n in range(3)]
+        threading.Thread(target=pool.shutdown).start()
+        assert [f.result(LIMIT_S) for f in futures] == [0, 1, 2]
+
+
 def test_pause_and_resume(slots: Pool) -> None:
     a, b = functions(slots, "a"), functions(slots, "b")
     assert a.submit(tasks.same, 1).result(LIMIT_S) == 1

@@ -354,6 +354,18 @@ def test_one_loop_at_a_time(pool: Pool, tmp_path: pathlib.Path) -> None:
     assert len(list(pool.outcomes({"b": [1]}, journal=path))) == 1
 
 
+def test_a_later_run_adds_a_class(pool: Pool, tmp_path: pathlib.Path) -> None:
+    """And from then on the class is known."""
+    path = tmp_path / "n.gdj"
+    for names, ran in (("b", {"b"}), ("bc", {"c"}), ("c", set()), ("bc", set())):
+        ends = list(pool.outcomes({name: range(3) for name in names}, journal=path))
+        assert {r.name for r in ends if not r.replayed} == ran
+    with Pool(None, cpus=1) as other:
+        add(other, "c", worker=tasks.Model, setup={"scale": 4})
+        with pytest.raises(JournalMismatch, match="class c"):
+            other.outcomes({"c": range(3)}, journal=path)
+
+
 def test_a_loop_with_a_journal_that_is_left(pool: Pool, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "n.gdj"
     for n, _r in enumerate(pool.outcomes(sources(500), fn=FN, journal=path)):
