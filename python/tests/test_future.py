@@ -153,8 +153,9 @@ def test_running_without_the_event(one: Executor) -> None:
 def test_started_events_are_dropped_when_too_many_wait() -> None:
     """While nobody reads, they are dropped; no outcome is, and nothing hangs."""
     with Executor(2, queue_size=4096) as pool:
-        stop = threading.Event()
-        tasks.called_back(pool, lambda _: stop.wait(LIMIT_S))  # the pool's thread stands still
+        stands, stop = threading.Event(), threading.Event()
+        tasks.called_back(pool, lambda _: (stands.set(), stop.wait(LIMIT_S)))
+        assert stands.wait(LIMIT_S)  # the pool's thread: it reads no more
         futures = [pool.submit(tasks.same, i) for i in range(4000)]
         assert until(lambda: pool.stats()["success"] == 4001)
         assert pool.stats()["events_dropped"]
