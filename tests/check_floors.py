@@ -19,7 +19,7 @@ FLOORS = {
                "fake/settings", "fake/grammar", "fake/parse", "fake/fake", "nvml_sample",
                "numbers", "nvml_await", "nvml", "visible", "use", "select"],
     "sched": ["tree", "soon", "learn", "actions", "staff", "memory", "shape", "reserve", "revoke",
-              "leave", "way", "spare", "evict", "tenancy", "grant", "plan", "explain_rows",
+              "leave", "way", "spare", "ways", "evict", "tenancy", "grant", "plan", "explain_rows",
               "explain_device", "explain", "ring", "queue", "restart", "retry", "place", "device",
               "seat", "own", "spread", "class", "record", "tasks", "behind", "limits", "external",
               "close", "life", "slot_end", "slot", "gates", "pool", "sched", "stream", "query",

@@ -22,124 +22,18 @@ void gpi_evict_free(struct gpi_plan *p)
 
 /* ---- a shape that does not fit ---- */
 
-/* Returns true if the shape could use the device of the way, once the workers are gone. */
-static bool may_follow(const struct gpi_plan *p, uint32_t shape, const struct gpi_way *w)
-{
-    const struct gpi_shape *s = &p->shape[shape];
-    const struct gpi_learned *c = &p->class[s->class];
-    bool again = false; /* its own worker goes: it boots again */
-
-    for (uint32_t i = 0; i < w->n; i++)
-        again |= p->run[w->victim[i]].class == s->class;
-    for (uint32_t i = 0; i < s->n_requests && (again || s->begins) && !c->paused; i++)
-        if (s->request[i].devices && (again || !(s->far >> i & 1)) &&
-            gpi_memory_could(p, w->device, &s->request[i]) &&
-            gpi_way_has_room(p, w, &s->request[i]) &&
-            !gpi_staff_is_full(p, w->device, s->class, &s->request[i],
-                               (struct gpi_runs){ w->victim, w->n }))
-            return true;
-    return false;
-}
-
-/* Returns the shape before this one that would take the place, or GPI_NONE. */
-static uint32_t who_follows(struct gpi_plan *p, uint32_t shape, const struct gpi_way *w)
-{
-    uint32_t i = gpi_reserve_memory_head(p, p->device[w->device].kind);
-
-    if (i != GPI_NONE && gpi_shape_precedes(p, i, shape))
-        return i;
-    for (i = gpi_shape_first(p); i != GPI_NONE && gpi_shape_precedes(p, i, shape);
-         i = gpi_shape_next(p, i, GPI_BIT_ANY))
-        if (may_follow(p, i, w))
-            return i;
-    return GPI_NONE;
-}
-
-/* Returns true if the shape would be the head of the device.  Else another one would take the
- * place: that one is marked, and its next start lets the shape be examined again. */
-static bool would_be_head(struct gpi_plan *p, uint32_t shape, const struct gpi_way *w)
-{
-    const uint32_t other = who_follows(p, shape, w);
-
-    if (other != GPI_NONE)
-        p->shape[other].stops = true;
-    return other == GPI_NONE;
-}
-
-/* Returns the next time at which one more worker of the device may go, so that another way may be
- * the best one. */
-static uint64_t next_at(const struct gpi_plan *p, uint32_t device, uint32_t class, uint64_t hard_at)
-{
-    uint64_t next = GPI_NEVER, at;
-    const struct gpi_run *r;
-
-    for (uint32_t i = p->device[device].first; i != GPI_NONE; i = r->next[i % GPI_RUN_DEVICES]) {
-        r = &p->run[i / GPI_RUN_DEVICES];
-        at =
-            gpi_staff_stays(p, r) && r->class != class ? gpi_way_goes_at(p, r, hard_at) : GPI_NEVER;
-        next = at > p->now ? gpi_time_min(next, at) : next;
-    }
-    return next;
-}
-
-/* Lists the best ways for `k` devices.  Returns their number.  A way that is for another shape is
- * none; `ret_next`: when that may change. */
-static uint32_t find_ways(struct gpi_plan *p, uint32_t shape, uint32_t variant, uint32_t k,
-                          uint64_t hard_at, struct gpi_way *ret, uint64_t *ret_next)
-{
-    const struct gpi_shape *s = &p->shape[shape];
-    uint32_t n = 0, j;
-    struct gpi_way w;
-
-    *ret_next = GPI_NEVER;
-    for (uint32_t d = 0; d < p->n_devices; d++) {
-        if (!gpi_way_is(p, s, variant, d, hard_at, &w) ||
-            (n == k && !gpi_way_is_better(&w, &ret[k - 1])))
-            continue;
-        if (!would_be_head(p, shape, &w)) {
-            *ret_next = gpi_time_min(*ret_next, next_at(p, d, s->class, hard_at));
-            continue;
-        }
-        for (j = n < k ? n++ : k - 1; j > 0 && gpi_way_is_better(&w, &ret[j - 1]); j--)
-            ret[j] = ret[j - 1];
-        ret[j] = w;
-    }
-    return n;
-}
-
-/* A worker may be on several devices, so it may be gone already.  Or it may not go any more, since
- * its class has lost another one just now. */
-static bool may_all_go(const struct gpi_plan *p, const struct gpi_way *w)
-{
-    struct gpi_way going = { .device = w->device };
-
-    for (uint32_t i = 0; i < w->n; i++) {
-        const struct gpi_run *r = &p->run[w->victim[i]];
-        if (!gpi_staff_stays(p, r))
-            continue;
-        if (gpi_way_goes_at(p, r, p->now) > p->now || !gpi_way_has_spare(p, &going, r->class))
-            return false;
-        going.victim[going.n++] = w->victim[i];
-    }
-    return true;
-}
-
-/* Lets the workers of the ways go, until the variant has its devices: a worker of one way may be in
- * the way on a further device, too.  Returns true if enough go. */
-static bool go(struct gpi_plan *p, uint32_t shape, uint32_t variant, const struct gpi_way *way,
+/* Lets the workers of the ways go, until the variant has its devices.  A worker may be on several
+ * of these, so it may be gone already. */
+static void go(struct gpi_plan *p, uint32_t shape, uint32_t variant, const struct gpi_way *way,
                uint32_t n)
 {
     const struct gpi_shape *s = &p->shape[shape];
     const uint32_t wanted = s->request[variant].devices;
 
-    for (uint32_t i = 0; i < n && gpi_memory_count(p, s->kinds_of[variant]) < wanted; i++) {
-        if (!may_all_go(p, &way[i]))
-            return false;
+    for (uint32_t i = 0; i < n && gpi_memory_count(p, s->kinds_of[variant]) < wanted; i++)
         for (uint32_t j = 0; j < way[i].n; j++)
             if (gpi_staff_stays(p, &p->run[way[i].victim[j]]))
                 gpi_leave_worker(p, way[i].victim[j]);
-    }
-    return true;
 }
 
 /* A granted run in the way is revoked.  No worker goes while the caller may have tasks of its class
@@ -168,22 +62,15 @@ static uint64_t evict_variant(struct gpi_plan *p, uint32_t shape, uint32_t varia
     uint64_t next = GPI_NEVER;
 
     if (k == 0 || gpi_staff_is_enough(p, s->class, r) ||
-        find_ways(p, shape, variant, k, gpi_way_hard_at(p, s), way, &next) < k)
+        gpi_ways_find(p, shape, variant, k, gpi_shape_hard_at(p, s), way, &next) < k)
         return next;
     if (way[k - 1].at > p->now || awaits_tasks(p, way, k))
         return way[k - 1].at;
-    return go(p, shape, variant, way, k) ? p->now : GPI_NEVER;
+    go(p, shape, variant, way, k);
+    return p->now;
 }
 
 /* ---- a stream task that starts ---- */
-
-static bool is_victim(const struct gpi_way *w, uint32_t run)
-{
-    for (uint32_t i = 0; i < w->n; i++)
-        if (w->victim[i] == run)
-            return true;
-    return false;
-}
 
 /* Returns true if there are enough ways for the variant now, and the worker is in one of them. */
 static bool is_in_way(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t variant,
@@ -198,7 +85,7 @@ static bool is_in_way(const struct gpi_plan *p, const struct gpi_shape *s, uint3
 
     for (uint32_t d = 0; d < p->n_devices && lacks; d++)
         if (gpi_way_is(p, s, variant, d, p->now, &w) && w.at <= p->now) {
-            is_in |= is_victim(&w, run);
+            is_in |= gpi_ways_has(&w, run);
             n++;
         }
     return is_in && n >= wanted;
@@ -213,7 +100,7 @@ bool gpi_evict_is_due(const struct gpi_plan *p, uint32_t run)
     for (uint32_t i = gpi_tree_first(&p->order, &w); i != GPI_NONE && !is_due;
          i = gpi_tree_next(&p->order, i, &w)) {
         const struct gpi_shape *s = &p->shape[i];
-        const bool pressed = gpi_way_hard_at(p, s) <= p->now && s->begins;
+        const bool pressed = gpi_shape_hard_at(p, s) <= p->now && s->begins;
         for (uint32_t k = 0; k < s->n_requests && pressed; k++)
             is_due |= is_in_way(p, s, k, run);
         is_due |= pressed && s->lacks_run && p->free_run == GPI_NONE && s->class != r->class &&
@@ -230,8 +117,8 @@ bool gpi_evict_is_ripe(struct gpi_plan *p, uint32_t shape, uint32_t variant)
     struct gpi_way w;
 
     for (uint32_t d = 0; d < p->n_devices && !enough; d++)
-        n += gpi_way_is(p, s, variant, d, gpi_way_hard_at(p, s), &w) && w.at <= p->now &&
-             who_follows(p, shape, &w) == GPI_NONE;
+        n += gpi_way_is(p, s, variant, d, gpi_shape_hard_at(p, s), &w) && w.at <= p->now &&
+             gpi_ways_who_follows(p, shape, variant, &w) == GPI_NONE;
     return n >= s->request[variant].devices;
 }
 
@@ -240,7 +127,7 @@ struct gpi_obstacle gpi_evict_obstacle(struct gpi_plan *p, uint32_t shape, uint3
 {
     const struct gpi_shape *s = &p->shape[shape];
     const struct gpi_request *r = &s->request[variant];
-    const uint64_t hard = gpi_way_hard_at(p, s);
+    const uint64_t hard = gpi_shape_hard_at(p, s);
     uint32_t other;
     struct gpi_obstacle last, going;
     struct gpi_way w;
@@ -250,8 +137,10 @@ struct gpi_obstacle gpi_evict_obstacle(struct gpi_plan *p, uint32_t shape, uint3
         return (struct gpi_obstacle){ GPI_REASON_OCCUPIED, last.class, GPI_NEVER };
     if (!gpi_way_find(p, device, s->class, r, hard, &w))
         return last;
-    if ((other = who_follows(p, shape, &w)) != GPI_NONE)
+    if ((other = gpi_ways_who_follows(p, shape, variant, &w)) != GPI_NONE)
         return (struct gpi_obstacle){ GPI_REASON_HEAD_HOLDS, other, GPI_NEVER };
+    if ((other = gpi_ways_who_stays(p, shape, variant, &w)) != GPI_NONE)
+        return (struct gpi_obstacle){ GPI_REASON_PINNED, other, GPI_NEVER };
     last.at = 0;
     for (uint32_t i = 0; i < w.n; i++)
         if ((going = gpi_way_going(p, &p->run[w.victim[i]], hard)).at > last.at)
@@ -325,7 +214,7 @@ static struct runs find_runs(struct gpi_plan *p, uint32_t shape, uint64_t hard_a
  * does now. */
 static uint64_t evict_for_run(struct gpi_plan *p, uint32_t shape)
 {
-    const uint64_t hard = gpi_way_hard_at(p, &p->shape[shape]);
+    const uint64_t hard = gpi_shape_hard_at(p, &p->shape[shape]);
     const struct runs f = find_runs(p, shape, hard);
     const uint64_t calm_at =
         f.calm == GPI_NONE ? GPI_NEVER : gpi_way_goes_at(p, &p->run[f.calm], GPI_NEVER);
@@ -361,8 +250,7 @@ void gpi_evict_for(struct gpi_plan *p, uint32_t shape)
     at = gpi_time_min(at, gpi_spare_replace(p, shape));
     if (p->shape[shape].lacks_run)
         at = gpi_time_min(at, evict_for_run(p, shape));
-    if (!p->shape[shape].late)
-        at = gpi_time_min(at, gpi_shape_late_at(p, shape));
+    at = gpi_time_min(at, gpi_shape_older_at(p, shape));
     if (at > p->now && at != GPI_NEVER)
         gpi_heap_set(&p->times, shape, at);
 }

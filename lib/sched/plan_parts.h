@@ -83,6 +83,8 @@ struct gpi_shape {
     uint64_t warm;                   /* kinds with a worker of its class */
     uint64_t coming;                 /* kinds where one boots, if that holds them         [R2] */
     uint64_t kinds_of[GPI_VARIANTS]; /* where a run, or else a worker, could begin */
+    uint64_t claimed;                /* of these, where no younger worker that stays boots or runs
+                                      * instead                                           [R2] */
     struct gpi_request request[GPI_VARIANTS];
     /* reserve.c */
     uint64_t promise;    /* of its first task; GPI_NEVER: none */
@@ -99,6 +101,7 @@ struct gpi_shape {
     bool boots;          /* shape.c: a worker that stays may boot beside a head */
     bool cold;           /* shape.c: no worker of its class, which is transient, serves it */
     bool late;           /* shape.c: its first task has waited for longer than a boot */
+    bool pressed;        /* shape.c: it has waited for max_wait, and no worker serves it */
     bool hopeless, told; /* shape.c: no device that is left could hold it; grant.c */
     uint32_t promised;   /* 1 + its place in the list of promised shapes; 0 = none */
 };
@@ -396,12 +399,21 @@ void gpi_shape_lacks_host(struct gpi_plan *p, uint32_t shape, bool lacks);
 void gpi_shape_sort(struct gpi_plan *p, uint32_t device);
 /* The queue or the workers of the class have changed: it may want a further one, or no more. */
 void gpi_shape_class(struct gpi_plan *p, uint32_t class);
-/* Its first task may be late by now. */
+/* Its first task may be late, or pressed, by now. */
 void gpi_shape_on_time(struct gpi_plan *p, uint32_t shape);
 /* Computes anew the kinds that the shape may use: the time is later. */
 void gpi_shape_refresh(struct gpi_plan *p, uint32_t shape);
 /* Returns when the first task has waited for as long as a boot takes. */
 uint64_t gpi_shape_late_at(const struct gpi_plan *p, uint32_t shape);
+/* Returns the time at which it has waited for max_wait.  From then on workers with work go for it.
+ * GPI_NEVER: a worker serves it. */
+uint64_t gpi_shape_hard_at(const struct gpi_plan *p, const struct gpi_shape *s);
+/* Returns the next of these times that matters to the shape, or GPI_NEVER. */
+uint64_t gpi_shape_older_at(const struct gpi_plan *p, uint32_t shape);
+/* Returns true if a younger worker that stays takes no device from the variant, should the shape
+ * have this many more.                                                                     [R2] */
+bool gpi_shape_claims(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t variant,
+                      uint32_t more);
 void gpi_shape_pause(struct gpi_plan *p, uint32_t class); /* or it goes on */
 /* The shapes of the class may have a worker, or want another one. */
 void gpi_shape_examine_class(struct gpi_plan *p, uint32_t class);
@@ -554,6 +566,7 @@ struct gpi_way {
     uint32_t n;
     uint32_t victim[GPI_VICTIMS];
     uint64_t at;         /* when they are ripe */
+    bool ends;           /* one is the last of a class that has tasks */
     uint64_t cost, used; /* ns of boots; when the last one ended a task */
 };
 /* Why workers do not leave the device for a shape.  `at` is not later than now: they are about to
@@ -563,9 +576,6 @@ struct gpi_obstacle {
     uint32_t class;        /* HEAD_HOLDS: the shape that comes before */
     uint64_t at;
 };
-/* Returns the time at which the first task of the shape has waited for max_wait.  From then on
- * workers with work go for it. */
-uint64_t gpi_way_hard_at(const struct gpi_plan *p, const struct gpi_shape *s);
 /* Returns when, and why not before, the worker may go for a shape with this time. */
 struct gpi_obstacle gpi_way_going(const struct gpi_plan *p, const struct gpi_run *r,
                                   uint64_t hard_at);
@@ -591,6 +601,20 @@ bool gpi_way_has_spare(const struct gpi_plan *p, const struct gpi_way *w, uint32
  * Without such the workers of the class have the place. */
 struct gpi_obstacle gpi_way_who_stays(const struct gpi_plan *p, uint32_t device, uint32_t class,
                                       const struct gpi_request *request, uint64_t hard_at);
+
+/* ---- ways.c: ways for all the devices that a shape lacks ---- */
+
+bool gpi_ways_has(const struct gpi_way *w, uint32_t run);
+/* Returns the shape before this one that would take the place, or GPI_NONE. */
+uint32_t gpi_ways_who_follows(struct gpi_plan *p, uint32_t shape, uint32_t variant,
+                              const struct gpi_way *w);
+/* Lists the best ways for `k` devices, without those that are for another shape.  Returns their
+ * number.  `ret_next`: when that may change; then the shape is examined again.  It may be NULL. */
+uint32_t gpi_ways_find(struct gpi_plan *p, uint32_t shape, uint32_t variant, uint32_t k,
+                       uint64_t hard_at, struct gpi_way *ret, uint64_t *ret_next);
+/* Returns a class of the way of which a worker stays, since another one goes for the shape. */
+uint32_t gpi_ways_who_stays(struct gpi_plan *p, uint32_t shape, uint32_t variant,
+                            const struct gpi_way *w);
 
 /* ---- spare.c: idle workers of transient classes ---- */
 

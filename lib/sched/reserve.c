@@ -247,12 +247,22 @@ static bool waits_for_worker(const struct gpi_plan *p, uint32_t head, uint32_t k
 {
     const struct gpi_learned *c = &p->class[p->shape[head].class];
 
-    return c->set.residence != GPI_EXTERNAL && c->idle == GPI_NONE &&
-           is_only_warm(p, head, kind) && !(p->shape[head].coming & GPI_BIT_KIND(kind));
+    return c->set.residence != GPI_EXTERNAL && c->idle == GPI_NONE && is_only_warm(p, head, kind) &&
+           !(p->shape[head].coming & GPI_BIT_KIND(kind));
+}
+
+/* The head waits for a boot there, and workers that stay leave it too few devices: one more such
+ * worker will go for it as these do. */
+static bool waits_for_room(const struct gpi_plan *p, uint32_t head, uint32_t kind)
+{
+    const struct gpi_shape *h = &p->shape[head];
+
+    return !((h->claimed | h->warm | h->coming) & GPI_BIT_KIND(kind));
 }
 
 uint64_t gpi_reserve_open(struct gpi_plan *p, uint32_t shape, uint64_t kinds, uint64_t *ret_rest)
 {
+    const bool stays = p->class[p->shape[shape].class].set.residence == GPI_RESIDENT;
     uint64_t open = 0;
     uint32_t last = GPI_NONE;
     bool passed = false;
@@ -266,7 +276,8 @@ uint64_t gpi_reserve_open(struct gpi_plan *p, uint32_t shape, uint64_t kinds, ui
             passed = passes(p, shape, head);
         if (head != shape)
             last = head;
-        if (head == shape || passed || waits_for_worker(p, head, kind))
+        if (head == shape || passed || waits_for_worker(p, head, kind) ||
+            (stays && waits_for_room(p, head, kind)))
             open |= GPI_BIT_KIND(kind);
         else if (p->shape[head].lacks_host && is_second(p, shape, head, kind) &&
                  has_devices(p, head))
@@ -279,7 +290,7 @@ uint32_t gpi_reserve_memory_head(struct gpi_plan *p, uint32_t kind)
 {
     uint32_t i = gpi_shape_head(p, kind);
 
-    while (i != GPI_NONE && is_only_warm(p, i, kind))
+    while (i != GPI_NONE && !(p->shape[i].claimed & GPI_BIT_KIND(kind)))
         i = gpi_shape_next(p, i, GPI_BIT_KIND(kind));
     return i;
 }
@@ -472,7 +483,8 @@ static bool passes(struct gpi_plan *p, uint32_t shape, uint32_t head)
 uint32_t gpi_reserve_next(struct gpi_plan *p, uint32_t head, uint32_t kind, uint32_t shape,
                           struct gpi_tree_wanted *w)
 {
-    const bool any = p->shape[head].lacks_host || waits_for_worker(p, head, kind);
+    const bool any = p->shape[head].lacks_host || waits_for_worker(p, head, kind) ||
+                     waits_for_room(p, head, kind);
 
     w->most = any ? GPI_NEVER : longest_gap(p, head);
     shape = w->most ? gpi_tree_next(&p->order, shape, w) : GPI_NONE;

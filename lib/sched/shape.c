@@ -196,20 +196,31 @@ bool gpi_shape_in_reach(const struct gpi_plan *p, uint32_t class, const struct g
                                is_in_reach(p, r, gpi_memory_kinds(p, class, r), class));
 }
 
+/* Workers that stay may leave it too few devices.  Then it keeps none until these go for it, unless
+ * no later task may delay the first one.                                                   [R2] */
+bool gpi_shape_claims(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t variant,
+                      uint32_t more)
+{
+    return gpi_memory_count(p, s->kinds_of[variant]) + more >= s->request[variant].devices ||
+           s->pressed || holds_for_boots(p);
+}
+
 static void find_kinds_of(const struct gpi_plan *p, struct gpi_shape *s, uint32_t variant)
 {
     const struct gpi_request *r = &s->request[variant];
     uint64_t *const kinds = &s->kinds_of[variant];
     const bool may = s->begins && !gpi_staff_is_enough(p, s->class, r);
+    bool is_short;
 
     *kinds = !may ? 0 : r->devices ? gpi_memory_kinds(p, s->class, r) : GPI_BIT_HOST;
-    if (!s->begins || gpi_memory_count(p, *kinds) >= r->devices)
-        return;
-    s->is_short = true;
-    if (may && is_in_reach(p, r, *kinds, s->class))
-        return;
-    s->far |= (uint8_t)(1u << variant);
-    *kinds = 0;
+    is_short = s->begins && gpi_memory_count(p, *kinds) < r->devices;
+    s->is_short |= is_short;
+    if (is_short && !(may && is_in_reach(p, r, *kinds, s->class))) {
+        s->far |= (uint8_t)(1u << variant);
+        *kinds = 0;
+    }
+    if (gpi_shape_claims(p, s, variant, 0))
+        s->claimed |= *kinds;
 }
 
 /* Returns true if a worker of its transient class serves the shape, or will. */
@@ -239,6 +250,37 @@ uint64_t gpi_shape_late_at(const struct gpi_plan *p, uint32_t shape)
     return late_at(p, &p->shape[shape]);
 }
 
+/* Returns true if a worker of its class serves the shape, or will. */
+static bool is_served(const struct gpi_plan *p, const struct gpi_shape *s)
+{
+    const struct gpi_learned *c = &p->class[s->class];
+
+    return !s->loads && c->workers > c->leaving && !s->cold;
+}
+
+uint64_t gpi_shape_hard_at(const struct gpi_plan *p, const struct gpi_shape *s)
+{
+    const struct gpi_learned *c = &p->class[s->class];
+    const uint64_t since = s->head == GPI_NONE ? p->now / GPI_MS : gpi_shape_since(p, s->head);
+
+    return is_served(p, s) ? GPI_NEVER : gpi_time_add(since * GPI_MS, c->set.max_wait);
+}
+
+uint64_t gpi_shape_older_at(const struct gpi_plan *p, uint32_t shape)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    const uint64_t late = s->late ? GPI_NEVER : late_at(p, s);
+
+    return s->pressed || !s->is_short ? late : gpi_time_min(late, gpi_shape_hard_at(p, s));
+}
+
+/* Returns true if its first task has become late, or pressed, since its kinds were found. */
+static bool is_older(const struct gpi_plan *p, const struct gpi_shape *s)
+{
+    return s->late != (late_at(p, s) <= p->now) ||
+           s->pressed != (gpi_shape_hard_at(p, s) <= p->now);
+}
+
 /* Returns true if the class could add a worker for a task that none serves. */
 static bool may_add(const struct gpi_plan *p, const struct gpi_learned *c)
 {
@@ -252,6 +294,7 @@ static void find_kinds_if(const struct gpi_plan *p, struct gpi_shape *s, bool wa
 
     s->cold = c->set.residence == GPI_TRANSIENT && !has_worker(p, s);
     s->late = late_at(p, s) <= p->now;
+    s->pressed = gpi_shape_hard_at(p, s) <= p->now;
     s->begins = c->set.residence == GPI_EXTERNAL
                     ? !c->paused
                     : wants || (adds && (s->cold || (s->late && c->booting == GPI_NONE)));
@@ -264,6 +307,7 @@ static void find_kinds_if(const struct gpi_plan *p, struct gpi_shape *s, bool wa
     s->kinds = s->warm | s->coming;
     s->is_short = !s->begins && s->late && c->set.residence == GPI_TRANSIENT;
     s->far = 0;
+    s->claimed = 0;
     for (uint32_t i = 0; i < s->n_requests; i++) {
         find_kinds_of(p, s, i);
         s->kinds |= s->kinds_of[i];
@@ -421,7 +465,7 @@ void gpi_shape_evict_again(struct gpi_plan *p)
  * for shapes behind it.  Returns the kinds that it has gained or lost. */
 static uint64_t renew_kinds(struct gpi_plan *p, struct gpi_shape *s)
 {
-    const uint64_t kinds = s->kinds;
+    const uint64_t kinds = s->kinds, claimed = s->claimed;
     const uint8_t far = s->far;
     const bool began = s->begins;
 
@@ -430,7 +474,7 @@ static uint64_t renew_kinds(struct gpi_plan *p, struct gpi_shape *s)
         s->stops = false;
         gpi_shape_evict_again(p);
     }
-    return kinds ^ s->kinds;
+    return (kinds ^ s->kinds) | (claimed ^ s->claimed);
 }
 
 /* These kinds may have other heads now, and promises may count on other ones. */
@@ -448,7 +492,7 @@ static void add_to_order(struct gpi_plan *p, uint32_t shape)
     const struct gpi_tree_node *n = &p->order.node[shape];
 
     s->told = false;
-    if (s->late != (late_at(p, s) <= p->now))
+    if (is_older(p, s))
         note_moved(p, renew_kinds(p, s));
     s->fresh = true;
     p->n_fresh++;
@@ -516,7 +560,7 @@ void gpi_shape_refresh(struct gpi_plan *p, uint32_t shape)
 
 void gpi_shape_on_time(struct gpi_plan *p, uint32_t shape)
 {
-    if (p->shape[shape].late != (late_at(p, &p->shape[shape]) <= p->now))
+    if (is_older(p, &p->shape[shape]))
         gpi_shape_refresh(p, shape);
 }
 

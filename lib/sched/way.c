@@ -35,11 +35,21 @@ static uint64_t cost_of(const struct gpi_plan *p, const struct gpi_run *r)
     return c->boot.p50 / GPI_LATE * (c->late ? c->late : 1);
 }
 
+/* Returns true if its class has tasks that wait, and no other worker. */
+static bool is_last(const struct gpi_plan *p, const struct gpi_run *r)
+{
+    const struct gpi_learned *c = &p->class[r->class];
+
+    return c->queued && !c->paused && c->workers - c->leaving == 1;
+}
+
 static bool is_cheaper(const struct gpi_plan *p, uint32_t a, uint32_t b)
 {
     const struct gpi_run *x = &p->run[a], *y = &p->run[b];
     const uint64_t cost = cost_of(p, x), other = cost_of(p, y);
 
+    if (is_last(p, x) != is_last(p, y))
+        return is_last(p, y);
     if (cost != other)
         return cost < other;
     return x->used != y->used ? x->used < y->used : a < b;
@@ -128,6 +138,7 @@ bool gpi_way_find(const struct gpi_plan *p, uint32_t device, uint32_t class,
         const struct gpi_run *v = &p->run[ret->victim[i]];
         const uint64_t at = gpi_way_goes_at(p, v, hard_at);
         ret->cost += cost_of(p, v);
+        ret->ends |= is_last(p, v);
         ret->at = at > ret->at ? at : ret->at;
         ret->used = v->used > ret->used ? v->used : ret->used;
     }
@@ -138,27 +149,11 @@ bool gpi_way_is_better(const struct gpi_way *a, const struct gpi_way *b)
 {
     if (a->at != b->at)
         return a->at < b->at;
+    if (a->ends != b->ends)
+        return b->ends;
     if (a->cost != b->cost)
         return a->cost < b->cost;
     return a->used != b->used ? a->used < b->used : a->device < b->device;
-}
-
-/* Returns true if a worker of its class serves the shape, or will. */
-static bool is_warm(const struct gpi_plan *p, const struct gpi_shape *s)
-{
-    const struct gpi_learned *c = &p->class[s->class];
-
-    return !s->loads && c->workers > c->leaving && !s->cold;
-}
-
-uint64_t gpi_way_hard_at(const struct gpi_plan *p, const struct gpi_shape *s)
-{
-    const struct gpi_learned *c = &p->class[s->class];
-    const uint64_t since = s->head == GPI_NONE ? p->now / GPI_MS : gpi_shape_since(p, s->head);
-
-    if (is_warm(p, s))
-        return GPI_NEVER;
-    return gpi_time_add(since * GPI_MS, c->set.max_wait);
 }
 
 bool gpi_way_is(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t variant,
@@ -177,7 +172,7 @@ uint64_t gpi_way_at(const struct gpi_plan *p, uint32_t shape, uint32_t variant, 
     const struct gpi_shape *s = &p->shape[shape];
     struct gpi_way w;
 
-    return gpi_way_is(p, s, variant, device, gpi_way_hard_at(p, s), &w) ? w.at : GPI_NEVER;
+    return gpi_way_is(p, s, variant, device, gpi_shape_hard_at(p, s), &w) ? w.at : GPI_NEVER;
 }
 
 /* The class of which some workers have to stay, if the place could do without them; or GPI_NONE. */

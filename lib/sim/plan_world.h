@@ -62,12 +62,13 @@
     X(AHEAD, 50)      /* when a grant ends, older tasks come back */                        \
     X(RUNS, 30)       /* the caller has measured how long a task ran */                     \
     X(BOOTS_FAIL, 60)                                                                       \
-    X(LEAVES, 60) /* workers that go without an order */                                    \
-    X(DOOMED, 40) /* workers that are about to go, without an order */                      \
-    X(SEATS, 20)  /* fewer runs than tasks */                                               \
-    X(SHAPES, 20) /* fewer shapes than tasks */                                             \
-    X(ADOPT, 40)  /* tasks that run already, also where they do not fit */                  \
-    X(ENDS_BY, 40) /* runs without a worker end earlier or later than known */
+    X(LEAVES, 60)  /* workers that go without an order */                                   \
+    X(DOOMED, 40)  /* workers that are about to go, without an order */                     \
+    X(SEATS, 20)   /* fewer runs than tasks */                                              \
+    X(SHAPES, 20)  /* fewer shapes than tasks */                                            \
+    X(ADOPT, 40)   /* tasks that run already, also where they do not fit */                 \
+    X(ENDS_BY, 40) /* runs without a worker end earlier or later than known */              \
+    X(WIDE, 15)    /* a few devices, workers that have some of them, and long waits */
 #define GPI_X_PART(name, percent) GPI_PLAN_PART_##name,
 enum gpi_plan_part { GPI_PLAN_PART_MAP(GPI_X_PART) GPI_PLAN_PARTS };
 #undef GPI_X_PART

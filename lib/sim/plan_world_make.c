@@ -90,6 +90,14 @@ static void make_tight(struct gpi_plan_world *w, struct gpi_request *r)
                                              : GIB * (12 + gpi_plan_below(w, 8)) };
 }
 
+/* Workers that have one device or several, most of them whole. */
+static void make_wide(struct gpi_plan_world *w, struct gpi_request *r)
+{
+    *r = (struct gpi_request){ .devices = 1 + (uint32_t)gpi_plan_below(w, 3),
+                               .share = GPI_SHARE_ALL,
+                               .memory = GIB * (gpi_plan_chance(w, 70) ? 20 : 8) };
+}
+
 static void make_requests(struct gpi_plan_world *w)
 {
     for (uint32_t i = 0; i < GPI_PLAN_WORLD_REQUESTS; i++) {
@@ -99,6 +107,8 @@ static void make_requests(struct gpi_plan_world *w)
         for (uint32_t j = 0; j < w->n_made[i]; j++)
             if (gpi_plan_in_part(w, GPI_PLAN_PART_TIGHT, 85))
                 make_tight(w, &w->made[i][j]);
+            else if (gpi_plan_in_part(w, GPI_PLAN_PART_WIDE, 85))
+                make_wide(w, &w->made[i][j]);
             else
                 make_request(w, &w->made[i][j]);
     }
@@ -107,7 +117,8 @@ static void make_requests(struct gpi_plan_world *w)
 static void make_settings(struct gpi_plan_world *w)
 {
     const uint32_t tasks = gpi_plan_has(w, GPI_PLAN_PART_FEW) ? 8 : GPI_PLAN_WORLD_TASKS;
-    const uint32_t most = gpi_plan_has(w, GPI_PLAN_PART_TIGHT) ? 2 : 12; /* devices */
+    const bool is_tight = gpi_plan_has(w, GPI_PLAN_PART_TIGHT);
+    const uint32_t most = is_tight ? 2 : gpi_plan_has(w, GPI_PLAN_PART_WIDE) ? 6 : 12;
 
     w->n_devices = gpi_plan_has(w, GPI_PLAN_PART_KINDS)
                        ? GPI_PLAN_WORLD_DEVICES - (uint32_t)gpi_plan_below(w, 30)
@@ -155,7 +166,7 @@ static void make_places(struct gpi_plan_world *w, struct gpi_fact *f)
 
 static enum gpi_residence make_residence(struct gpi_plan_world *w)
 {
-    const bool tight = gpi_plan_has(w, GPI_PLAN_PART_TIGHT);
+    const bool tight = gpi_plan_has(w, GPI_PLAN_PART_TIGHT) || gpi_plan_has(w, GPI_PLAN_PART_WIDE);
 
     if (!gpi_plan_in_part(w, GPI_PLAN_PART_WORKERS, tight ? 95 : 70))
         return GPI_EXTERNAL;
@@ -182,6 +193,8 @@ static void make_class(struct gpi_plan_world *w, struct gpi_fact *f)
         f->is.keep_alive = 1 + gpi_plan_units(w, 50000);
     if (gpi_plan_in_part(w, GPI_PLAN_PART_TIGHT, 70))
         f->is.max_wait = gpi_plan_units(w, 40000);
+    if (gpi_plan_in_part(w, GPI_PLAN_PART_WIDE, 80))
+        f->is.max_wait = gpi_plan_units(w, 400000);
     f->n_requests = w->n_made[f->class];
     memcpy(f->request, w->made[f->class], sizeof f->request);
 }

@@ -13,8 +13,7 @@ bool gpi_slow_is_cold(const struct gpi_slow *m, uint32_t task)
     return cold;
 }
 
-/* Whether it is cold, and has waited for max_wait. */
-static bool is_pressed(const struct gpi_slow *m, uint32_t task)
+bool gpi_slow_is_pressed(const struct gpi_slow *m, uint32_t task)
 {
     const struct job *j = &m->job[task];
     const struct class *c = &m->class[j->what.class];
@@ -32,7 +31,8 @@ static bool may_go(const struct gpi_slow *m, const struct hand *h, uint32_t i)
 
     return h->state == UP && h->class != class && !c->set.pinned &&
            m->now - h->since >= c->set.min_residence &&
-           gpi_slow_hands(m, h->class) > c->set.min_workers && (calm || is_pressed(m, m->order[i]));
+           gpi_slow_hands(m, h->class) > c->set.min_workers &&
+           (calm || gpi_slow_is_pressed(m, m->order[i]));
 }
 
 bool gpi_slow_is_ahead(const struct gpi_slow *m, const struct hand *h)
@@ -93,9 +93,22 @@ static bool could_clear(const struct gpi_slow *m, uint32_t class, const struct g
                 : u.firm <= gpi_slow_usable(m, d) && r->memory <= gpi_slow_usable(m, d) - u.firm);
 }
 
+/* The most devices that have room for one before it, once workers of this one are gone. */
+static uint32_t cleared_by(const struct gpi_slow *m, uint32_t d, uint32_t i)
+{
+    const uint32_t class = m->job[m->order[i]].what.class;
+    uint32_t n = 0;
+
+    for (uint32_t w = 0; w < m->set.runs; w++)
+        n += gpi_slow_is_on(&m->hand[w], d) && may_go(m, &m->hand[w], i) ? m->hand[w].n_devices : 0;
+    return m->class[class].set.residence == GPI_RESIDENT ? n : 16;
+}
+
 /* Whether one before it could use the device, once those workers are gone. */
 static bool is_preceded(const struct gpi_slow *m, uint32_t d, uint32_t i)
 {
+    const uint32_t more = cleared_by(m, d, i);
+
     for (uint32_t k = 0; k < i; k++) {
         const struct job *j = &m->job[m->order[k]];
         const bool begins = gpi_slow_begins(m, j);
@@ -105,7 +118,7 @@ static bool is_preceded(const struct gpi_slow *m, uint32_t d, uint32_t i)
                      m->hand[w].class == j->what.class;
         for (uint32_t v = 0; v < j->what.n_requests && (begins || again); v++)
             if (j->request[v].devices && (again || gpi_slow_in_reach(m, j, &j->request[v])) &&
-                !m->class[j->what.class].paused &&
+                (again || gpi_slow_claims(m, j, v, more)) && !m->class[j->what.class].paused &&
                 could_clear(m, j->what.class, &j->request[v], d, i, (struct going){ 0 }))
                 return true;
     }
@@ -173,7 +186,8 @@ static bool is_surely_preceded(const struct gpi_slow *m, const struct hand *h,
             const struct gpi_request *own = &j->request[v];
             const bool all = own->memory == GPI_MEMORY_ALL;
             if (own->devices && (again || gpi_slow_in_reach(m, j, own)) &&
-                !m->class[j->what.class].paused && p->has.compute >= own->compute &&
+                (again || gpi_slow_claims(m, j, v, 0)) && !m->class[j->what.class].paused &&
+                p->has.compute >= own->compute &&
                 (own->places == GPI_PLACES_ANY || p->in_set[own->places]) &&
                 (all ? gpi_slow_is_clear(m, p) : own->memory <= gpi_slow_usable(m, d)) &&
                 own->memory <= r->memory && has_share(m, h, j->what.class, own, d))
@@ -223,7 +237,8 @@ static bool is_due(const struct gpi_slow *m, uint32_t hand, bool heads, bool sur
     for (uint32_t i = 0; i < m->n_order; i++) {
         const struct job *j = &m->job[m->order[i]];
         for (uint32_t v = 0;
-             v < j->what.n_requests && is_pressed(m, m->order[i]) && gpi_slow_begins(m, j); v++)
+             v < j->what.n_requests && gpi_slow_is_pressed(m, m->order[i]) && gpi_slow_begins(m, j);
+             v++)
             if (is_in_way(m, &m->hand[hand], &j->request[v], i, heads, surely))
                 return true;
     }
@@ -325,7 +340,7 @@ bool gpi_slow_run_is_due(const struct gpi_slow *m, uint32_t hand)
     bool is_due = false;
 
     for (uint32_t i = 0; i < m->n_order && !gpi_slow_has_run(m); i++)
-        is_due |= is_pressed(m, m->order[i]) && may_go(m, &m->hand[hand], i) &&
+        is_due |= gpi_slow_is_pressed(m, m->order[i]) && may_go(m, &m->hand[hand], i) &&
                   gpi_slow_begins(m, &m->job[m->order[i]]);
     return is_due;
 }

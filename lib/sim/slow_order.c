@@ -89,10 +89,36 @@ static bool begins_on(const struct gpi_slow *m, const struct job *j, uint32_t d)
     return false;
 }
 
+/* Whether devices are held for as long as there is a reason. */
+static bool holds_all(const struct gpi_slow *m)
+{
+    return m->set.mode == GPI_MODE_STRICT || m->set.passing == GPI_PASS_APART;
+}
+
+bool gpi_slow_claims(const struct gpi_slow *m, const struct job *j, uint32_t variant, uint32_t more)
+{
+    const struct gpi_request *r = &j->request[variant];
+    uint32_t n = more;
+
+    for (uint32_t d = 0; d < m->n_places; d++)
+        n += gpi_slow_may_use(m, j->what.class, r, d);
+    return n >= r->devices || holds_all(m) || gpi_slow_is_pressed(m, (uint32_t)(j - m->job));
+}
+
+/* Whether it waits for a boot there, and keeps the device from workers that stay. */
+static bool claims_on(const struct gpi_slow *m, const struct job *j, uint32_t d)
+{
+    for (uint32_t v = 0; v < j->what.n_requests && gpi_slow_begins(m, j); v++)
+        if (gpi_slow_may_use(m, j->what.class, &j->request[v], d) &&
+            gpi_slow_in_reach(m, j, &j->request[v]) && gpi_slow_claims(m, j, v, 0))
+            return true;
+    return false;
+}
+
 /* Whether a worker for it boots there, and the device is held for it meanwhile. */
 static bool is_coming(const struct gpi_slow *m, const struct job *j, uint32_t d)
 {
-    if (m->set.mode != GPI_MODE_STRICT && m->set.passing != GPI_PASS_APART)
+    if (!holds_all(m))
         return false;
     for (uint32_t w = 0; w < m->set.runs; w++) {
         const struct hand *h = &m->hand[w];
@@ -373,11 +399,19 @@ static bool waits_for_worker(const struct gpi_slow *m, uint32_t i, uint32_t d)
            !is_coming(m, j, d);
 }
 
-/* The first that needs memory of the device. */
+/* Whether it only waits for a boot there, and does not keep the device from workers that stay. */
+static bool waits_for_room(const struct gpi_slow *m, uint32_t head, uint32_t d)
+{
+    const struct job *j = &m->job[m->order[head]];
+
+    return !gpi_slow_is_warm(m, j, d) && !is_coming(m, j, d) && !claims_on(m, j, d);
+}
+
+/* The first that keeps memory of the device. */
 uint32_t gpi_slow_memory_head(const struct gpi_slow *m, uint32_t d)
 {
     for (uint32_t k = m->head[d]; k < m->n_order; k++)
-        if (begins_on(m, &m->job[m->order[k]], d))
+        if (claims_on(m, &m->job[m->order[k]], d))
             return k;
     return NONE;
 }
@@ -396,9 +430,11 @@ static bool is_second(const struct gpi_slow *m, uint32_t i, uint32_t d, uint32_t
 bool gpi_slow_is_open(const struct gpi_slow *m, uint32_t i, uint32_t d, bool rest)
 {
     const uint32_t head = m->head[d];
+    const bool stays = m->class[m->job[m->order[i]].what.class].set.residence == GPI_RESIDENT;
 
     if (head == i || head == NONE || passes(m, i, head) ||
-        (m->set.mode != GPI_MODE_STRICT && waits_for_worker(m, head, d)))
+        (m->set.mode != GPI_MODE_STRICT &&
+         (waits_for_worker(m, head, d) || (stays && waits_for_room(m, head, d)))))
         return true;
     return rest && is_second(m, i, d, head) && (m->lacks[head] || m->can[head]);
 }

@@ -146,6 +146,10 @@ bool gpi_slow_in_reach(const struct gpi_slow *m, const struct job *j, const stru
 void gpi_slow_find_heads(struct gpi_slow *m);
 bool gpi_slow_has_run(const struct gpi_slow *m);
 bool gpi_slow_uses(const struct gpi_slow *m, uint32_t task, uint32_t d);
+/* Whether it keeps devices for the variant, if it has `more`: enough of them do, or workers go for
+ * it. */
+bool gpi_slow_claims(const struct gpi_slow *m, const struct job *j, uint32_t variant,
+                     uint32_t more);
 bool gpi_slow_strictly_first(const struct gpi_slow *m, uint32_t i);
 bool gpi_slow_needs_host(const struct job *j);
 uint64_t gpi_slow_promise_of(const struct gpi_slow *m, uint32_t head);
@@ -167,6 +171,8 @@ bool gpi_slow_could_start(struct gpi_slow *m, uint32_t i);
 bool gpi_slow_could_evict(const struct gpi_slow *m, uint32_t i);
 /* Whether no worker that stays does for the task, or will. */
 bool gpi_slow_is_cold(const struct gpi_slow *m, uint32_t task);
+/* Whether it is cold, and has waited for max_wait. */
+bool gpi_slow_is_pressed(const struct gpi_slow *m, uint32_t task);
 /* Whether the caller may have older tasks of the worker's class than the model knows. */
 bool gpi_slow_is_ahead(const struct gpi_slow *m, const struct hand *h);
 /* Whether the worker, which has a task, may be, or must be, in the way of a pressed task.  `heads`:

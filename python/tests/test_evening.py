@@ -110,31 +110,15 @@ def wants(row: Any) -> bool:
     return bool(worth and row["queued"] > row["starting"])
 
 
-def could_use(name: str, free: dict[str, Device], classes: dict[str, Any], holds: bool) -> int:
+def could_use(name: str, free: dict[str, Device], classes: dict[str, Any]) -> int:
     """How many unused devices a class could have: those of idle workers of its own, or enough for
-    one more worker.  Such are devices without a worker, or with one whose class has no task.
-
-    With `holds` none that the library holds for a class that comes first (R2)."""
+    one more worker.  Such are devices without a worker, or with one whose class has no task."""
     row = classes[name]
     if not row["queued"]:
         return 0
     own = sum(device.name == name for device in free.values())
-    if own:
-        return own
     places = sum(not d.name or not classes[d.name]["queued"] for d in free.values())
-    if not wants(row) or places < NEEDS[name]:
-        return 0
-    # It waits for one device more.
-    held = holds and any(
-        places < needs and wants(classes[other]) and is_first(classes[other], row)
-        for other, needs in NEEDS.items()
-    )
-    return 0 if held else places
-
-
-def is_first(row: Any, other: Any) -> bool:
-    """Whether the first task of a class comes before that of another one."""
-    return bool(row["queued"] and row["oldest_wait"] >= other["oldest_wait"])
+    return own or (places if wants(row) and places >= NEEDS[name] else 0)
 
 
 class Idleness(NamedTuple):
@@ -144,14 +128,14 @@ class Idleness(NamedTuple):
     devices: str
 
 
-def idleness(samples: list[Rows], holds: bool = True) -> list[Idleness]:
+def idleness(samples: list[Rows]) -> list[Idleness]:
     """The stretches in which a class could have used unused devices."""
     found = []
     since: dict[str, tuple[float, str]] = {}
     for before, now in zip(samples, samples[1:], strict=False):
         free = unused(before, now)
         for name in NEEDS:
-            if could_use(name, free, now.classes, holds):
+            if could_use(name, free, now.classes):
                 since.setdefault(name, (before.at, " ".join(free)))
             elif name in since:
                 began, devices = since.pop(name)
@@ -338,11 +322,10 @@ def check_evening(
     gap = noise(watch.samples)
     booted = {n: max(s.classes[n]["boot_p90"] for s in watch.samples) / 1e9 for n in NEEDS}
     idle = idleness(watch.samples)
-    held = sum(i.lasted for i in idleness(watch.samples, holds=False) if NEEDS[i.name] == 1)
     print(
         f"{len(watch.samples)} samples in {time.monotonic() - began:.1f} s, noise {gap:.3f} s, "
         f"boots {booted}, idle {sum(i.lasted for i in idle):.3f} s in all, at most "
-        f"{max((i.lasted for i in idle), default=0.0):.3f} s, {held:.1f} s with held ones, "
+        f"{max((i.lasted for i in idle), default=0.0):.3f} s, "
         f"reasons {dict(watch.kinds)}"
     )
     for found in idle:
