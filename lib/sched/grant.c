@@ -25,7 +25,8 @@ void gpi_grant_free(struct gpi_plan *p)
 
 /* ---- a start ---- */
 
-/* The parts that a run lacks which could begin otherwise. */
+/* The parts that a run lacks which could begin otherwise.  Behind a variant that lacks nothing but
+ * a free run no other one counts. */
 struct lack {
     bool host; /* CPU slots, or memory of the machine */
     bool run;  /* a free run */
@@ -79,6 +80,18 @@ static void offer_rest(struct gpi_plan *p, uint64_t headed)
     p->changed |= p->set.mode == GPI_MODE_STRICT ? headed : headed & p->free_kinds;
 }
 
+/* The run takes a part of the machine, which a shape that lacked nothing but a run may lack now. */
+static void examine_runless(struct gpi_plan *p, const struct gpi_request *r)
+{
+    const struct gpi_tree_wanted w = { GPI_BIT_SHORT, UINT64_MAX, UINT32_MAX };
+    const bool takes = p->n_runless && (r->cpus || r->host_memory);
+
+    for (uint32_t i = takes ? gpi_tree_first(&p->order, &w) : GPI_NONE; i != GPI_NONE;
+         i = gpi_tree_next(&p->order, i, &w))
+        if (p->shape[i].lacks_run && p->shape[i].needs_host)
+            gpi_shape_examine(p, i);
+}
+
 static void start(struct gpi_plan *p, uint32_t shape, uint32_t run, uint64_t kinds)
 {
     const uint32_t task = p->run[run].task;
@@ -99,6 +112,7 @@ static void start(struct gpi_plan *p, uint32_t shape, uint32_t run, uint64_t kin
         p->passable |= bits & GPI_BITS_KINDS; /* it may have been the second there */
     if (stops)
         gpi_shape_evict_again(p);
+    examine_runless(p, &p->run[run].need);
     gpi_tenancy_offer(p, p->run[run].class);
     p->stats.starts++;
     p->stats.passed += !is_head;
@@ -272,6 +286,7 @@ static void boot(struct gpi_plan *p, uint32_t shape, uint32_t run)
     gpi_tenancy_load(p, r->class);
     gpi_leave_keep(p, r->class);
     gpi_shape_evict_again(p); /* above min_workers another one of its class may go */
+    examine_runless(p, &r->need);
 }
 
 /* Picks devices of which the shape is the head, and such where the head keeps its memory.  [R5] */
@@ -329,7 +344,7 @@ static bool try_worker(struct gpi_plan *p, uint32_t shape, struct lack *ret)
 
     if (try_idle(p, shape, ret))
         return true;
-    for (uint32_t i = 0; i < s->n_requests && s->begins; i++)
+    for (uint32_t i = 0; i < s->n_requests && s->begins && !ret->run; i++)
         if (try_boot(p, shape, i, ret))
             return true;
     return false;
@@ -341,7 +356,7 @@ static bool try_task(struct gpi_plan *p, uint32_t shape, struct lack *ret)
 
     if (p->order.node[shape].weight > gpi_memory_offer(p))
         return false;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n && !ret->run; i++)
         if (try_variant(p, shape, i, ret))
             return true;
     return false;
@@ -493,9 +508,7 @@ static void unsettle(struct gpi_plan *p, const struct gpi_run *r)
 {
     p->unsure |= 1u << GPI_PROMISE_DEVICE;
     p->passable |= GPI_BITS_HEADED;
-    p->changed |= gpi_memory_kinds_of(p, r);
-    if (r->need.cpus || r->need.host_memory)
-        p->changed |= GPI_BIT_HOST;
+    p->changed |= gpi_memory_kinds_of(p, r) | GPI_BIT_HOST;
 }
 
 uint32_t gpi_grant_adopt(struct gpi_plan *p, uint32_t task, const struct gpi_plan_adoption *a)

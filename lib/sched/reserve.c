@@ -109,7 +109,8 @@ static bool may_keep_host(struct gpi_plan *p, uint32_t shape)
     const struct gpi_shape *s = &p->shape[shape];
     const bool begins = s->kinds & GPI_BIT_HOST && !s->lacks_run;
 
-    return begins || headed(p, shape) & GPI_BITS_KINDS || gpi_staff_has_bare(p, s);
+    return begins || (s->lacks_host &&
+                      (headed(p, shape) & GPI_BITS_KINDS || gpi_staff_has_bare(p, s)));
 }
 
 /* Returns the first shape for which CPU slots and host memory are kept: it lacks nothing else. */
