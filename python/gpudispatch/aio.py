@@ -114,7 +114,7 @@ class Watch:
         if not self.watching and self.users and not self.engine.ended:
             self.loop.add_reader(self.fd, self.read)
             self.watching = True
-        if self.watching and self.engine.inbox:
+        if self.watching and self.engine.inbox.events:
             self.loop.call_soon(self.read)  # they are not in the descriptor any more
         self.flush()  # another reader may have made room, and nothing of this loop is in the core
 
@@ -131,7 +131,7 @@ class Watch:
     def read(self) -> None:
         """Takes what has happened; the descriptor is readable, as a level."""
         engine = self.engine
-        foreign = None if engine.reads_itself else engine.reads(self.poll)
+        foreign = None if engine.reads_itself else engine.inbox.reads(self.poll)
         if foreign is None:
             self.look_away(LOOK_AWAY_S)
             return
@@ -144,9 +144,10 @@ class Watch:
             self.look_away()  # each task in the core has its outcome, on its way here or taken
 
     def poll(self) -> bool:
-        if not self.engine.inbox and not self.engine.ended:
-            self.engine._poll(0)
-        return self.engine.sort(self.first_tag >> SESSION_SHIFT, self.take)
+        inbox = self.engine.inbox
+        if not inbox.events and not inbox.ended:
+            inbox.poll(0)
+        return inbox.sort(self.first_tag >> SESSION_SHIFT, self.take)
 
     # ---- tasks ----
 
@@ -188,22 +189,22 @@ class Watch:
         while waiting:
             template, tag, frame, options = waiting[0]
             if tag in self.live:
-                engine.keep(tag, template, frame, options)
+                engine.lone.keep(tag, template, frame, options)
                 try:
                     accepted = engine.core.submit(template, tag, frame)
                 except ClosedError:
-                    engine.drop(tag)
+                    engine.lone.drop(tag)
                     self.give_up(waiting)
                     return
                 except Exception as error:  # of this task, such as arguments without room
-                    engine.drop(tag)
+                    engine.lone.drop(tag)
                     future = self.live.pop(tag)
                     if not future.done():  # its coroutine may be about to be cancelled
                         future.set_exception(ends.detached(error))
                     waiting.popleft()
                     continue
                 if not accepted:
-                    engine.drop(tag)
+                    engine.lone.drop(tag)
                     self.try_again()
                     return
                 self.ids[tag] = accepted

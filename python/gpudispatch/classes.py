@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from gpudispatch import errors
 from gpudispatch.events import CLASS_REMOVED, FINISH_ALL, FINISH_NOW, RESUME
+from gpudispatch.inbox import safely
 from gpudispatch.news import CHANGES
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
@@ -150,7 +151,7 @@ class Classes:
     def turn(self) -> None:
         """On the pool's thread: calls on_class, which may do anything, and removes classes."""
         while self.told:
-            self.engine.safely(self._tell, self.told.popleft())
+            safely(self._tell, self.told.popleft())
         for number, (how, name) in list(self.leaving.items()):
             if self.engine.backlog.has(number):
                 continue

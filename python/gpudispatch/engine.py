@@ -32,12 +32,10 @@ import sys
 import threading
 import time
 import weakref
-from collections import deque
 
 from gpudispatch import ends, errors, waits
 from gpudispatch.backlog import Backlog
 from gpudispatch.classes import Classes
-from gpudispatch.codec import own
 from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory, ReentryError, ResultTooLarge
 from gpudispatch.events import (
     CANCELLED,
@@ -53,6 +51,7 @@ from gpudispatch.events import (
     SUCCESS,
 )
 from gpudispatch.future import SIGNAL_S, Future, Progress
+from gpudispatch.inbox import Inbox, safely
 from gpudispatch.lone import Lone
 from gpudispatch.news import News, logger
 from gpudispatch.pace import Pace, running_loop
@@ -98,17 +97,12 @@ class Engine:
         self.pooled = home is None
         self.core = _core.Dispatcher(options)
         self.pace = Pace(self.core.wake)
-        self.lone: Lone | None = None  # made with its first job
-        # of live tasks, where one that runs out of memory gets a second try
-        self.frames: dict[int, tuple[Template, Encoded]] | None = None
+        self.lone = Lone(self)
         self._make_locks()
-        self.inbox: deque[Event] = deque()
+        self.inbox = Inbox(self)
         self.futures: dict[int, Future[Any]] = {}
         self.backlog = Backlog(self)
         self.sessions = Sessions()
-        # Outcomes by tag that the pool's thread has to deliver: they came while a callback waited,
-        # or from a second try.
-        self.aside: dict[int, Event] = {}
         self.next_tag = 1
         self.thread: threading.Thread | None = None
         self.gone = waits.Event()  # the thread has ended
@@ -119,7 +113,6 @@ class Engine:
         self.classes = Classes(self, home)
         self.closing: int | None = None  # how, once shutdown was called
         self.close_limit = 0
-        self.ended = False
         self.forked = False
         self.watch: object = None  # of aio.py: that of the event loop that has tasks here
         self.news = News()
@@ -133,29 +126,31 @@ class Engine:
         self.lock = threading.RLock()
         self.parked = threading.Condition(self.lock)
         self.room = waits.Condition()  # for submit with block
-        # To poll, and to take from the inbox.  It knows its owner, so that an interrupt of a thread
-        # cannot leave it taken; no thread takes it twice.
-        self.reading: Any = threading.RLock()
 
     def try_twice(self) -> None:
         """From now on a task that runs out of memory may have a second try."""
-        if self.frames is None:
-            self.frames = {}
+        self.lone.keep_frames()
         self.desk = self._desk()
 
     def _desk(self) -> tuple[object, ...]:
         """What attend of the core works on."""
         return (
-            self.lock, self.reading, self.inbox, self.futures, self.frames, self.backlog.queues,
-            self.room,
+            self.lock, self.inbox.reading, self.inbox.events, self.futures, self.lone.frames,
+            self.backlog.queues, self.room,
         )  # fmt: skip
 
     def leave_to_parent(self) -> None:
         """In a forked child: another thread of the parent may have held the locks."""
         self.forked = True
         self._make_locks()
+        self.inbox.make_lock()
 
     # ---- futures ----
+
+    @property
+    def ended(self) -> bool:
+        """Whether the core's last event was read."""
+        return self.inbox.ended
 
     @property
     def reads_itself(self) -> bool:
@@ -179,7 +174,7 @@ class Engine:
             tag = future._tag = self.next_tag | RAW if home.raw else self.next_tag
             self.next_tag += 1
             self.futures[tag] = future
-            self.keep(tag, template, data, future._options)
+            self.lone.keep(tag, template, data, future._options)
             try:
                 if not self.backlog or not self.backlog.has(home.number):
                     future._id = self.core.submit(template, tag, data)
@@ -187,22 +182,12 @@ class Engine:
                     self.backlog.add((priority, home.number), template, tag, data)
             except BaseException as error:
                 self.futures.pop(tag, None)
-                self.drop(tag)
+                self.lone.drop(tag)
                 if not isinstance(error, ResultTooLarge):
                     raise
                 future.set_exception(ends.detached(error))  # as where it waits in the backlog
             if self.sessions:
                 self.parked.notify_all()
-
-    def keep(self, tag: int, template: Template, data: Encoded, options: TaskOptions) -> None:
-        """Keeps the frame of a task that may have a second try."""
-        if self.frames is not None and options.second_try:
-            self.frames[tag] = template, own(data)
-
-    def drop(self, tag: int) -> None:
-        """The task was not accepted."""
-        if self.frames is not None:
-            self.frames.pop(tag, None)
 
     def refused(self, home: WorkClass, error: BaseException) -> Future[Any]:
         """The future of a task that cannot be accepted."""
@@ -237,7 +222,7 @@ class Engine:
         # The report of the setup is in the queue, unless another thread is about to deliver it.
         until = time.monotonic() + REPORT_S
         while self.news.setup_error is None and time.monotonic() < until:
-            if not self._look_for(0):
+            if not self.inbox.look_for(0):
                 time.sleep(LOOK_S / 50)
         raise self.news.no_worker(text)
 
@@ -315,7 +300,7 @@ class Engine:
         with self.room:
             self.room.notify_all()
         for future, error in refused:
-            self.drop(future._tag)
+            self.lone.drop(future._tag)
             if self.futures.pop(future._tag, None) is not None:
                 try:
                     self._fail(future, error)
@@ -340,7 +325,7 @@ class Engine:
                 future._recalled = True
         while not future.done():
             # the pool's thread delivers the outcome, unless it is inside a callback
-            if not self._look_for(future._tag):
+            if not self.inbox.look_for(future._tag):
                 with future._condition:
                     future._condition.wait_for(future.done, LOOK_S)
         return future.cancelled()
@@ -351,7 +336,7 @@ class Engine:
             with self.lock:
                 if future._id or self.futures.pop(future._tag, None) is None:
                     return False
-                self.drop(future._tag)
+                self.lone.drop(future._tag)
             future._give_up()
         except BaseException:  # of Ctrl-C: what has left `futures` has to end here
             if not future._id and future._tag not in self.futures and not future.done():
@@ -366,51 +351,6 @@ class Engine:
         that waits; a worker ignores it unless the stop table has the task.  So a second one finds
         no live task if it waited, or if it has ended in between: its outcome tells."""
         return self.core.cancel(number, False) and not self.core.cancel(number, False)
-
-    def _look_for(self, tag: int) -> bool:
-        """Delivers the events of a tag, if no other thread reads and some are there."""
-        if tag in self.aside:
-            helper = threading.Thread(target=self._deliver_tag, args=(tag,))
-            helper.start()
-            helper.join()
-            return True
-        if self.reading._is_owned():
-            return self._look_in_handler(tag)
-        if threading.current_thread() is not threading.main_thread():
-            mine = self.reads(lambda: self._take_of(tag)) or []
-            for event in mine:
-                self.deliver(event)
-            return bool(mine)
-        # An interrupt of the main thread would lose what it has taken.
-        found: list[bool] = []
-        if self.reads(lambda: True):
-            helper = threading.Thread(target=lambda: found.append(self._look_for(tag)))
-            helper.start()
-            helper.join()
-        return any(found)
-
-    def _look_in_handler(self, tag: int) -> bool:
-        """A signal's handler has interrupted this thread while it reads.  The first event of the
-        inbox may be in its hands, so others go only, and after their delivery: see above."""
-        if not self.ended:
-            self._poll(0)
-        mine = [e for e in self.inbox if e.tag == tag]
-        for event in mine:
-            helper = threading.Thread(target=self.deliver, args=(event,))
-            helper.start()
-            helper.join()
-            self.inbox.remove(event)
-        return bool(mine)
-
-    def _take_of(self, tag: int) -> list[Event]:
-        if not self.ended:
-            self._poll(0)
-        mine = [e for e in self.inbox if e.tag == tag]
-        for event in mine:
-            self.inbox.remove(event)
-        if mine and tag in self.futures:
-            self.futures[tag]._taken = True
-        return mine
 
     def is_running(self, future: Future[Any]) -> bool:
         self.check_forked()
@@ -432,7 +372,7 @@ class Engine:
 
     def _stop(self, number: int, kill: bool) -> bool:
         """Cancels a task, also one that runs; False where it has ended."""
-        if self.lone is not None and self.lone.stop(number, kill):
+        if self.lone.stop(number, kill):
             return True
         self.mark_stopped(number)
         return self.core.cancel(number, kill)
@@ -468,54 +408,14 @@ class Engine:
 
     def _is_reentered(self) -> bool:
         """Whether this thread is in the middle of something that others wait for."""
-        mine = self.reading._is_owned() or self.lock._is_owned()  # type: ignore[attr-defined]
-        return bool(mine or self.core.attends())
+        mine = self.lock._is_owned()  # type: ignore[attr-defined]
+        return bool(mine or self.inbox.is_mine() or self.core.attends())
 
     # ---- events ----
 
-    def reads(self, work: Callable[[], R]) -> R | None:
-        """Calls work() with `reading`; None where another thread has it, or this one already."""
-        reading = self.reading
-        if reading._is_owned():
-            return None
-        try:
-            if not reading.acquire(blocking=False):
-                return None
-            done = work()
-            reading.release()
-            return done
-        except BaseException:
-            # Ctrl-C can arrive between the lock's two ends and the next line of either.
-            if reading._is_owned():
-                reading.release()
-            raise
-
-    def sort(self, number: int, take: Callable[[Event], object]) -> bool:
-        """Takes a session's events from the inbox; True where a future's is the next.  That one
-        stays: an exception here, as of Ctrl-C, must not lose it.  The caller holds `reading`."""
-        inbox = self.inbox
-        while inbox:
-            event = inbox[0]
-            session = event.tag >> SESSION_SHIFT
-            if session == number:
-                plain = self.frames is None and event.outcome != ERROR
-                if plain or event.kind != OUTCOME or not self.intercepts(event):
-                    take(event)
-            elif session or not event.tag:
-                self.deliver(event)
-            else:
-                return True
-            inbox.popleft()
-        return False
-
-    def _poll(self, timeout: int) -> None:
-        """Fills the inbox.  The caller holds `reading`."""
-        if self.core.poll(timeout, self.inbox) is None:
-            self.ended = True
-
     def deliver(self, event: Event) -> None:
         """Hands one event to whom it concerns."""
-        if event.kind == OUTCOME and self.intercepts(event):
+        if self.lone.intercepts(event):
             return
         tag = event.tag
         if tag >> SESSION_SHIFT:
@@ -540,33 +440,13 @@ class Engine:
             else:
                 self.pace.add(future._loop, event)
 
-    def intercepts(self, event: Event) -> bool:
-        """Whether an outcome is not the last: its task, whose frame is kept, runs once more."""
-        frames = self.frames
-        known = None if frames is None else frames.pop(event.tag, None)
-        home = self.classes.of(event) if event.outcome == ERROR else None
-        if home is None or home.raw:
-            return False
-        if event.code == ends.FAIL_KEPT_VIEW:
-            self._replacer().replace_worker(event)
-        elif event.code == ends.FAIL_OOM and known is not None:
-            self._replacer().run_again(event, *known)
-            return True
-        return False
-
-    def _replacer(self) -> Lone:
-        with self.lock:
-            if self.lone is None:
-                self.lone = Lone(self)
-            return self.lone
-
     def end_of_second_try(self, event: Event) -> None:
         """Takes the outcome of a task that ran alone on its device.  On the thread of Lone."""
         if event.tag >> SESSION_SHIFT:
             self.sessions.give(event)
             self.core.wake()  # its thread may wait for events
         else:
-            self.aside[event.tag] = event
+            self.inbox.aside[event.tag] = event
             self.call_thread()
 
     @staticmethod
@@ -652,17 +532,17 @@ class Engine:
     def _turn(self) -> bool:
         """One round of the pool's thread; False after the last event."""
         try:
-            patience = self.pace.patience()
-            if self.core.stand_by(GRACE_NS, NEVER if patience is None else patience):
-                self._read()
-            self.pace.deliver(lambda event: self.safely(self._resolve, event))
+            if self.core.stand_by(GRACE_NS, self.pace.patience()):
+                self.inbox.fill(LOOK_S, self.pace.patience)
+                self.inbox.deliver_all()
+            self.pace.deliver(lambda event: safely(self._resolve, event))
             if self.backlog:
                 self.flush()
-            self._deliver_aside()
+            self.inbox.deliver_all_aside()
             self.classes.turn()
-            if self.ended and not self.inbox:
+            if self.ended and not self.inbox.events:
                 patience = self.pace.patience()
-                if patience is None:
+                if patience == NEVER:
                     return False
                 with self.parked:
                     self.parked.wait(patience / 1e9)
@@ -674,50 +554,6 @@ class Engine:
             logger.exception("the pool's thread goes on after an error")
             time.sleep(LOOK_S)
         return True
-
-    def _read(self) -> None:
-        """Waits for events and delivers them, unless another thread reads."""
-        if not self.reading.acquire(timeout=LOOK_S):
-            return
-        try:
-            if not self.ended and not self.inbox:
-                patience = self.pace.patience()
-                self.sessions.make_room()
-                self._poll(NEVER if patience is None else patience)
-        finally:
-            self.reading.release()
-        while (event := self._next()) is not None:
-            self.safely(self.deliver, event)
-            self._deliver_aside()
-
-    def _next(self) -> Event | None:
-        """The next event that the core does not settle, if no other thread reads."""
-        return self.reads(self._settle)
-
-    def _settle(self) -> Event | None:
-        while self.core.settle(self.inbox, self.futures, self.frames):
-            if self.inbox[0].tag >> SESSION_SHIFT not in self.sessions.readers:
-                return self._take()
-            # Here, while its session cannot begin to wait for events.
-            self.safely(self.deliver, self.inbox.popleft())
-        return None
-
-    def _take(self) -> Event:
-        """Takes the first event out of the inbox.  The caller holds `reading`, and will deliver it:
-        nobody else waits at the core for this outcome."""
-        event = self.inbox.popleft()
-        if event.kind == OUTCOME:
-            future = self.futures.get(event.tag)
-            if future is not None:
-                future._taken = True
-        return event
-
-    @staticmethod
-    def safely(deliver: Callable[[Event], None], event: Event) -> None:
-        try:
-            deliver(event)
-        except BaseException:  # only what a callback or logging raises past its own guard
-            logger.exception("an event could not be delivered")
 
     # A callback, or the unpickling of a result, may wait on the pool's thread, where nobody else
     # would read.  So the thread reads there, too, but calls no callbacks of other futures: each of
@@ -743,24 +579,19 @@ class Engine:
         self.check_wait()
         late = self.pace.take(tag)
         if late is not None:
-            self.safely(self._resolve, late)
-        elif self._deliver_tag(tag):
+            safely(self._resolve, late)
+        elif self.inbox.deliver_aside(tag):
             pass
         elif self.ended:
             self.gone.wait(limit)  # another thread has the outcome
-        elif self.reading.acquire(timeout=limit):
-            try:
-                if not self.inbox:
-                    self.sessions.make_room()
-                    self._poll(int(limit * 1e9))
-            finally:
-                self.reading.release()
-        while (event := self._next()) is not None:
+        else:
+            self.inbox.fill(limit, lambda: int(limit * 1e9))
+        while (event := self.inbox.next()) is not None:
             if event.kind != OUTCOME or event.tag == tag or not self._has_callbacks(event):
-                self.safely(self.deliver, event)
+                self.inbox.deliver(event)
             else:
                 event.own()
-                self.aside[event.tag] = event
+                self.inbox.aside[event.tag] = event
         if self.backlog:
             self.flush()
 
@@ -768,34 +599,19 @@ class Engine:
         future = self.futures.get(event.tag)
         return future is not None and bool(future.__dict__.get("_done_callbacks"))
 
-    def _deliver_aside(self) -> None:
-        while self.aside:
-            self._deliver_tag(next(iter(self.aside)))
-
-    def _deliver_tag(self, tag: int) -> bool:
-        """Delivers what was set aside.  Any thread: cancel() may take it first."""
-        event = self.aside.pop(tag, None)
-        if event is not None:
-            self.safely(self.deliver, event)
-        return event is not None
-
     def _park(self) -> None:
         """Leaves the reading to a session until a future needs it."""
         self.sessions.let_read()  # without the lock: it may call code that waits for it
         with self.parked:
             while self.sessions and not self.reads_itself and self.closing is None:
-                if self.classes.has_work():
-                    break
-                if self.inbox and self.reading.acquire(blocking=False):
-                    self.reading.release()
-                    break  # a caller of result() has left them
+                if self.classes.has_work() or self.inbox.is_left():
+                    break  # a caller of result() may have left events
                 self.parked.wait()
 
     def _end(self) -> None:
         """After the last event: what has no outcome gets one, and the library frees everything."""
-        if self.lone is not None:
-            self.lone.join()
-            self._deliver_aside()
+        self.lone.join()
+        self.inbox.deliver_all_aside()
         with self.lock:
             self.backlog.queues.clear()
         while self.futures:
@@ -883,8 +699,7 @@ class Engine:
             if hurry and not self.backlog and not self.ended:
                 if how == FINISH_NOW:
                     self.stop_running()
-                    if self.lone is not None:
-                        self.lone.finish(limit)
+                    self.lone.finish(limit)
                 self.core.close(how, limit)
         except errors.GpuDispatchError:
             pass  # destroyed meanwhile

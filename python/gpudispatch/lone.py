@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from _queue import SimpleQueue  # queue has others, which cost an import of heapq
 from contextlib import suppress
 
+from gpudispatch import ends
+from gpudispatch.codec import own
 from gpudispatch.errors import GpuDispatchError
-from gpudispatch.events import FINISH_NOW, OUTCOME, PROGRESS, UNLOAD
+from gpudispatch.events import ERROR, FINISH_NOW, OUTCOME, PROGRESS, UNLOAD
 from gpudispatch.news import logger
 from gpudispatch.settings import NEVER
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from gpudispatch._core import Dispatcher, Event, Template
     from gpudispatch.classes import Classes
     from gpudispatch.codec import Encoded
+    from gpudispatch.settings import TaskOptions
 
     class Owner(Protocol):
         """The pool whose workers are replaced."""
@@ -33,7 +37,9 @@ if TYPE_CHECKING:
         options: dict[str, object]
         pooled: bool
         classes: Classes
-        ended: bool
+
+        @property
+        def ended(self) -> bool: ...
 
         def mark_stopped(self, number: int, stopped: bool = True) -> None: ...
 
@@ -62,18 +68,57 @@ class Lone:
     """The thread that replaces workers.  It starts with its first job and ends when idle."""
 
     def __init__(self, engine: Owner) -> None:
-        self.engine = engine
+        self.owner = weakref.ref(engine)  # no cycle: the last owner ends it, or the thread here
+        # of live tasks, where one that runs out of memory gets a second try
+        self.frames: dict[int, tuple[Template, Encoded]] | None = None
         self.jobs: SimpleQueue[Job] = SimpleQueue()
         self.lock = threading.RLock()  # a garbage collection here may close a loop, which stops
         self.live: list[Job] = []  # those in `jobs`, and the one that runs
         self.thread: threading.Thread | None = None
         self.limit: int | None = None  # for the end of tasks, once the pool kills its workers
 
-    def run_again(self, event: Event, template: Template, frame: Encoded) -> None:
-        """Runs the task of an outcome once more; the pool gets the second outcome."""
-        self._add(Job(event, template, frame))
+    @property
+    def engine(self) -> Owner:
+        engine = self.owner()
+        assert engine is not None  # who calls, or the thread here, has it
+        return engine
 
-    def replace_worker(self, event: Event) -> None:
+    # ---- frames ----
+
+    def keep_frames(self) -> None:
+        """From now on a task that runs out of memory may have a second try."""
+        if self.frames is None:
+            self.frames = {}
+
+    def keep(self, tag: int, template: Template, data: Encoded, options: TaskOptions) -> None:
+        """Keeps the frame of a task that may have a second try."""
+        if self.frames is not None and options.second_try:
+            self.frames[tag] = template, own(data)
+
+    def drop(self, tag: int) -> None:
+        """The task was not accepted."""
+        if self.frames is not None:
+            self.frames.pop(tag, None)
+
+    # ---- jobs ----
+
+    def intercepts(self, event: Event) -> bool:
+        """Whether an event is an outcome that is not the last: its task, whose frame is kept, runs
+        once more."""
+        if event.kind != OUTCOME:
+            return False
+        known = None if self.frames is None else self.frames.pop(event.tag, None)
+        home = self.engine.classes.of(event) if event.outcome == ERROR else None
+        if home is None or home.raw:
+            return False
+        if event.code == ends.FAIL_KEPT_VIEW:
+            self._replace_worker(event)
+        elif event.code == ends.FAIL_OOM and known is not None:
+            self._add(Job(event, *known))
+            return True
+        return False
+
+    def _replace_worker(self, event: Event) -> None:
         """Replaces the workers of the devices on which the task ran.  They take no task from now
         on: who has the outcome may submit the next one at once."""
         home = self.engine.classes.of(event)
@@ -113,7 +158,7 @@ class Lone:
                     job.inner.close(FINISH_NOW, limit)
 
     def _add(self, job: Job) -> None:
-        thread = threading.Thread(target=self._run, name="gpudispatch-lone")
+        thread = threading.Thread(target=self._run, args=(self.engine,), name="gpudispatch-lone")
         try:
             with self.lock:
                 self.live.append(job)
@@ -136,7 +181,8 @@ class Lone:
                 self.thread = None
             return bool(self.live)
 
-    def _run(self) -> None:
+    def _run(self, _: Owner) -> None:
+        """The pool lives until this thread has ended."""
         more = True
         while more:
             job = self.jobs.get()

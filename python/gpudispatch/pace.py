@@ -14,6 +14,8 @@ import sys
 import time
 from collections import deque
 
+from gpudispatch.settings import NEVER
+
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -47,10 +49,10 @@ class Pace:
     def add(self, loop: AbstractEventLoop, event: Event) -> None:
         self.waiting.append((loop, event))
 
-    def patience(self) -> int | None:
-        """In how many ns deliver() has something to do; None: not before another event."""
+    def patience(self) -> int:
+        """In how many ns deliver() has something to do; NEVER: not before another event."""
         if not self.waiting:
-            return None
+            return NEVER
         return max(1, self.since + self.silence - time.monotonic_ns()) if self.silent else 0
 
     def deliver(self, resolve: Callable[[Event], Any]) -> None:

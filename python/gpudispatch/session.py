@@ -72,7 +72,7 @@ class Session:
         engine, tag = self.engine, self.first_tag + index
         self._check_class()
         self.live[index] = kept
-        engine.keep(tag, template, data, self.options)
+        engine.lone.keep(tag, template, data, self.options)
         number = 0
         try:
             number = engine.core.submit(template, tag, data)
@@ -90,9 +90,9 @@ class Session:
         engine = self.engine
         self._check_class()
         self.live.update(zip(range(first, first + len(data)), kept))
-        if engine.frames is not None:
+        if engine.lone.frames is not None:
             for index, frame in enumerate(data, first):
-                engine.keep(self.first_tag + index, template, frame, self.options)
+                engine.lone.keep(self.first_tag + index, template, frame, self.options)
         ids: list[int] = []
         try:
             ids = engine.core.submit_many(template, self.first_tag + first, data)
@@ -115,7 +115,7 @@ class Session:
     def _forget(self, refused: range) -> None:
         for index in refused:
             del self.live[index]
-            self.engine.drop(self.first_tag + index)
+            self.engine.lone.drop(self.first_tag + index)
 
     # ---- events ----
 
@@ -151,7 +151,7 @@ class Session:
                 if engine.ended and not self.ready:
                     return
             elif not engine.reads_itself:
-                foreign = engine.reads(lambda: self.poll(left, others))  # noqa: B023
+                foreign = engine.inbox.reads(lambda: self.poll(left, others))  # noqa: B023
             if foreign:
                 engine.call_thread()
             if foreign is not None:
@@ -167,23 +167,23 @@ class Session:
 
     def poll(self, left: int, others: Sequence[Session]) -> bool:
         """Takes events, with `reading`; True where one of a future is the next."""
-        engine = self.engine
+        engine, inbox, lone = self.engine, self.engine.inbox, self.engine.lone
         if self.ready:
             return False
-        if not engine.inbox and not engine.ended:
-            if engine.frames is not None:  # another thread gives the outcomes of second tries
+        if not inbox.events and not inbox.ended:
+            if lone.frames is not None:  # another thread gives the outcomes of second tries
                 left = min(left, FOLLOW_NS)
             if left:
                 engine.sessions.make_room(self)
-            engine._poll(left)
+            inbox.poll(left)
         self.leased = True
-        if engine.frames is None:
+        if lone.frames is None:
             if not others:
-                if engine.core.sort(engine.inbox, self.ready, self.number):
+                if engine.core.sort(inbox.events, self.ready, self.number):
                     return False
-            elif engine.core.share(engine.inbox, self.readies(others)):
+            elif engine.core.share(inbox.events, self.readies(others)):
                 return False
-        return engine.sort(self.number, self.ready.append)
+        return inbox.sort(self.number, self.ready.append)
 
     def readies(self, others: Sequence[Session]) -> dict[int, deque[Event]]:
         """Where the events of these sessions go, by number."""

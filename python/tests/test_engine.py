@@ -26,7 +26,7 @@ from conftest import until
 from executor_tasks import Gate
 
 from gpudispatch import Executor, GpuDispatchError, OutOfMemory
-from gpudispatch.engine import Engine
+from gpudispatch.inbox import Inbox
 from gpudispatch.sessions import Sessions
 
 LIMIT_S = 60.0
@@ -161,16 +161,16 @@ def test_no_thread_for_a_view_that_is_kept() -> None:
 def test_the_pools_thread_survives_an_error(
     one: Executor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    deliver = Engine._deliver_aside
+    deliver = Inbox.deliver_all_aside
     failed = []
 
-    def fails_once(self: Engine) -> None:
+    def fails_once(self: Inbox) -> None:
         if not failed:
             failed.append(1)
             raise MemoryError
         deliver(self)
 
-    monkeypatch.setattr(Engine, "_deliver_aside", fails_once)
+    monkeypatch.setattr(Inbox, "deliver_all_aside", fails_once)
     with caplog.at_level(logging.ERROR, "gpudispatch"):
         done = threading.Event()
         for n in range(3):
@@ -282,4 +282,4 @@ def test_what_is_cancelled_in_the_package_keeps_no_frame() -> None:
         assert all([future.cancel() for future in futures])
         gate.open()
         first.result(LIMIT_S)
-        assert until(lambda: not pool._engine.frames)
+        assert until(lambda: not pool._engine.lone.frames)

@@ -22,6 +22,7 @@ from executor_tasks import Gate
 
 from gpudispatch import Executor, Future, RemoteTraceback, WorkerCrashed
 from gpudispatch.engine import Engine
+from gpudispatch.inbox import Inbox
 
 LIMIT_S = 60.0
 
@@ -325,7 +326,7 @@ def test_cancel_from_a_callback(one: Executor) -> None:
         assert said.count(False) <= 2
 
 
-INTERRUPTED = ("deliver", "_take_of", "_give_up")
+INTERRUPTED = {"deliver": Engine, "_take_of": Inbox, "_give_up": Future}
 
 
 @pytest.mark.parametrize("at", INTERRUPTED)
@@ -334,7 +335,7 @@ def test_an_interrupted_cancel_loses_nothing(
 ) -> None:
     """Ctrl-C between two lines of the main thread, while a callback holds the pool's thread."""
     held, goes = threading.Event(), threading.Event()
-    where = Future if at == "_give_up" else Engine
+    where = INTERRUPTED[at]
     function, left = getattr(where, at), [1]
 
     def interrupted(*args: Any) -> Any:
