@@ -291,7 +291,7 @@ async def arun(
         if failed is not None:
             raise failed
         return value
-    kind, error = engine.failure(event, options)[:2]
+    kind, error = engine.classes.failure(event, options)[:2]
     if kind == "cancelled":
         raise asyncio.CancelledError(*error.args)
     raise error

@@ -7,17 +7,21 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 
-from gpudispatch import errors
+from gpudispatch import ends, errors
+from gpudispatch.errors import NoWorker, OutOfMemory
 from gpudispatch.events import CLASS_REMOVED, FINISH_ALL, FINISH_NOW, RESUME
 from gpudispatch.inbox import safely
 from gpudispatch.news import CHANGES
+from gpudispatch.settings import NEVER
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from gpudispatch._core import Event
     from gpudispatch.engine import Engine
+    from gpudispatch.settings import TaskOptions
     from gpudispatch.tables import ClassChange, ClassStats
     from gpudispatch.work_class import WorkClass
 
@@ -32,6 +36,7 @@ class Classes:
         self.by_number: dict[int, WorkClass] = {}
         self.next_number = 1
         self.leaving: dict[int, tuple[int, str]] = {}  # to be removed: how, and the name
+        self.watched = 0  # how many wait for a change; on_class is one of them
         self.told: deque[Event] = deque()  # for on_class
         self.on_class: Callable[[ClassChange], object] | None = None
         if only is not None:
@@ -89,6 +94,44 @@ class Classes:
         stats = self.engine.look("stats")
         return bool(stats["slots_failed"] == stats["slots"])
 
+    def check_open(self, home: WorkClass, failed: bool) -> None:
+        """Raises where a class accepts no task; `failed`: not because it has failed."""
+        if home.closing:
+            raise RuntimeError(f"class {home.name!r} is removed")
+        if home.broken is not None and not failed:
+            if self.has_failed(home):
+                raise self.engine.news.no_worker(home.broken, home.name)
+            home.broken = None  # a device was returned
+
+    # ---- the end of a task ----
+
+    def failure(
+        self, event: Event, options: TaskOptions
+    ) -> tuple[str, BaseException, list[Any] | None]:
+        """As ends.failure(), with what its class and its device show."""
+        home = self.of(event)
+        limit = NEVER if home is None else home.settings.task_timeout
+        kind, error, before = ends.failure(event, options, limit)
+        if isinstance(error, OutOfMemory):
+            ends.add_memory(error, self.engine.look("devices"))
+        if isinstance(error, NoWorker):
+            if home is not None:
+                home.broken = error.message
+            error = self.engine.news.no_worker(error.message, "" if home is None else home.name)
+        return kind, error, before
+
+    def mark_stopped(self, number: int, stopped: bool = True) -> None:
+        """The code of a running task gets an exception once it is cancelled."""
+        for home in self:  # no other class has this task
+            home.mark_stopped(number, stopped)
+
+    def stop_running(self, home: WorkClass | None = None) -> None:
+        """The code of running tasks [of a class] gets an exception, as by Future.stop()."""
+        for row in self.engine.core.slots():
+            # The number of no task, 0, would take the place of one in the stop table.
+            if row["task_id"] and (home is None or row["class_name"] == home.name):
+                self.mark_stopped(row["task_id"])
+
     # ---- the end of a class ----
 
     def remove(self, home: WorkClass, how: int) -> None:
@@ -102,7 +145,7 @@ class Classes:
             dropped = engine.backlog.take_back(home.number) if how != FINISH_ALL else []
         engine.withdraw_all(dropped)
         if how == FINISH_NOW:
-            engine.stop_running(home)
+            self.stop_running(home)
         engine.call_thread()
 
     def call(self, on_class: Callable[[ClassChange], object]) -> None:
@@ -120,7 +163,7 @@ class Classes:
     def watch(self, watched: bool) -> None:
         """Somebody waits for a change, or no longer: the pool's thread reads meanwhile."""
         with self.engine.lock:
-            self.engine.eager += 1 if watched else -1
+            self.watched += 1 if watched else -1
         if watched:
             self.engine.call_thread()
 

@@ -214,7 +214,7 @@ class Run:
 
     def _hurry(self) -> None:
         """After Ctrl-C: the code of running tasks gets an exception, as with Future.stop()."""
-        self.engine.stop_running()
+        self.engine.classes.stop_running()
         self._close(FINISH_NOW, 0 if self.interrupts == 1 else 1)
 
     # ---- items ----

@@ -98,6 +98,19 @@ def failure(
     return *_end(event, text, log), None
 
 
+def add_memory(error: OutOfMemory, devices: list[dict[str, Any]]) -> None:
+    """Adds what the host knows of the memory of its device, from the rows of the devices."""
+    for row in devices:
+        if row["name"] == error.device.split(",")[0] and row["memory_total"] is not None:
+            for name, value in (
+                ("free_mib", row["memory_free"]),
+                ("own_mib", row["memory_ours"]),
+                ("foreign_mib", row["memory_foreign"]),
+            ):
+                if getattr(error, name) is None and value is not None:
+                    setattr(error, name, value >> 20)
+
+
 def _timeout(
     event: Event, text: str, log: str, options: TaskOptions, pool_limit: int
 ) -> TaskTimeout:

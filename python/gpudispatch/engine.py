@@ -31,26 +31,13 @@ import os
 import sys
 import threading
 import time
-import weakref
 
-from gpudispatch import ends, errors, waits
+from gpudispatch import ends, errors, living, waits
 from gpudispatch.backlog import Backlog
 from gpudispatch.classes import Classes
-from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory, ReentryError, ResultTooLarge
-from gpudispatch.events import (
-    CANCELLED,
-    CLASS,
-    ERROR,
-    FINISH_ALL,
-    FINISH_NOW,
-    GRANTED,
-    OUTCOME,
-    PROGRESS,
-    REVOKED,
-    STARTED,
-    SUCCESS,
-)
-from gpudispatch.future import SIGNAL_S, Future, Progress
+from gpudispatch.errors import ForkedError, NoWorker, ReentryError, ResultTooLarge
+from gpudispatch.events import CANCELLED, CLASS, FINISH_ALL, FINISH_NOW, OUTCOME
+from gpudispatch.future import SIGNAL_S, Future
 from gpudispatch.inbox import Inbox, safely
 from gpudispatch.lone import Lone
 from gpudispatch.news import News, logger
@@ -66,17 +53,13 @@ except ImportError:  # not on macOS and Windows, where Executor refuses to be ma
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import Any
 
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
     from gpudispatch.leases import Grant
     from gpudispatch.sessions import Reader
-    from gpudispatch.settings import TaskOptions
     from gpudispatch.work_class import WorkClass
-
-    R = TypeVar("R")
 
 GRACE_NS = 2_000_000  # a caller of result() that has read will soon read again
 AWAY_NS = 50_000_000  # no caller reads after one that met what only the pool's thread may do
@@ -108,7 +91,6 @@ class Engine:
         self.gone = waits.Event()  # the thread has ended
         self.away_until = 0  # AWAY_NS
         self.grants: set[Grant] = set()  # of leases
-        self.eager = 0  # how many wait for what concerns no task, such as the end of a class
         self.desk = self._desk()
         self.classes = Classes(self, home)
         self.closing: int | None = None  # how, once shutdown was called
@@ -118,7 +100,7 @@ class Engine:
         self.news = News()
         self.last_looks: dict[str, Any] = {}  # once the dispatcher is gone
         self.caller_ends = False  # a call that blocks ends it, not the interpreter's exit
-        _pools.add(self)
+        living.add(self)
 
     def _make_locks(self) -> None:
         # Of all fields but the inbox.  The end of a generator may be a garbage collection in the
@@ -155,7 +137,7 @@ class Engine:
     @property
     def reads_itself(self) -> bool:
         """Whether the pool's thread reads for all: what it waits for is no session's."""
-        return bool(self.futures) or self.eager > 0
+        return bool(self.futures) or self.classes.watched > 0
 
     def submit(
         self,
@@ -204,14 +186,10 @@ class Engine:
         self.check_forked()
         if self.closing is not None:
             raise RuntimeError("cannot schedule new futures after shutdown")
-        if _exiting:
+        if living.exiting():
             raise RuntimeError("cannot schedule new futures after interpreter shutdown")
-        if home is not None and home.closing:
-            raise RuntimeError(f"class {home.name!r} is removed")
-        if home is not None and home.broken is not None and not failed:
-            if self.classes.has_failed(home):
-                raise self.news.no_worker(home.broken, home.name)
-            home.broken = None  # a device was returned
+        if home is not None:
+            self.classes.check_open(home, failed)
 
     def ready(self, workers: int, timeout: int) -> bool:
         """Waits until so many workers have passed setup; False after the time."""
@@ -303,7 +281,7 @@ class Engine:
             self.lone.drop(future._tag)
             if self.futures.pop(future._tag, None) is not None:
                 try:
-                    self._fail(future, error)
+                    future._fail(error)
                 except BaseException:
                     logger.exception("a callback raised")
 
@@ -374,13 +352,8 @@ class Engine:
         """Cancels a task, also one that runs; False where it has ended."""
         if self.lone.stop(number, kill):
             return True
-        self.mark_stopped(number)
+        self.classes.mark_stopped(number)
         return self.core.cancel(number, kill)
-
-    def mark_stopped(self, number: int, stopped: bool = True) -> None:
-        """The code of a running task gets an exception once it is cancelled."""
-        for home in self.classes:  # no other class has this task
-            home.mark_stopped(number, stopped)
 
     def leave(self, number: int, on_cancel: str) -> None:
         """Cancels a task that its loop has left; `on_cancel` decides about one that runs."""
@@ -429,11 +402,11 @@ class Engine:
             if future is None:
                 return
             if event.kind != OUTCOME:
-                self._note(future, event)
+                future._heard(event)
             elif (
                 future._loop is None
                 or event.outcome == CANCELLED  # a thread may wait for it in cancel()
-                or not self._has_callbacks(event)
+                or not future._calls_back()
                 or threading.current_thread() is not self.thread
             ):
                 self._resolve(event)
@@ -449,72 +422,16 @@ class Engine:
             self.inbox.aside[event.tag] = event
             self.call_thread()
 
-    @staticmethod
-    def _note(future: Future[Any], event: Event) -> None:
-        if event.kind in (GRANTED, REVOKED):
-            future._heard(event)
-        elif event.kind == STARTED:
-            future._started = event
-        elif event.kind == PROGRESS:
-            future._started = future._started or event
-            future._report = Progress(event.progress, event.text or "")
-
     def _resolve(self, event: Event) -> None:
         """Ends the future of an outcome.  Runs its callbacks, so no lock is held."""
         future = self.futures.pop(event.tag, None)
         if future is None:
             return
         try:
-            self._end_future(future, event)
+            future._end(event, self.classes.failure)
         except BaseException as error:  # of unpickling, or for want of stack
-            self._fail(future, error)
+            future._fail(error)
             raise
-
-    def _end_future(self, future: Future[Any], event: Event) -> None:
-        future._ended = event
-        if event.outcome == SUCCESS:
-            value, failed = ends.value_of(event, future._options)
-            if failed is not None:
-                self._fail(future, failed)
-            elif not future.done():
-                future.set_result(value)
-            return
-        kind, error, _ = self.failure(event, future._options)
-        if kind == "cancelled":
-            future._give_up()
-        else:
-            self._fail(future, error)
-
-    @staticmethod
-    def _fail(future: Future[Any], error: BaseException) -> None:
-        if not future.done():
-            future.set_exception(error)
-
-    def failure(
-        self, event: Event, options: TaskOptions
-    ) -> tuple[str, BaseException, list[Any] | None]:
-        """As ends.failure()."""
-        home = self.classes.of(event)
-        limit = NEVER if home is None else home.settings.task_timeout
-        kind, error, before = ends.failure(event, options, limit)
-        if isinstance(error, OutOfMemory):
-            self._add_memory(error)
-        if isinstance(error, NoWorker):
-            if home is not None:
-                home.broken = error.message
-            error = self.news.no_worker(error.message, "" if home is None else home.name)
-        return kind, error, before
-
-    def _add_memory(self, error: OutOfMemory) -> None:
-        for row in self.look("devices"):
-            if row["name"] == error.device.split(",")[0] and row["memory_total"] is not None:
-                for name, value in (
-                    ("free_mib", row["memory_free"]),
-                    ("own_mib", row["memory_ours"]),
-                    ("foreign_mib", row["memory_foreign"]),
-                ):
-                    if getattr(error, name) is None and value is not None:
-                        setattr(error, name, value >> 20)
 
     # ---- the pool's thread ----
 
@@ -587,17 +504,14 @@ class Engine:
         else:
             self.inbox.fill(limit, lambda: int(limit * 1e9))
         while (event := self.inbox.next()) is not None:
-            if event.kind != OUTCOME or event.tag == tag or not self._has_callbacks(event):
+            future = self.futures.get(event.tag) if event.kind == OUTCOME else None
+            if future is None or event.tag == tag or not future._calls_back():
                 self.inbox.deliver(event)
             else:
                 event.own()
                 self.inbox.aside[event.tag] = event
         if self.backlog:
             self.flush()
-
-    def _has_callbacks(self, event: Event) -> bool:
-        future = self.futures.get(event.tag)
-        return future is not None and bool(future.__dict__.get("_done_callbacks"))
 
     def _park(self) -> None:
         """Leaves the reading to a session until a future needs it."""
@@ -698,7 +612,7 @@ class Engine:
             self.classes.resume_all()
             if hurry and not self.backlog and not self.ended:
                 if how == FINISH_NOW:
-                    self.stop_running()
+                    self.classes.stop_running()
                     self.lone.finish(limit)
                 self.core.close(how, limit)
         except errors.GpuDispatchError:
@@ -722,13 +636,6 @@ class Engine:
         if raised is not None:
             raise raised
 
-    def stop_running(self, home: WorkClass | None = None) -> None:
-        """The code of running tasks [of a class] gets an exception, as by Future.stop()."""
-        for row in self.core.slots():
-            # The number of no task, 0, would take the place of one in the stop table.
-            if row["task_id"] and (home is None or row["class_name"] == home.name):
-                self.mark_stopped(row["task_id"])
-
     def join(self) -> None:
         """Waits for the end of the pool's thread, its last act."""
         thread = self.thread
@@ -749,33 +656,3 @@ class Engine:
             self.core.wake()
         elif not self.sessions:  # no task is left, and the dispatcher ends with this object
             self.core.close(FINISH_NOW, DROPPED_NS)
-
-
-_pools: weakref.WeakSet[Engine] = weakref.WeakSet()
-_exiting = False
-
-
-def _at_exit() -> None:
-    global _exiting
-    _exiting = True
-    for engine in list(_pools):
-        if not engine.ended and not engine.forked and not engine.caller_ends:
-            engine.return_grants(kept=True)
-            engine.close(FINISH_ALL)
-    for engine in list(_pools):
-        engine.join()
-
-
-def _after_fork() -> None:
-    for engine in list(_pools):
-        engine.leave_to_parent()
-
-
-try:
-    threading._register_atexit(_at_exit)  # type: ignore[attr-defined]
-except (AttributeError, RuntimeError):
-    import atexit
-
-    atexit.register(_at_exit)
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)

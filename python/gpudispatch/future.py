@@ -12,7 +12,8 @@ import threading
 import time
 from collections import namedtuple
 
-from gpudispatch import waits
+from gpudispatch import ends, waits
+from gpudispatch.events import PROGRESS, STARTED, SUCCESS
 
 # The longest wait for a lock.  Python does not see a signal that comes right before such a wait, or
 # that another thread gets, until the wait ends.
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gpudispatch.settings import TaskOptions
 
     T = TypeVar("T")
+    Failure = Callable[[Event, TaskOptions], tuple[str, BaseException, Any]]  # ends.failure()
 
     class Owner(Protocol):
         """The pool of a future.  Any thread calls it."""
@@ -212,12 +214,39 @@ class Future(_Base["T"]):
     @property
     def log_tail(self) -> str:
         """The last output of the worker up to the end of the task."""
-        from gpudispatch.ends import log_tail
-
-        return log_tail(self._ended, self._options.alone) if self._ended else ""
+        return ends.log_tail(self._ended, self._options.alone) if self._ended else ""
 
     def _heard(self, event: Event) -> None:
-        """An event about devices that were granted: none of a task that a worker runs."""
+        """Takes an event that comes before the outcome."""
+        if event.kind == STARTED:
+            self._started = event
+        elif event.kind == PROGRESS:
+            self._started = self._started or event
+            self._report = Progress(event.progress, event.text or "")
+
+    def _end(self, event: Event, failure: Failure) -> None:
+        """Takes the outcome.  Runs the callbacks, so no lock is held."""
+        self._ended = event
+        if event.outcome == SUCCESS:
+            value, failed = ends.value_of(event, self._options)
+            if failed is not None:
+                self._fail(failed)
+            elif not self.done():
+                self.set_result(value)
+            return
+        kind, error, _ = failure(event, self._options)
+        if kind == "cancelled":
+            self._give_up()
+        else:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self.done():
+            self.set_exception(error)
+
+    def _calls_back(self) -> bool:
+        """Whether its end calls code of the program."""
+        return bool(self.__dict__.get("_done_callbacks"))
 
     def _give_up(self) -> None:
         """Makes the future cancelled, for wait() and as_completed(), too.  Called once, by the one

@@ -11,7 +11,7 @@ import time
 import weakref
 
 from gpudispatch import waits
-from gpudispatch.events import GRANTED, SUCCESS
+from gpudispatch.events import GRANTED, REVOKED, SUCCESS
 from gpudispatch.future import SIGNAL_S, Future
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
@@ -59,22 +59,28 @@ class Grant(Future[None]):
         self.dropped = False  # nobody wants it any more
 
     def _heard(self, event: Event) -> None:
-        """Takes GRANTED or REVOKED.  Any thread that reads, one at a time."""
-        engine: Any = self._engine
+        """Any thread that reads, one at a time."""
         if event.kind == GRANTED:
-            try:
-                engine.core.started(event.task_id, event.attempt)
-                if self.dropped:
-                    engine.core.ended(event.task_id, event.attempt, SUCCESS)
-                    return
-            except Exception:
-                return  # it is over already: the task waits again, or has ended
-            self.devices = tuple((event.device or "").split(",")) if event.device else ()
-            self.uuids = tuple(event.device_uuid.split(",")) if event.device_uuid else ()
-            self.number, self.turn = event.task_id, event.attempt
-            self._wake()
+            self._take(event)
+        elif event.kind != REVOKED:
+            super()._heard(event)
         elif event.attempt == self.turn and event.revoke != BACK:
             self.revoke(REASONS[event.revoked], event.revoke == HARD)
+
+    def _take(self, event: Event) -> None:
+        """Takes the devices of GRANTED."""
+        engine: Any = self._engine
+        try:
+            engine.core.started(event.task_id, event.attempt)
+            if self.dropped:
+                engine.core.ended(event.task_id, event.attempt, SUCCESS)
+                return
+        except Exception:
+            return  # it is over already: the task waits again, or has ended
+        self.devices = tuple((event.device or "").split(",")) if event.device else ()
+        self.uuids = tuple(event.device_uuid.split(",")) if event.device_uuid else ()
+        self.number, self.turn = event.task_id, event.attempt
+        self._wake()
 
     def revoke(self, reason: str, hard: bool) -> None:
         """Tells the holder of granted devices to return them."""

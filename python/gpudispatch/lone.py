@@ -41,8 +41,6 @@ if TYPE_CHECKING:
         @property
         def ended(self) -> bool: ...
 
-        def mark_stopped(self, number: int, stopped: bool = True) -> None: ...
-
         def deliver(self, event: Event) -> None: ...
 
         def end_of_second_try(self, event: Event) -> None: ...
@@ -142,7 +140,7 @@ class Lone:
                 if job.template is not None and job.event.task_id == number:
                     job.stopped = True
                     if job.inner is not None:
-                        self.engine.mark_stopped(job.number)
+                        self.engine.classes.mark_stopped(job.number)
                         job.inner.cancel(job.number, kill)
                     return True
             return False
@@ -154,7 +152,7 @@ class Lone:
             for job in self.live:
                 job.stopped = True
                 if job.inner is not None:
-                    self.engine.mark_stopped(job.number)
+                    self.engine.classes.mark_stopped(job.number)
                     job.inner.close(FINISH_NOW, limit)
 
     def _add(self, job: Job) -> None:
@@ -254,7 +252,7 @@ class Lone:
             with self.lock:
                 job.inner = None
             if job.stopped:  # a task of the pool may have the same number
-                self.engine.mark_stopped(job.number, False)
+                self.engine.classes.mark_stopped(job.number, False)
             core.close(FINISH_NOW)
             core.destroy()
 

@@ -194,7 +194,7 @@ class Session:
         return self.group
 
     def failure(self, event: Event) -> tuple[str, BaseException, list[Any] | None]:
-        return self.engine.failure(event, self.options)
+        return self.engine.classes.failure(event, self.options)
 
     # ---- the end ----
 

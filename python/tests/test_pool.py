@@ -395,7 +395,7 @@ def test_ready_ends_with_its_class(two: Pool) -> None:
 
     thread = threading.Thread(target=waits)
     thread.start()
-    assert until(lambda: two._engine.eager)
+    assert until(lambda: two._engine.classes.watched)
     a.remove()
     thread.join(LIMIT_S)
     assert "'a' is removed" in str(seen[0])

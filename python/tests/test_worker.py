@@ -28,7 +28,7 @@ import worker_tasks as tasks
 from executor_tasks import Gate
 
 import gpudispatch
-from gpudispatch import Executor, _core, errors, oom
+from gpudispatch import Executor, _core, ends, errors, oom
 from gpudispatch.engine import Engine
 
 numpy = pytest.importorskip("numpy")
@@ -656,7 +656,6 @@ def test_what_the_host_knows_of_memory() -> None:
             ("gpu:2", None, 6 << 30, 7 << 30, 8 << 30),
         )
     ]
-    host: Any = SimpleNamespace(look={"devices": rows}.__getitem__)
     for device, known, found in (
         ("gpu:0", {}, (1024, 2048, 3072)),
         ("gpu:1,gpu:0", {}, (4096, 5120, None)),
@@ -665,7 +664,7 @@ def test_what_the_host_knows_of_memory() -> None:
         ("gpu:3", {}, (None, None, None)),
     ):
         error = errors.OutOfMemory("no memory", device=device, **known)
-        Engine._add_memory(host, error)
+        ends.add_memory(error, rows)
         assert (error.free_mib, error.own_mib, error.foreign_mib) == found
 
 
