@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Self
 
-    from gpudispatch._core import Event
+    from gpudispatch._core import Event, Template
+    from gpudispatch.engine import Engine
     from gpudispatch.pool import Pool
+    from gpudispatch.settings import TaskOptions
+    from gpudispatch.work_class import WorkClass
 
 # Of a request to end, and its reasons: enum gpud_revoke and GPUD_REVOKED_MAP in external.h.
 SOFT, HARD, BACK = 0, 1, 2
@@ -57,6 +60,18 @@ class Grant(Future[None]):
         self.uuids: tuple[str, ...] = ()
         self.kept = False  # it is inside a `with` block, which the end of the pool waits for
         self.dropped = False  # nobody wants it any more
+
+    def submit(
+        self, engine: Engine, home: WorkClass, template: Template, options: TaskOptions
+    ) -> None:
+        """Has it wait for the devices."""
+        self._engine, self._options = engine, options
+        engine.grants.add(self)
+        try:
+            engine.submit(home, template, options.priority, b"", self)
+        except BaseException:
+            engine.grants.discard(self)
+            raise
 
     def _heard(self, event: Event) -> None:
         """Any thread that reads, one at a time."""
@@ -127,7 +142,7 @@ class Lease:
         self,
         pool: Pool,
         grant: Grant,
-        submit: Callable[[Grant], None],
+        submit: Callable[[], None],
         visible: str,
         timeout: float | None,
     ) -> None:
@@ -215,7 +230,7 @@ class Lease:
         self._opened = True
 
     def _begin(self) -> None:
-        self._submit(self._grant)
+        self._submit()
         # A lease that is dropped is returned.
         self._finalizer = weakref.finalize(self, self._grant.give_back)
         self._finalizer.atexit = False

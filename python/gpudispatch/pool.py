@@ -14,17 +14,18 @@ library's queue, so that a class with a long queue leaves the others theirs.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Mapping
 
-from gpudispatch import current, needs, settings, source
+from gpudispatch import current, needs, pool_settings, settings, source
 from gpudispatch.engine import Engine
 from gpudispatch.errors import DeviceError, ReentryError, UnsupportedPlatform
 from gpudispatch.future import Future
 from gpudispatch.owner import Owner
 from gpudispatch.pool_class import PoolClass
-from gpudispatch.settings import NEVER
+from gpudispatch.pool_settings import EXTERNAL, INTERNAL, TRANSIENT, class_name, setup_bytes
 from gpudispatch.work_class import ExternalClass, PluginClass, PythonClass
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
@@ -33,29 +34,14 @@ if TYPE_CHECKING:
     from subprocess import CompletedProcess
     from typing import Any
 
-    from gpudispatch.journal import Part
-    from gpudispatch.leases import Grant, Lease
-    from gpudispatch.outcomes import Loop, Outcome
+    from gpudispatch.leases import Lease
+    from gpudispatch.outcomes import Outcome
     from gpudispatch.pool_progress import PoolSnapshot
-    from gpudispatch.submitter import Submitter
     from gpudispatch.tables import ClassChange, ClassStats, Needs, Reason
     from gpudispatch.work_class import WorkClass, WorkerObject
 
-MODES = {"backfill": 0, "strict": 1}
-PASSING = {"learned": 0, "apart": 1}
-RESIDENCE = {"resident": 0, "transient": 1}
-TRANSIENT, EXTERNAL = 1, 2
-# Workers for each CPU slot where the pool has no devices: loaded ones take no slot.  The library
-# has four for each device.
-SEATS_EACH, SEATS_MOST = 4, 64
 START_S = 10.0  # from the grant of a lease to its report, which the pool's thread makes at once
 RETURN_S = 30.0  # from the request to return a lease to the demand
-# The library's queue has room for the quotas of this many classes that are full at a time.
-FULL_CLASSES = 64
-QUEUE_MOST = 1 << 20
-BUDGET_EACH = 512  # bytes of payload_budget for a place in the queue: 64 are its cost
-NAME_MOST = 63
-INTERNAL = "("  # how the names of the package's own classes begin
 
 
 class Pool(Owner):
@@ -84,10 +70,10 @@ class Pool(Owner):
     ) -> None:
         if sys.platform != "linux":
             raise UnsupportedPlatform("Linux only")
-        options = _options(
+        options, self._quota = pool_settings.of_pool(
             devices,
-            mode=settings.choice("mode", mode, tuple(MODES)),
-            passing=settings.choice("passing", passing, tuple(PASSING)),
+            mode=mode,
+            passing=passing,
             cpus=cpus,
             host_memory=host_memory,
             headroom=headroom,
@@ -95,14 +81,10 @@ class Pool(Owner):
             foreign_load=foreign_load,
             foreign_memory=foreign_memory,
             setup_concurrency=setup_concurrency,
+            queue_size=queue_size,
             payload_budget=payload_budget,
             decision_log=decision_log,
         )
-        self._quota = settings.integer("queue_size", queue_size, 1, QUEUE_MOST)
-        options["queue_size"] = min(QUEUE_MOST, self._quota * FULL_CLASSES)
-        if payload_budget is not None:  # which has the queue, too
-            most = max(self._quota, payload_budget // BUDGET_EACH)
-            options["queue_size"] = min(int(str(options["queue_size"])), most)
         if on_class is not None and not callable(on_class):
             raise TypeError("on_class must be a callable")
         if current.IN_WORKER:
@@ -162,7 +144,7 @@ class Pool(Owner):
         wanted = needs.of(
             devices, memory, share, cpus, host_memory, compute, on, not_on, variants
         )
-        fields = _fields(
+        fields = pool_settings.of_class(
             residence=residence,
             min_workers=min_workers,
             max_workers=max_workers,
@@ -251,77 +233,17 @@ class Pool(Owner):
         r.name is its class.  Each class has a window of its own, one journal is for all.
 
         As PoolClass.outcomes(), of which it is one for each class: lazy, failures are values."""
-        from gpudispatch.pool_outcomes import PoolLoop
+        from gpudispatch.pool_outcomes import PoolLoop, loops_of, parts_of
         from gpudispatch.pool_progress import watch
         from gpudispatch.progress import size_of
 
-        parts = self._parts(sources, fn, priority)
+        parts = parts_of(self, sources, fn, priority)
         settings.flag("ordered", ordered)
         shown = watch(progress, {n: size_of(s) for n, s in sources.items()}, self.classes)
-        loops = self._loops(sources, parts, ordered, journal, key, redo, fresh)
+        loops = loops_of(sources, parts, ordered, journal, key, redo, fresh)
         run = PoolLoop(loops, shown).run()
         next(run)  # from here on its end closes the sessions, also where it is never iterated
         return run
-
-    def _parts(
-        self, sources: object, fn: Any, priority: int | None
-    ) -> dict[str, tuple[Submitter, Any]]:
-        """The view and the function of each class."""
-        if not isinstance(sources, Mapping):
-            raise TypeError(
-                f'sources must be a mapping such as {{"qwen": items}}, not {type(sources).__name__}'
-            )
-        functions = fn if isinstance(fn, Mapping) else dict.fromkeys(sources, fn)
-        for name in functions.keys() - sources.keys():
-            raise ValueError(f"fn has {name!r}, which is none of the sources")
-        parts: dict[str, tuple[Submitter, Any]] = {}
-        for name in sources:
-            try:
-                view: Submitter = self[name]
-            except KeyError:
-                raise ValueError(f"the pool has no class {name!r}") from None
-            if priority is not None:
-                view = view.options(priority=priority)
-            # A function for all is one for the classes that name none themselves.
-            function = functions.get(name)
-            if function is fn and view._home.worker is not None:
-                function = None
-            view._called(function)  # an error before a journal is opened
-            parts[name] = view, function
-        return parts
-
-    def _loops(
-        self,
-        sources: Mapping[str, Iterable[Any]],
-        parts: dict[str, tuple[Submitter, Any]],
-        ordered: bool,
-        journal: str | os.PathLike[str] | None,
-        key: Callable[[Any], bytes | str | int] | None,
-        redo: Sequence[str],
-        fresh: bool,
-    ) -> dict[str, Loop[Any, Any]]:
-        """A loop for each class; they share a bell, and the journal."""
-        from gpudispatch import waits
-
-        bell = waits.Event()
-        books: dict[str, Any] = dict.fromkeys(sources)
-        if journal is not None:
-            books = _open_journal(journal, parts, key, redo, fresh)
-        elif key is not None or fresh:
-            raise TypeError("key and fresh go with journal=")
-        loops: dict[str, Loop[Any, Any]] = {}
-        try:
-            for name, source in sources.items():
-                view, function = parts[name]
-                loops[name] = view._loop(source, function, ordered, bell, books[name], key, name)
-        except BaseException:
-            for name in sources:
-                if name in loops:
-                    loops[name].close()
-                elif books[name] is not None:
-                    books[name].close()
-            raise
-        return loops
 
     # ---- work of the program's own ----
 
@@ -357,18 +279,11 @@ class Pool(Owner):
             priority=settings.integer("priority", priority, -(2**31), 2**31 - 1),
             label=None if label is None else settings.label_text(label),
         )
-        engine, template = self._engine, home.template(options)
-
-        def submit(grant: Grant) -> None:
-            grant._engine, grant._options = engine, options
-            engine.grants.add(grant)
-            try:
-                engine.submit(home, template, options.priority, b"", grant)
-            except BaseException:
-                engine.grants.discard(grant)
-                raise
-
-        return Lease(self, Grant(), submit, visible, patience)
+        grant = Grant()
+        submit = functools.partial(
+            grant.submit, self._engine, home, home.template(options), options
+        )
+        return Lease(self, grant, submit, visible, patience)
 
     def run(
         self,
@@ -486,30 +401,6 @@ class Pool(Owner):
         return self
 
 
-def _open_journal(
-    path: str | os.PathLike[str],
-    parts: Mapping[str, tuple[Submitter, Any]],
-    key: Callable[[Any], bytes | str | int] | None,
-    redo: Sequence[str],
-    fresh: bool,
-) -> dict[str, Part]:
-    """One journal for several classes: a part for each."""
-    from gpudispatch.journal import Journal, Part, class_headers
-    from gpudispatch.journal_loop import end_rest
-
-    homes = {name: view._home for name, (view, _) in parts.items()}
-    settings.path("journal", path)
-    if not parts:
-        return {}  # no loop would close it
-    header = class_headers(
-        {name: (home.worker or parts[name][1], home.setup) for name, home in homes.items()}, key
-    )
-    end_rest(path)
-    book = Journal.open(path, header=header, redo=redo, fresh=fresh)
-    shared: set[Part] = set()
-    return {name: Part(book, shared) for name in parts}
-
-
 def _lease_class(quota: int) -> WorkClass:
     checked = settings.of_class(queue_size=quota, setup_timeout=START_S, grace=RETURN_S)
     return ExternalClass("", checked)
@@ -519,104 +410,6 @@ def _run_class(quota: int) -> WorkClass:
     """Of workers that are replaced after a command, if none of the others is just then."""
     checked = settings.of_class(queue_size=quota, max_tasks_per_child=1)
     return PythonClass(checked)
-
-
-def setup_bytes(setup: object) -> bytes:
-    """What a plugin's setup() gets: a text ends with a null character, as in C."""
-    if setup is None:
-        return b""
-    if isinstance(setup, str):
-        return setup.encode() + b"\0"
-    if not isinstance(setup, bytes):
-        raise TypeError(f"setup of a plugin must be bytes or a str, not {type(setup).__name__}")
-    return setup
-
-
-def class_name(name: object) -> str:
-    if not settings.text("name", name) or len(str(name).encode()) > NAME_MOST:
-        raise ValueError(f"name is {name!r}, expected 1 to {NAME_MOST} bytes")
-    if str(name).startswith(INTERNAL):
-        raise ValueError(f"name is {name!r}: names with '{INTERNAL}' are the package's own")
-    return str(name)
-
-
-def _fields(
-    *, residence: str, pinned: bool, min_workers: int, max_workers: int | None, **times: Any
-) -> dict[str, int]:
-    """The fields of a class; what is None has the library's default."""
-    fields = {
-        "residence": RESIDENCE[settings.choice("residence", residence, tuple(RESIDENCE))],
-        "pinned": int(settings.flag("pinned", pinned)),
-        "min_workers": settings.integer("min_workers", min_workers, 0),
-        # None is "never" here, as the time of an option always is.
-        "keep_alive": settings.seconds("keep_alive", times.pop("keep_alive"), zero=True),
-    }
-    if max_workers is not None:
-        fields["max_workers"] = settings.integer("max_workers", max_workers, 1)
-    for name, value in times.items():
-        if value is not None:
-            fields[name] = settings.seconds(name, value, zero=not name.endswith("_seed"))
-    return fields
-
-
-def _options(
-    devices: object,
-    *,
-    mode: str,
-    passing: str,
-    cpus: object,
-    host_memory: object,
-    headroom: object,
-    max_workers: object,
-    foreign_load: object,
-    foreign_memory: object,
-    setup_concurrency: object,
-    payload_budget: object,
-    decision_log: object,
-) -> dict[str, object]:
-    """The library's options of a pool."""
-    options: dict[str, object] = {
-        "pooled": 1, "mode": MODES[mode], "passing": PASSING[passing], "close_limit": NEVER,
-    }  # fmt: skip
-    names = _device_list(devices)
-    if names:
-        options["devices"] = names
-    for name, value, most in (
-        ("cpus", cpus, 2**32 - 1),
-        ("max_workers", max_workers, 1023),
-        ("setup_concurrency", setup_concurrency, 1024),
-        ("payload_budget", payload_budget, 2**62),
-    ):
-        if value is not None:
-            options[name] = settings.integer(name, value, 1, most)
-    for name, value in (("host_memory", host_memory), ("foreign_memory", foreign_memory)):
-        if value is not None:
-            options[name] = needs.size(name, value)
-    for name, value in (("headroom", headroom), ("foreign_load", foreign_load)):
-        if value is not None:
-            options[name] = needs.part(name, value)
-    if not names and max_workers is None:
-        slots = int(str(options.get("cpus", 0))) or len(os.sched_getaffinity(0))
-        options["max_workers"] = min(SEATS_MOST, SEATS_EACH * slots)
-    if decision_log is not None:
-        options["decision_log"] = settings.path("decision_log", decision_log)
-    return options
-
-
-def _device_list(devices: object) -> str:
-    """The library's list; "" where the pool has no devices."""
-    if devices is None or devices == "":
-        return ""
-    if devices == "all":
-        devices = os.environ.get("GPUDISPATCH_DEVICES") or "all"
-    names, _ = settings.device_list(None, devices, 1)
-    for entry in names.split(","):
-        if entry.startswith("cpu:") or "/" in entry.partition("=")[0]:
-            raise ValueError(
-                f"devices has {entry!r}: a pool has CPU slots by cpus=, and several workers on a "
-                "device by the memory or share of their class"
-            )
-    return names
 
 
 def _open(options: dict[str, object]) -> Engine:

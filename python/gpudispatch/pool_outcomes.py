@@ -12,15 +12,21 @@ would wait for min_residence of the others, 30 s, or for max_wait, 5 min.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gpudispatch import settings
 from gpudispatch.settings import NEVER
+from gpudispatch.waits import Event
 
 if TYPE_CHECKING:
+    from gpudispatch.journal import Part
     from gpudispatch.outcomes import Loop, Outcome
+    from gpudispatch.pool import Pool
     from gpudispatch.pool_progress import PoolWatch
+    from gpudispatch.submitter import Submitter
 
 TOGETHER_S = 0.5  # at most; a class may have no place
 LOOK_NS = 1_000_000
@@ -131,3 +137,86 @@ class PoolLoop:
             self.watch.end()
         if raised is not None:
             raise raised
+
+
+def parts_of(
+    pool: Pool, sources: object, fn: Any, priority: int | None
+) -> dict[str, tuple[Submitter, Any]]:
+    """The view and the function of each class."""
+    if not isinstance(sources, Mapping):
+        raise TypeError(
+            f'sources must be a mapping such as {{"qwen": items}}, not {type(sources).__name__}'
+        )
+    functions = fn if isinstance(fn, Mapping) else dict.fromkeys(sources, fn)
+    for name in functions.keys() - sources.keys():
+        raise ValueError(f"fn has {name!r}, which is none of the sources")
+    parts: dict[str, tuple[Submitter, Any]] = {}
+    for name in sources:
+        try:
+            view: Submitter = pool[name]
+        except KeyError:
+            raise ValueError(f"the pool has no class {name!r}") from None
+        if priority is not None:
+            view = view.options(priority=priority)
+        # A function for all is one for the classes that name none themselves.
+        function = functions.get(name)
+        if function is fn and view._home.worker is not None:
+            function = None
+        view._called(function)  # an error before a journal is opened
+        parts[name] = view, function
+    return parts
+
+
+def loops_of(
+    sources: Mapping[str, Iterable[Any]],
+    parts: dict[str, tuple[Submitter, Any]],
+    ordered: bool,
+    journal: str | os.PathLike[str] | None,
+    key: Callable[[Any], bytes | str | int] | None,
+    redo: Sequence[str],
+    fresh: bool,
+) -> dict[str, Loop[Any, Any]]:
+    """A loop for each class; they share a bell, and the journal."""
+    bell = Event()
+    books: dict[str, Any] = dict.fromkeys(sources)
+    if journal is not None:
+        books = _open_journal(journal, parts, key, redo, fresh)
+    elif key is not None or fresh:
+        raise TypeError("key and fresh go with journal=")
+    loops: dict[str, Loop[Any, Any]] = {}
+    try:
+        for name, source in sources.items():
+            view, function = parts[name]
+            loops[name] = view._loop(source, function, ordered, bell, books[name], key, name)
+    except BaseException:
+        for name in sources:
+            if name in loops:
+                loops[name].close()
+            elif books[name] is not None:
+                books[name].close()
+        raise
+    return loops
+
+
+def _open_journal(
+    path: str | os.PathLike[str],
+    parts: Mapping[str, tuple[Submitter, Any]],
+    key: Callable[[Any], bytes | str | int] | None,
+    redo: Sequence[str],
+    fresh: bool,
+) -> dict[str, Part]:
+    """One journal for several classes: a part for each."""
+    from gpudispatch.journal import Journal, Part, class_headers
+    from gpudispatch.journal_loop import end_rest
+
+    homes = {name: view._home for name, (view, _) in parts.items()}
+    settings.path("journal", path)
+    if not parts:
+        return {}  # no loop would close it
+    header = class_headers(
+        {name: (home.worker or parts[name][1], home.setup) for name, home in homes.items()}, key
+    )
+    end_rest(path)
+    book = Journal.open(path, header=header, redo=redo, fresh=fresh)
+    shared: set[Part] = set()
+    return {name: Part(book, shared) for name in parts}
