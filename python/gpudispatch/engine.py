@@ -27,7 +27,6 @@ tasks.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from gpudispatch.settings import Settings
     from gpudispatch.work_class import WorkClass, WorkerObject
 
 

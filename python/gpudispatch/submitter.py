@@ -7,7 +7,6 @@ An Executor is one, a class of a Pool is one, and so is each of their views.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 from gpudispatch import codec, settings, source
 from gpudispatch.future import Future

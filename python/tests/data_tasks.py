@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from typing import Any
 
 import numpy as np

@@ -13,7 +13,6 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 

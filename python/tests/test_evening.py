@@ -28,7 +28,6 @@ from evening_tasks import (  # noqa: E402
     FACTORS,
     FOREIGN,
     FOREIGN_PID,
-    MAX_WAIT_S,
     MIN_RESIDENCE_S,
     NEEDS,
     Model,
