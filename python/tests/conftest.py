@@ -4,15 +4,21 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import pathlib
 import re
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from gpudispatch import Pool
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
@@ -48,6 +54,11 @@ def until(true: Callable[[], object], limit: float = 30.0) -> bool:
             return False
         time.sleep(0.002)
     return True
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended, and its parent knows."""
+    return not os.path.exists(f"/proc/{pid}")
 
 
 def descendants(pid: int | None = None) -> set[int]:
@@ -100,6 +111,44 @@ class Remains:
         new = [sorted(map(str, b - a)) for a, b in zip(self.before, now, strict=True)]
         names = ("processes", "threads", "descriptors", "Python threads")
         return "; ".join(f"{n}: {', '.join(x)}" for n, x in zip(names, new, strict=True) if x)
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def lines(self) -> list[str]:
+        return [text.strip() for text in re.split(r"[\r\n]+", self.getvalue()) if text.strip()]
+
+
+# Proxies: pytest keeps the value of a fixture for longer than `leaves_nothing` waits.
+
+
+@pytest.fixture
+def pool() -> Iterator[Pool]:
+    """A pool of two simulated GPUs.  Files that test an Executor have one of that name."""
+    from gpudispatch import Pool
+
+    with Pool("fake:2", cpus=2) as made:
+        yield weakref.proxy(made)
+
+
+@pytest.fixture
+def slots() -> Iterator[Pool]:
+    """A pool of CPU slots alone."""
+    from gpudispatch import Pool
+
+    with Pool(None, cpus=2) as made:
+        yield weakref.proxy(made)
+
+
+@pytest.fixture
+def no_cloudpickle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if cloudpickle were not installed."""
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    monkeypatch.setattr("gpudispatch.codec._cloud_picklers", {})
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from typing import Any
 
 import classic_workers as w
 import pytest
+from conftest import Terminal
 
 from gpudispatch import (
     BaseWorker,
@@ -1153,10 +1154,6 @@ def test_rich_is_not_installed(
 ) -> None:
     for name in ("rich.console", "rich.live", "rich.errors"):
         monkeypatch.setitem(sys.modules, name, None)
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
 
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)

@@ -490,13 +490,6 @@ def test_what_fails_in_its_own_reduce() -> None:
     assert there([memoryview(b"x")])[0] == b"x"  # the next one is not disturbed
 
 
-@pytest.fixture
-def no_cloudpickle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if cloudpickle were not installed."""
-    monkeypatch.setitem(sys.modules, "cloudpickle", None)
-    monkeypatch.setattr(codec, "_cloud_picklers", {})
-
-
 def test_functions_by_value_in_data() -> None:
     pytest.importorskip("cloudpickle")
     made = there({"key": lambda x: x + 1, "view": memoryview(b"x" * 9999)})

@@ -27,13 +27,13 @@ np = pytest.importorskip("numpy")
 
 import data_tasks as tasks  # noqa: E402
 from conftest import until  # noqa: E402
+from programs import PACKAGE  # noqa: E402
 
 import gpudispatch  # noqa: E402
 from gpudispatch import Executor, codec, errors  # noqa: E402
 
 LIMIT_S = 60.0  # of anything that should take milliseconds
 MIB = 1 << 20
-PACKAGE = str(pathlib.Path(gpudispatch.__file__).parent.parent)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import sys
 import threading
@@ -22,7 +21,7 @@ pytest.importorskip("gpudispatch._core")
 
 import data_tasks
 import executor_tasks as tasks
-from conftest import until
+from conftest import gone, until
 from executor_tasks import Gate
 
 from gpudispatch import Executor, GpuDispatchError, OutOfMemory
@@ -195,7 +194,7 @@ def test_kill_workers_while_a_callback_waits(one: Executor) -> None:
         pool.terminate_workers()
         pool.kill_workers()
         try:
-            assert until(lambda: not os.path.exists(f"/proc/{row['pid']}"), 10)
+            assert until(lambda: gone(row["pid"]), 10)
         finally:
             go.set()
         assert wait([deaf], LIMIT_S).done

@@ -10,9 +10,6 @@ import os
 import pathlib
 import re
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 import warnings
@@ -25,6 +22,7 @@ import pytest
 import executor_tasks as tasks
 from conftest import Remains, descendants, until
 from executor_tasks import Gate
+from programs import script
 
 import gpudispatch
 from gpudispatch import (
@@ -38,7 +36,6 @@ from gpudispatch import (
 
 LIMIT_S = 60.0
 WALL_S = 20.0  # what takes milliseconds on an idle machine, on a busy one
-PACKAGE = str(pathlib.Path(gpudispatch.__file__).absolute().parent.parent)
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -643,29 +640,6 @@ def test_a_hundred_executors() -> None:
     assert more_memory - memory < 400 << 10  # 8 KiB per executor would be 800
 
 
-SCRIPT = """
-import sys, time, threading
-sys.path[:0] = [{package!r}, {here!r}]
-import executor_tasks as tasks
-from gpudispatch import Executor
-if __name__ == "__main__":
-    {body}
-"""
-
-
-def script(tmp_path: pathlib.Path, body: str) -> subprocess.CompletedProcess[str]:
-    path = tmp_path / "script.py"
-    here = str(pathlib.Path(__file__).resolve().parent)
-    path.write_text(
-        SCRIPT.format(
-            package=PACKAGE, here=here, body=textwrap.indent(textwrap.dedent(body), "    ").lstrip()
-        )
-    )
-    return subprocess.run(
-        [sys.executable, "-W", "error", str(path)], capture_output=True, text=True, timeout=LIMIT_S
-    )
-
-
 def test_exit_with_work_in_flight(tmp_path: pathlib.Path) -> None:
     """Interpreter exit waits for all that was submitted, as the standard library does."""
     done = script(
@@ -676,7 +650,7 @@ def test_exit_with_work_in_flight(tmp_path: pathlib.Path) -> None:
         fs[-1].add_done_callback(lambda f: print("last", f.result()))
         """,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "last 199\n", "")
+    assert done == (0, "last 199\n", "")
     assert tasks.marked(tmp_path / "marks") == [str(i) for i in range(200)]
 
 
@@ -692,7 +666,7 @@ def test_exit_without_futures(tmp_path: pathlib.Path) -> None:
         print(next(rest).ok)
         """,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "[0, 1, 2, 3, 4]\n0\nTrue\n", "")
+    assert done == (0, "[0, 1, 2, 3, 4]\n0\nTrue\n", "")
 
 
 # ---- get_executor ----

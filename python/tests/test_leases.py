@@ -5,14 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import pathlib
 import subprocess
 import sys
-import textwrap
 import threading
-import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,8 +16,9 @@ import pytest
 pytest.importorskip("gpudispatch._core")
 
 import executor_tasks as tasks
-from conftest import until
+from conftest import gone, until
 from executor_tasks import FakeGpus, Gate
+from programs import script
 
 from gpudispatch import (
     DeviceError,
@@ -32,17 +29,8 @@ from gpudispatch import (
 )
 
 LIMIT_S = 60.0
-PACKAGE = str(pathlib.Path(os.environ.get("GPUD_TEST_BUILD", ".")) / "python")
-HERE = str(pathlib.Path(__file__).resolve().parent)
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
-
-
-# A proxy: pytest keeps the value of a fixture for longer than `leaves_nothing` waits.
-@pytest.fixture
-def pool() -> Iterator[Pool]:
-    with Pool("fake:2", cpus=2) as made:
-        yield weakref.proxy(made)
 
 
 def nothing_left(pool: Pool) -> bool:
@@ -322,28 +310,6 @@ def test_terminate_revokes() -> None:
     pool.shutdown()
 
 
-SCRIPT = """
-import os, signal, sys, threading, time
-sys.path[:0] = [{package!r}, {here!r}]
-from gpudispatch import *
-if __name__ == "__main__":
-    {body}
-"""
-
-
-def script(tmp_path: pathlib.Path, body: str) -> tuple[int, str, str]:
-    path = tmp_path / "script.py"
-    path.write_text(
-        SCRIPT.format(
-            package=PACKAGE, here=HERE, body=textwrap.indent(textwrap.dedent(body), "    ").lstrip()
-        )
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(path)], capture_output=True, text=True, timeout=LIMIT_S
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
 def test_left_open_at_exit(tmp_path: pathlib.Path) -> None:
     body = """
         pool = Pool("fake:2")
@@ -442,10 +408,6 @@ def test_a_command_has_its_devices(pool: Pool) -> None:
     assert "words" in said.log_tail
     with pytest.raises(DeviceError):
         pool.run(["true"], devices=3)
-
-
-def gone(pid: int) -> bool:
-    return not os.path.exists(f"/proc/{pid}")
 
 
 def test_a_timeout_kills_all_that_the_command_has_started(pool: Pool, tmp_path: pathlib.Path) -> None:

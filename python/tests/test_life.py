@@ -15,18 +15,16 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 
 import life_tasks as tasks
+from conftest import gone, until
+from programs import HERE, PACKAGE
 
-import gpudispatch
 from gpudispatch import Executor
 
-HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_S = 60.0
-PACKAGE = str(pathlib.Path(gpudispatch.__file__).parent.parent)
 
 HEAD = """
 import asyncio, concurrent.futures, os, signal, sys, threading, time
@@ -69,7 +67,7 @@ class Program:
 
     def __init__(self, tmp_path: pathlib.Path, body: str, *flags: str) -> None:
         self.path = tmp_path / "program.py"
-        head = HEAD.format(tests=str(HERE), package=PACKAGE)
+        head = HEAD.format(tests=HERE, package=PACKAGE)
         self.path.write_text(head + textwrap.indent(textwrap.dedent(body), "    "))
         self.process = subprocess.Popen(
             [sys.executable, *flags, str(self.path)],
@@ -99,13 +97,6 @@ class Program:
         out, _ = self.process.communicate(timeout=LIMIT_S)
         assert self.process.returncode == status, out
         return out
-
-
-def wait_for(what: Callable[[], object], limit: float = LIMIT_S) -> None:
-    until = time.monotonic() + limit
-    while not what():
-        assert time.monotonic() < until, what
-        threading.Event().wait(0.001)
 
 
 def family(leader: int) -> set[int]:
@@ -163,7 +154,7 @@ def latency(directory: pathlib.Path, where: str) -> float:
         """,
     )
     program.expect("ready")
-    wait_for((directory / "started").exists)
+    assert until((directory / "started").exists)
     program.interrupt()
     took = float(program.expect("took").split()[1])
     program.expect("value 7")
@@ -226,7 +217,7 @@ def test_leaving_with_after_ctrl_c_cancels_what_has_not_started(tmp_path: pathli
         """,
     )
     program.expect("ready")
-    wait_for((tmp_path / "started").exists)
+    assert until((tmp_path / "started").exists)
     program.interrupt()
     program.expect("joins")  # the others are cancelled: none starts behind the one that ends now
     (tmp_path / "fifo").write_text("done")  # the one that runs ends in its own way
@@ -255,7 +246,7 @@ def test_a_second_ctrl_c_kills(tmp_path: pathlib.Path, where: str) -> None:
         """,
     )
     program.expect("ready")
-    wait_for((tmp_path / "started").exists)
+    assert until((tmp_path / "started").exists)
     program.interrupt()
     program.expect("joins")
     began = time.monotonic()
@@ -315,10 +306,10 @@ def test_kill_9_of_the_host_leaves_nothing(
         """,
     )
     program.expect("ready")
-    wait_for((tmp_path / "started").exists)
+    assert until((tmp_path / "started").exists)
     program.process.kill()
     program.process.communicate(timeout=LIMIT_S)
-    wait_for(lambda: not family(os.getpid()) - {os.getpid()}, 1.0)
+    assert until(lambda: not family(os.getpid()) - {os.getpid()}, 1.0)
 
 
 # ---- fork ----
@@ -402,7 +393,7 @@ def test_a_dropped_executor_that_only_looped_frees_all() -> None:
     worker = pool.slots()[0]["pid"]
     del pool
     gc.collect()
-    wait_for(lambda: not os.path.exists(f"/proc/{worker}"))
+    assert until(lambda: gone(worker))
     assert len(set(os.listdir("/proc/self/fd")) - before) == 0
 
 

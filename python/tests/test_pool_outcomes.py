@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -23,8 +22,9 @@ import pytest
 pytest.importorskip("gpudispatch._core")
 
 import executor_tasks as tasks
-from conftest import until
+from conftest import Terminal, until
 from executor_tasks import Gate, Source
+from programs import HERE, PACKAGE
 
 from gpudispatch import (
     JournalBusy,
@@ -38,8 +38,6 @@ from gpudispatch import (
 from gpudispatch.pool_progress import PoolMeter, PoolSnapshot, describe
 
 LIMIT_S = 60.0
-PACKAGE = str(pathlib.Path(os.environ.get("GPUD_TEST_BUILD", ".")) / "python")
-HERE = str(pathlib.Path(__file__).resolve().parent)
 NAMES = ("a", "b", "c")
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
@@ -420,23 +418,6 @@ def test_killed_and_run_again(tmp_path: pathlib.Path) -> None:
 # ---- progress ----
 
 
-class Terminal:
-    def __init__(self) -> None:
-        self.text = ""
-
-    def isatty(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        self.text += text
-        return len(text)
-
-    def flush(self) -> None: ...
-
-    def lines(self) -> list[str]:
-        return [part.rstrip() for part in re.split(r"[\r\n]+", self.text) if part.strip()]
-
-
 def test_a_line(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
@@ -445,8 +426,9 @@ def test_a_line(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = stream.lines()
     assert lines[0].startswith("a 0/10")
     assert re.fullmatch(r"a 10/10, b 1,200/1,200, 1 failed, \d:\d\d:\d\d elapsed", lines[-1])
-    assert stream.text.endswith("\n")
-    stream.text = ""
+    assert stream.getvalue().endswith("\n")
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
     list(pool.outcomes({"b": (n for n in range(10))}, progress=True))
     assert stream.lines()[-1].startswith("b 10, ")
 

@@ -18,19 +18,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from conftest import Terminal
 
 from gpudispatch import Executor, progress
 from gpudispatch.progress import Line, Meter, Snapshot, Watch, clock, describe, pace
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-    def lines(self) -> list[str]:
-        return [text.strip() for text in self.getvalue().split("\r") if text.strip()]
 
 
 class Clock:

@@ -21,7 +21,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import server_tasks as tasks
-from conftest import until
+from conftest import gone, until
 from executor_tasks import Gate
 
 from gpudispatch import (
@@ -51,14 +51,6 @@ def worker(*words: str, **options: Any) -> ServerWorker:
 def number_in(body: str) -> int:
     n: int = json.loads(body)["n"]
     return n
-
-
-def is_there(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def facts(pool: Executor, item: Any = None) -> dict[str, Any]:
@@ -245,7 +237,7 @@ def test_port_that_another_program_takes(monkeypatch: pytest.MonkeyPatch) -> Non
             assert found["argv"][0] not in ("0", str(taken))
         finally:
             llm.cleanup()
-        assert not is_there(found["pid"])
+        assert gone(found["pid"])
 
 
 def test_ports_are_claimed() -> None:
@@ -257,7 +249,7 @@ def test_ports_are_claimed() -> None:
 def test_server_ends_with_the_pool(tmp_path: pathlib.Path) -> None:
     with Executor(1, worker=worker("tidy", str(tmp_path / "ended"))) as pool:
         pid = facts(pool)["pid"]
-    assert not is_there(pid)
+    assert gone(pid)
     assert (tmp_path / "ended").exists()  # by SIGTERM
 
 
@@ -270,14 +262,14 @@ def test_server_that_ignores_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
     server = llm._live.server
     llm.cleanup()
     assert server.status == -signal.SIGKILL
-    assert not is_there(found["pid"])
+    assert gone(found["pid"])
 
 
 def test_worker_is_killed() -> None:
     with Executor(1, worker=worker()) as pool:
         before = facts(pool)
         os.kill(before["worker"], signal.SIGKILL)
-        assert until(lambda: not is_there(before["pid"]), LIMIT_S)
+        assert until(lambda: gone(before["pid"]), LIMIT_S)
         assert facts(pool)["pid"] != before["pid"]
 
 
@@ -308,7 +300,7 @@ def test_death_between_tasks() -> None:
     with Executor(1, worker=worker()) as pool:
         before = facts(pool)
         os.kill(before["pid"], signal.SIGKILL)
-        assert until(lambda: not is_there(before["worker"]), LIMIT_S)
+        assert until(lambda: gone(before["worker"]), LIMIT_S)
         assert facts(pool)["worker"] != before["worker"]
 
 
@@ -365,7 +357,7 @@ def test_task_timeout_of_a_server_that_hangs() -> None:
         assert "sends no reply within 1 s after a task ended" in error.log_tail
         after = facts(pool)
         assert after["worker"] != before["worker"]
-        assert until(lambda: not is_there(before["pid"]), LIMIT_S)
+        assert until(lambda: gone(before["pid"]), LIMIT_S)
 
 
 def test_stop_of_a_server_that_hangs() -> None:

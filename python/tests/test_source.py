@@ -25,8 +25,8 @@ import gpudispatch
 from gpudispatch import codec, source
 
 import data_tasks
+from programs import PACKAGE
 
-PACKAGE = str(pathlib.Path(gpudispatch.__file__).parent.parent)
 REFERENCE, CODE, FRESH = b"R", b"C", b"F"
 
 
@@ -106,13 +106,6 @@ def clean() -> Any:
     yield
     source._made.clear()
     source._by_value_keys.clear()
-
-
-@pytest.fixture
-def no_cloudpickle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if cloudpickle were not installed."""
-    monkeypatch.setitem(sys.modules, "cloudpickle", None)
-    monkeypatch.setattr(codec, "_cloud_picklers", {})
 
 
 @pytest.mark.parametrize(("fn", "kind", "of_3"), CALLABLES)
