@@ -7,7 +7,6 @@ import operator
 import sys
 import threading
 import time
-import typing
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,15 +20,14 @@ from executor_tasks import Gate
 
 from gpudispatch import GpuDispatchError, _core, codec, current, ends, source, waits
 from gpudispatch._core import Event, Template
-from gpudispatch.events import FINISH_ALL, FINISH_NOW
+from gpudispatch.events import FINISH_NOW
 from gpudispatch.work_class import SETUP_AT, worker_argv
 from gpudispatch.events import ERROR, OUTCOME, PROGRESS, STARTED, SUCCESS
 from gpudispatch.future import Future
 from gpudispatch.settings import NEVER
-from gpudispatch.tables import ClassStats, Reason, ReasonKind, ReasonUnit
 
 CLASS, PROMISE, GRANTED, REVOKED = 9, 10, 11, 12
-LOADED, UNLOADED, REMOVED = 1, 2, 6
+UNLOADED, REMOVED = 2, 6
 UNLOAD = 4
 EXTERNAL = 2
 SOFT, CANCEL = 0, 3
@@ -302,28 +300,6 @@ def test_what_waited_in_the_package_keeps_its_place(pool: Pool, gate: Gate) -> N
 # ---- classes ----
 
 
-def test_workers_come_and_go(pool: Pool) -> None:
-    pool.add("a", [{"devices": 1, "memory": GIB, "not_on": "fake:0"}])
-    core = pool.core
-    core.submit(Template(class_name="a", number=1), 1, frame(tasks.same, 1))
-    event = pool.event(CLASS, change=LOADED)
-    assert (event.class_name, event.tag, event.number) == ("a", 0, 0)
-    assert pool.event(OUTCOME).device == "fake:1"
-    core.class_set("a", UNLOAD)
-    assert pool.event(CLASS, change=UNLOADED).class_name == "a"
-    (row,) = core.classes()
-    assert set(row) == set(typing.get_type_hints(ClassStats))
-    assert (row["name"], row["definition"], row["done"], row["workers"]) == ("a", "", 1, 0)
-    assert all(type(v) is int for n, v in row.items() if n not in ("name", "definition"))
-    core.submit(Template(class_name="a"), 1, frame(tasks.same, 1))
-    pool.values(1)
-    core.class_remove("a", FINISH_ALL)
-    assert pool.event(CLASS, change=REMOVED).class_name == "a"
-    assert core.classes() == []
-    with pytest.raises(GpuDispatchError):
-        core.class_set("a", UNLOAD)
-
-
 def test_the_memory_of_a_setup_lives_as_long_as_its_dispatcher(pool: Pool) -> None:
     shared = _core.Shared(SETUP_AT)
     before = sys.getrefcount(shared)
@@ -334,6 +310,8 @@ def test_the_memory_of_a_setup_lives_as_long_as_its_dispatcher(pool: Pool) -> No
     pool.core.class_remove("a", FINISH_NOW)
     pool.event(CLASS, change=REMOVED)
     assert sys.getrefcount(shared) == before + 1
+    with pytest.raises(GpuDispatchError):
+        pool.core.class_set("a", UNLOAD)
     pool.close()
     assert sys.getrefcount(shared) == before
 
@@ -407,14 +385,6 @@ def test_a_dispatcher_that_is_not_pooled_has_none() -> None:
 # ---- reasons ----
 
 
-def check(rows: list[Reason]) -> None:
-    for row in rows:
-        assert set(row) == set(typing.get_type_hints(Reason))
-        assert row["kind"] in typing.get_args(ReasonKind)
-        assert row["unit"] in typing.get_args(ReasonUnit)
-        assert row["text"].startswith(row["kind"])
-
-
 def test_why_a_task_waits(pool: Pool, gate: Gate) -> None:
     pool.add("a", [{"devices": 1, "memory": 10 * GIB}], max_workers=1)
     pool.add_external()
@@ -424,10 +394,8 @@ def test_why_a_task_waits(pool: Pool, gate: Gate) -> None:
     big = Template(class_name="jobs", request=[{"devices": 2, "memory": 10 * GIB}])
     waiting = pool.core.submit(big, 2, b"")
     (why,) = pool.core.explain(waiting, None)
-    check([why])
     assert (why["kind"], why["class_name"], why["unit"]) == ("MAX_WAIT", "a", "")
     rows = pool.core.explain(0, Template(class_name="jobs", request=[{"devices": 2}]))
-    check(rows)
     assert waiting in {row["task_id"] for row in rows}
     with pytest.raises(GpuDispatchError):
         pool.core.explain(12345, None)
@@ -444,7 +412,6 @@ def test_reasons_have_units(pool: Pool) -> None:
     granted(pool, request=[half])
     for more, unit, need in ({"memory": GIB}, "share", 6000), ({"share": 1}, "bytes", 9 * GIB):
         why, never = pool.core.explain(0, Template(class_name="jobs", request=[half | more]))
-        check([why, never])
         assert (never["kind"], never["unit"], never["device"]) == ("NEVER", "", "fake:1")
         assert why["unit"] == unit
         assert why["need"] == need > why["have"]
@@ -460,7 +427,6 @@ def test_more_reasons_than_expected() -> None:
             pool.core.device_pause(f"fake:{n}")
         pool.add_external()
         rows = pool.core.explain(0, Template(class_name="jobs"))
-        check(rows)
         assert {row["device"] for row in rows if row["kind"] == "PAUSED"} == {
             f"fake:{n}" for n in range(40)
         }

@@ -13,7 +13,6 @@ import pathlib
 import signal
 import sys
 import threading
-import typing
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import wait
@@ -32,16 +31,13 @@ from programs import script
 
 from gpudispatch import (
     ClassChange,
-    ClassStats,
     DeviceError,
-    DeviceInfo,
     ForkedError,
     Future,
     GpuDispatchError,
     NoWorker,
     Pool,
     PoolClass,
-    Reason,
     SetupError,
     WorkerCrashed,
 )
@@ -558,7 +554,7 @@ def test_removed_under_coroutines() -> None:
 
 
 def test_three_hundred_adds_and_removes() -> None:
-    """Numbers of classes are used again; more than 255 at a time are refused."""
+    """Numbers of classes are used again."""
     with Pool(None, cpus=1) as pool:
         kept = functions(pool, "kept")
         assert kept.submit(tasks.same, 1).result(LIMIT_S) == 1
@@ -687,20 +683,12 @@ def test_priorities_within_a_class_and_the_backlog(tmp_path: pathlib.Path) -> No
 # ---- looks ----
 
 
-def typed(rows: list[Any], kind: Any) -> None:
-    for row in rows:
-        assert set(row) == set(typing.get_type_hints(kind))
-
-
 def test_rows(pool: Pool) -> None:
     with Gate() as gate:
         a = pool.add("a", max_workers=1)
         future = a.submit(tasks.through, gate.address)
         gate.arrival()
         waiting = a.submit(tasks.same)
-        typed(pool.classes(), ClassStats)
-        typed(pool.devices(), DeviceInfo)
-        typed([a.stats()], ClassStats)
         row = a.stats()
         assert row["running"] + row["queued"] == 2  # one may be sent ahead
         (device,) = [r for r in pool.devices() if r["class_name"]]
@@ -708,16 +696,16 @@ def test_rows(pool: Pool) -> None:
         assert [r["class_name"] for r in pool.slots() if r["task_id"]] == ["a"]
         assert pool.stats()["accepted"] == 2
         assert pool.explain(future) == []
-        reasons = pool.explain(waiting)
-        typed(reasons, Reason)
-        assert reasons[0]["kind"] == "BUSY"
+        assert pool.explain(waiting)[0]["kind"] == "BUSY"
         gate.open()
         waiting.result(LIMIT_S)
         assert pool.explain(waiting) == pool.explain(future) == []
     with Pool(None, cpus=1) as other, pytest.raises(ValueError, match="not of this pool"):
         other.explain(future)
+    for wrong in (3, None):
+        with pytest.raises(TypeError, match="^future must be a Future or a Lease"):
+            pool.explain(wrong)  # type: ignore[arg-type]
     pool.shutdown()
-    typed(pool.classes(), ClassStats)
     assert [(r["name"], r["done"]) for r in pool.classes()] == [("a", 2)]
     assert pool.stats()["success"] == 2
     assert pool.explain(waiting) == []

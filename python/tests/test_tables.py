@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import gpudispatch
-from gpudispatch import Executor, tables
+from gpudispatch import Executor, Pool, tables
 
 HEADERS = pathlib.Path(__file__).resolve().parents[2] / "include/gpudispatch"
 
@@ -106,6 +106,24 @@ def test_rows_have_these_types(executor: Executor) -> None:
         check(slot, tables.SlotStats)
     for device in executor.devices():
         check(device, tables.DeviceInfo)
+
+
+def test_rows_of_a_pool_have_these_types() -> None:
+    with Pool("fake:2") as pool:
+        a = pool.add("a")
+        a.pause()
+        waiting = a.submit(math.sqrt, 4)
+        reasons = pool.explain(waiting)
+        assert reasons
+        for reason in reasons:
+            check(reason, tables.Reason)
+            assert reason["text"].startswith(reason["kind"])
+        a.resume()
+        assert waiting.result() == 2
+        for device in pool.devices():
+            check(device, tables.DeviceInfo)
+    for row in (a.stats(), *pool.classes()):
+        check(row, tables.ClassStats)
 
 
 def test_values(executor: Executor) -> None:
