@@ -20,22 +20,34 @@ from executor_tasks import Gate
 
 from gpudispatch import GpuDispatchError, _core, codec, current, ends, source, waits
 from gpudispatch._core import Event, Template
-from gpudispatch.events import FINISH_NOW
-from gpudispatch.work_class import SETUP_AT, worker_argv
-from gpudispatch.events import ERROR, OUTCOME, PROGRESS, STARTED, SUCCESS
+from gpudispatch.engine import RAW
+from gpudispatch.events import (
+    CLASS,
+    CLASS_REMOVED,
+    ERROR,
+    FINISH_NOW,
+    GRANTED,
+    OUTCOME,
+    PROGRESS,
+    REVOKED,
+    STARTED,
+    SUCCESS,
+    UNLOAD,
+)
 from gpudispatch.future import Future
-from gpudispatch.settings import NEVER
+from gpudispatch.leases import SOFT
+from gpudispatch.pool_settings import EXTERNAL
+from gpudispatch.sessions import SESSION_SHIFT
+from gpudispatch.settings import AT_ONCE, NEVER
+from gpudispatch.work_class import SETUP_AT, worker_argv
 
-CLASS, PROMISE, GRANTED, REVOKED = 9, 10, 11, 12
-UNLOADED, REMOVED = 2, 6
-UNLOAD = 4
-EXTERNAL = 2
-SOFT, CANCEL = 0, 3
+PROMISE = 10  # a kind of event that the package does not ask for
+UNLOADED = 2  # a change of a class
+CANCEL = 3  # a reason to end a lease
+DONE = 0  # of attend
 GIB = 1 << 30
-AT_ONCE = 1
 LIMIT_S = 60.0
-RAW, SESSION = 1 << 39, 1 << 40
-DONE = 0
+SESSION = 1 << SESSION_SHIFT
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -308,7 +320,7 @@ def test_the_memory_of_a_setup_lives_as_long_as_its_dispatcher(pool: Pool) -> No
     options.clear()
     assert sys.getrefcount(shared) == before + 1
     pool.core.class_remove("a", FINISH_NOW)
-    pool.event(CLASS, change=REMOVED)
+    pool.event(CLASS, change=CLASS_REMOVED)
     assert sys.getrefcount(shared) == before + 1
     with pytest.raises(GpuDispatchError):
         pool.core.class_set("a", UNLOAD)
