@@ -916,7 +916,10 @@ def test_exceptions_of_local_classes(cloudpickle: bool, request: pytest.FixtureR
         request.getfixturevalue("no_cloudpickle")
     made = exception_there(noted(Local("here")))
     assert type(made).__name__ == ("Local" if cloudpickle else "RemoteError")
-    assert getattr(made, "text", str(made)).endswith("here") and made.__notes__ == ["a note", "another"]
+    assert getattr(made, "text", str(made)).endswith("here") and made.__notes__ == [
+        "a note",
+        "another",
+    ]
 
 
 def test_exceptions_without_a_text_and_with_a_long_one() -> None:

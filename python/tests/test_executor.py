@@ -94,8 +94,14 @@ def test_fake_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "workers"),
     [
-        ({"devices": "cpu:2", "workers_per_device": 2}, [("cpu:0",), ("cpu:0",), ("cpu:1",), ("cpu:1",)]),
-        ({"devices": "fake:4", "devices_per_worker": 2}, [("fake:0", "fake:1"), ("fake:2", "fake:3")]),
+        (
+            {"devices": "cpu:2", "workers_per_device": 2},
+            [("cpu:0",), ("cpu:0",), ("cpu:1",), ("cpu:1",)],
+        ),
+        (
+            {"devices": "fake:4", "devices_per_worker": 2},
+            [("fake:0", "fake:1"), ("fake:2", "fake:3")],
+        ),
         ({"devices": ["cpu:1"], "workers_per_device": 2}, [("cpu:0",), ("cpu:0",)]),
         ({"devices": ["fake:2"]}, [("fake:0",), ("fake:1",)]),
     ],
@@ -133,7 +139,10 @@ def test_forty_tasks_and_one_kill() -> None:
         assert list(failed) == [17]
         assert isinstance(failed[17], WorkerCrashed)
         assert failed[17].signal == signal.SIGKILL
-        assert [f.result() for i, f in enumerate(futures) if i != 17] == [*range(17), *range(18, 40)]
+        assert [f.result() for i, f in enumerate(futures) if i != 17] == [
+            *range(17),
+            *range(18, 40),
+        ]
         stats = pool.stats()
         assert (stats["success"], stats["crashed"], stats["deaths"]) == (39, 1, 1)
 
@@ -177,7 +186,7 @@ def test_forty_thousand_submits() -> None:
 
 
 def test_order_and_priority() -> None:
-    """Tasks start in order; a higher priority goes first, also among those that wait in the package."""
+    """Tasks start in order; a higher priority goes first, also where they wait in the package."""
     with Executor(1, queue_size=4) as pool, Gate() as gate:
         order: list[str] = []
         first = pool.submit(tasks.through, gate.address)
@@ -293,7 +302,8 @@ def test_initializer() -> None:
         assert pool.submit(tasks.kept, "model").result(LIMIT_S) == [1, 2]
         assert isinstance(pool.submit(tasks.kill_me).exception(LIMIT_S), WorkerCrashed)
         assert all(
-            f.result(LIMIT_S) == [1, 2] for f in [pool.submit(tasks.kept, "model") for _ in range(20)]
+            f.result(LIMIT_S) == [1, 2]
+            for f in [pool.submit(tasks.kept, "model") for _ in range(20)]
         )
 
 
@@ -518,7 +528,8 @@ def test_terminate_and_kill(how: str) -> None:
         running = [
             pool.submit(tasks.through_unless_cancelled, gate.address),
             pool.submit(
-                tasks.deaf if how == "kill_workers" else tasks.through_unless_cancelled, never.address
+                tasks.deaf if how == "kill_workers" else tasks.through_unless_cancelled,
+                never.address,
             ),
         ]
         gate.arrival()
@@ -673,11 +684,17 @@ def test_exit_without_futures(tmp_path: pathlib.Path) -> None:
 
 
 def test_get_executor() -> None:
-    first = gpudispatch.get_executor("test", max_workers=1, initializer=tasks.keep, initargs=("a", 1))
-    same = gpudispatch.get_executor("test", max_workers=1, initializer=tasks.keep, initargs=("a", 1))
+    first = gpudispatch.get_executor(
+        "test", max_workers=1, initializer=tasks.keep, initargs=("a", 1)
+    )
+    same = gpudispatch.get_executor(
+        "test", max_workers=1, initializer=tasks.keep, initargs=("a", 1)
+    )
     assert same is first
     pid = first.submit(tasks.pid).result(LIMIT_S)
-    other = gpudispatch.get_executor("test", max_workers=1, initializer=tasks.keep, initargs=("a", 2))
+    other = gpudispatch.get_executor(
+        "test", max_workers=1, initializer=tasks.keep, initargs=("a", 2)
+    )
     assert other is not first
     with pytest.raises(RuntimeError):
         first.submit(tasks.same)
@@ -686,7 +703,9 @@ def test_get_executor() -> None:
     elsewhere = gpudispatch.get_executor("test 2", max_workers=1)
     assert elsewhere is not other
     other.shutdown()
-    again = gpudispatch.get_executor("test", max_workers=1, initializer=tasks.keep, initargs=("a", 2))
+    again = gpudispatch.get_executor(
+        "test", max_workers=1, initializer=tasks.keep, initargs=("a", 2)
+    )
     assert again is not other
     assert again.submit(tasks.kept, "a").result(LIMIT_S) == 2
     for pool in (first, again, elsewhere):
@@ -729,7 +748,9 @@ def test_get_executor_replaces_a_pool_without_workers(tmp_path: pathlib.Path) ->
 def test_get_executor_with_what_cannot_be_pickled() -> None:
     lock = threading.Lock()
     with pytest.raises(TypeError):
-        gpudispatch.get_executor("lock", max_workers=1, initializer=tasks.keep, initargs=("a", lock))
+        gpudispatch.get_executor(
+            "lock", max_workers=1, initializer=tasks.keep, initargs=("a", lock)
+        )
 
 
 # ---- looks ----

@@ -114,7 +114,9 @@ def test_asyncio(pool: Executor) -> None:
 def test_pickling_a_future_is_refused(pool: Executor) -> None:
     with pytest.raises(TypeError):
         pickle.dumps(pool.submit(tasks.same))
-    assert isinstance(pool.submit(tasks.same, pool.submit(tasks.same)).exception(LIMIT_S), TypeError)
+    assert isinstance(
+        pool.submit(tasks.same, pool.submit(tasks.same)).exception(LIMIT_S), TypeError
+    )
 
 
 # ---- running() and what a future knows ----

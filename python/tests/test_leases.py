@@ -406,7 +406,9 @@ def test_a_command_has_its_devices(pool: Pool) -> None:
         pool.run(["true"], devices=3)
 
 
-def test_a_timeout_kills_all_that_the_command_has_started(pool: Pool, tmp_path: pathlib.Path) -> None:
+def test_a_timeout_kills_all_that_the_command_has_started(
+    pool: Pool, tmp_path: pathlib.Path
+) -> None:
     pids = tmp_path / "pids"
     body = f"sleep 600 & echo $! >> {pids}; echo $$ >> {pids}; wait"
     error = pool.run(["sh", "-c", body], timeout=0.5).exception(LIMIT_S)
@@ -433,7 +435,10 @@ def test_what_a_command_leaves_is_gone_with_its_result(pool: Pool) -> None:
 
 def test_a_daemon_does_not_outlive_its_command(pool: Pool, tmp_path: pathlib.Path) -> None:
     pids = tmp_path / "pids"
-    body = f"setsid sh -c 'echo $$ >> {pids}; exec sleep 600' > /dev/null 2>&1 & while ! [ -s {pids} ]; do :; done"
+    body = (
+        f"setsid sh -c 'echo $$ >> {pids}; exec sleep 600' > /dev/null 2>&1 &"
+        f" while ! [ -s {pids} ]; do :; done"
+    )
     assert pool.run(["sh", "-c", body]).result(LIMIT_S).returncode == 0
     (pid,) = map(int, pids.read_text().split())
     assert until(lambda: gone(pid))
@@ -453,7 +458,8 @@ def test_a_command_is_cancelled(pool: Pool) -> None:
 def test_twenty_commands_on_four_devices(tmp_path: pathlib.Path) -> None:
     """No device has two at a time."""
     body = (
-        f'd={tmp_path}/$GPUD_DEVICE_UUIDS; mkdir "$d" || exit 9; echo $GPUD_DEVICE_UUIDS; rmdir "$d"'
+        f'd={tmp_path}/$GPUD_DEVICE_UUIDS; mkdir "$d" || exit 9;'
+        ' echo $GPUD_DEVICE_UUIDS; rmdir "$d"'
     )
     with Pool("fake:4") as pool:
         futures = [pool.run(["sh", "-c", body], capture_output=True) for _ in range(20)]

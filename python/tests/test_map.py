@@ -40,7 +40,11 @@ def test_order_and_arguments() -> None:
 NAN = float("nan")
 WRONG: list[tuple[str, Any, type[Exception]]] = [
     *[(name, value, ValueError) for name in ("chunksize", "buffersize") for value in (0, -1)],
-    *[(name, value, TypeError) for name in ("chunksize", "buffersize") for value in (1.0, True, "1")],
+    *[
+        (name, value, TypeError)
+        for name in ("chunksize", "buffersize")
+        for value in (1.0, True, "1")
+    ],
     ("timeout", "5", TypeError),
     ("timeout", NAN, ValueError),
 ]
@@ -66,7 +70,8 @@ def test_buffersize(chunksize: int) -> None:
     """That many tasks are ahead of the caller, before the first next() as well."""
     with Executor(1) as pool:
         source = Source(itertools.count())
-        with closing(pool.map(tasks.same, source, chunksize=chunksize, buffersize=5)) as results:  # type: ignore[type-var]
+        run: Any = pool.map(tasks.same, source, chunksize=chunksize, buffersize=5)
+        with closing(run) as results:
             assert source.pulled == 5 * chunksize
             for i in range(40):
                 assert next(results) == i
@@ -180,7 +185,11 @@ def test_an_error_in_its_place(chunksize: int, tmp_path: pathlib.Path) -> None:
         got = []
         with pytest.raises(ValueError, match="6"):
             for value in pool.map(
-                tasks.mark_and_raise_if, itertools.repeat(path), range(8), [6] * 8, chunksize=chunksize
+                tasks.mark_and_raise_if,
+                itertools.repeat(path),
+                range(8),
+                [6] * 8,
+                chunksize=chunksize,
             ):
                 got.append(value)
         assert got == list(range(6))

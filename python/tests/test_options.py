@@ -350,7 +350,9 @@ def test_retry(cause: str, tmp_path: pathlib.Path) -> None:
             future = other.submit(tasks.die_first, path, 1, cause)
             assert isinstance(future.exception(LIMIT_S), CAUSES[cause])
             assert len(tasks.marked(path)) == 1
-        ends = list(view.outcomes([next(paths)], fn=functools.partial(tasks.die_first, times=1, how=cause)))
+        ends = list(
+            view.outcomes([next(paths)], fn=functools.partial(tasks.die_first, times=1, how=cause))
+        )
         assert (ends[0].value, ends[0].attempt) == (2, 2)
 
 
@@ -589,12 +591,17 @@ def test_copy(pool: Executor) -> None:
 
 def test_on_cancel(tmp_path: pathlib.Path) -> None:
     """What leaving a loop does to the task that runs; those that wait do not start meanwhile."""
-    for on_cancel, ends in (("leave", "False nothing"), ("ask", "True Stopped"), ("kill", "True Stopped")):
+    for on_cancel, ends in (
+        ("leave", "False nothing"),
+        ("ask", "True Stopped"),
+        ("kill", "True Stopped"),
+    ):
         path = tmp_path / on_cancel
         with Executor(1, grace=60.0) as pool, Gate() as gate:
             view = pool.options(on_cancel=on_cancel)
             loop = view.outcomes(
-                [0, *[1] * 900], fn=functools.partial(tasks.tell_unless_zero, gate.address, str(path))
+                [0, *[1] * 900],
+                fn=functools.partial(tasks.tell_unless_zero, gate.address, str(path)),
             )
             assert next(loop).ok
             gate.arrival()
@@ -609,7 +616,9 @@ def test_on_cancel(tmp_path: pathlib.Path) -> None:
 
 def test_on_cancel_kills() -> None:
     with Executor(1, grace=0.05) as pool, Gate() as gate:
-        results = pool.options(on_cancel="kill").map(tasks.deaf_unless_zero, [0, 1], [gate.address] * 2)
+        results = pool.options(on_cancel="kill").map(
+            tasks.deaf_unless_zero, [0, 1], [gate.address] * 2
+        )
         assert next(results) == 0
         pid, _ = gate.arrival()
         results.close()  # type: ignore[attr-defined]

@@ -240,7 +240,9 @@ def test_a_source_of_another_loop() -> None:
 def test_leaving_cancels_the_rest(tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "ran")
     with Executor(1) as pool, Gate() as gate:
-        for r in pool.outcomes(range(1000), fn=functools.partial(tasks.mark_through, path, gate.address)):
+        for r in pool.outcomes(
+            range(1000), fn=functools.partial(tasks.mark_through, path, gate.address)
+        ):
             assert r.ok
             break
         else:
@@ -300,9 +302,13 @@ def test_shutdown_under_the_loop() -> None:
     """All that was accepted is given out; then the loop says why it ends."""
     with Gate() as gate:
         pool = Executor(1, queue_size=8)
-        loop = pool.outcomes(itertools.count(), fn=functools.partial(tasks.first_waits, gate.address))
+        loop = pool.outcomes(
+            itertools.count(), fn=functools.partial(tasks.first_waits, gate.address)
+        )
         got = []
-        thread = threading.Thread(target=lambda: (gate.arrival(), pool.shutdown(wait=False), gate.open()))
+        thread = threading.Thread(
+            target=lambda: (gate.arrival(), pool.shutdown(wait=False), gate.open())
+        )
         thread.start()
         with pytest.raises(RuntimeError, match="cannot schedule new futures after shutdown"):
             for r in loop:

@@ -306,7 +306,11 @@ def test_worker_classes(pool: Pool) -> None:
 def test_batches(pool: Pool) -> None:
     with Gate() as gate:
         batch: Any = pool.add(
-            "batch", worker=tasks.BatchModel, setup={"gate": gate.address}, max_batch=8, max_workers=1
+            "batch",
+            worker=tasks.BatchModel,
+            setup={"gate": gate.address},
+            max_batch=8,
+            max_workers=1,
         )
         futures = [batch.submit(n) for n in range(20)]
         gate.arrival()
@@ -334,8 +338,12 @@ def test_coroutines(slots: Pool) -> None:
 
 def test_two_that_do_not_fit_at_a_time() -> None:
     with Pool("fake:1") as pool:
-        a = pool.add("a", memory="10GiB", min_residence=0, initializer=tasks.keep, initargs=("n", "a"))
-        b = pool.add("b", memory="10GiB", min_residence=0, initializer=tasks.keep, initargs=("n", "b"))
+        a = pool.add(
+            "a", memory="10GiB", min_residence=0, initializer=tasks.keep, initargs=("n", "a")
+        )
+        b = pool.add(
+            "b", memory="10GiB", min_residence=0, initializer=tasks.keep, initargs=("n", "b")
+        )
         for _ in range(2):
             assert a.submit(tasks.kept, "n").result(LIMIT_S) == "a"
             assert (a.stats()["workers"], b.stats()["workers"]) == (1, 0)
@@ -739,7 +747,10 @@ def test_as_a_table(name: str) -> None:
 
 def test_on_class(caplog: pytest.LogCaptureFixture) -> None:
     told: list[ClassChange] = []
-    with caplog.at_level(logging.INFO, "gpudispatch"), Pool(None, cpus=1, on_class=told.append) as pool:
+    with (
+        caplog.at_level(logging.INFO, "gpudispatch"),
+        Pool(None, cpus=1, on_class=told.append) as pool,
+    ):
         a = functions(pool, "a")
         a.load()
         assert until(lambda: ("a", "LOADED") in [c[:2] for c in told])
@@ -760,8 +771,10 @@ def test_on_class(caplog: pytest.LogCaptureFixture) -> None:
     assert {r.class_name for r in records if hasattr(r, "class_name")} >= {"a", "bad"}
     failed = [r for r in records if "setup failed" in r.message]
     assert failed
-    assert {(r.levelname, r.class_name) for r in failed} == {("WARNING", "bad")}  # type: ignore[attr-defined]
-    (change,) = [r for r in records if r.message.startswith("class bad:") and r.levelname == "WARNING"]
+    assert {(r.levelname, vars(r)["class_name"]) for r in failed} == {("WARNING", "bad")}
+    (change,) = [
+        r for r in records if r.message.startswith("class bad:") and r.levelname == "WARNING"
+    ]
     assert change.class_name == "bad"  # type: ignore[attr-defined]
 
 
@@ -780,7 +793,10 @@ def test_on_class_may_do_anything(caplog: pytest.LogCaptureFixture) -> None:
             done.set()
             raise ValueError("on purpose")
 
-    with caplog.at_level(logging.ERROR, "gpudispatch"), Pool(None, cpus=2, on_class=changed) as pool:
+    with (
+        caplog.at_level(logging.ERROR, "gpudispatch"),
+        Pool(None, cpus=2, on_class=changed) as pool,
+    ):
         a = functions(pool, "a")
         a.load()
         assert done.wait(LIMIT_S)
@@ -913,7 +929,8 @@ def test_exit_with_work_in_flight(tmp_path: pathlib.Path) -> None:
         unused.add("x")
         a = pool.add("a", devices=0, cpus=1, min_residence=0)
         b = pool.add("b", devices=0, cpus=1, min_residence=0)
-        fs = [c.submit(tasks.mark, {str(tmp_path / "marks")!r}, n) for n in range(50) for c in (a, b)]
+        marks = {str(tmp_path / "marks")!r}
+        fs = [c.submit(tasks.mark, marks, n) for n in range(50) for c in (a, b)]
         loop = pool.outcomes({{"a": range(5000), "b": range(5000)}}, fn=tasks.same)
         print(next(loop).ok)
         """,

@@ -49,4 +49,6 @@ def test_two_classes_of_one_model(tmp_path: pathlib.Path) -> None:
         assert np.array_equal(np.array(first[name]), np.array(again[name]))
     lengths = {name: np.linalg.norm(first[name], axis=1) for name in first}
     assert np.allclose(lengths["unit"], 1, atol=1e-5)
-    assert not np.allclose(first["plain"], first["unit"]) or np.allclose(lengths["plain"], 1, atol=1e-3)
+    assert not np.allclose(first["plain"], first["unit"]) or np.allclose(
+        lengths["plain"], 1, atol=1e-3
+    )

@@ -167,7 +167,11 @@ def test_a_source_that_raises(pool: Pool) -> None:
 def test_failures_are_values(pool: Pool) -> None:
     jobs = [(tasks.kill_me,), (tasks.raises, "value"), (tasks.same, 1)]
     ends = list(pool.outcomes({"a": jobs, "b": range(50)}, fn={"a": tasks.call}))
-    assert {r.index: r.kind for r in ends if r.name == "a"} == {0: "crash", 1: "error", 2: "success"}
+    assert {r.index: r.kind for r in ends if r.name == "a"} == {
+        0: "crash",
+        1: "error",
+        2: "success",
+    }
     assert {r.value for r in ends if r.name == "b"} == {*range(0, 100, 2)}
 
 
@@ -306,7 +310,10 @@ def test_failures_are_tried_again(pool: Pool, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "n.gdj"
     fn = functools.partial(tasks.kill_if, culprit=3)
     for _ in range(2):
-        ends = {(r.name, r.item): r for r in pool.outcomes({"a": range(5), "b": range(5)}, fn=fn, journal=path)}
+        ends = {
+            (r.name, r.item): r
+            for r in pool.outcomes({"a": range(5), "b": range(5)}, fn=fn, journal=path)
+        }
         assert len(ends) == 10
         assert ends["a", 3].kind == "crash"
         assert not ends["a", 3].replayed
@@ -384,7 +391,10 @@ from gpudispatch import Pool
 if __name__ == "__main__":
     with Pool(None, cpus=2, queue_size=64) as pool:
         for name, scale in (("b", 2), ("c", 3)):
-            pool.add(name, devices=0, cpus=1, min_residence=0, worker=tasks.Model, setup={{"scale": scale}})
+            pool.add(
+                name, devices=0, cpus=1, min_residence=0, worker=tasks.Model,
+                setup={{"scale": scale}},
+            )
         for r in pool.outcomes({{"b": range(1000), "c": range(1000)}}, journal={journal!r}):
             print(r.name, r.item, r.value, r.replayed, flush=True)
     print("end", flush=True)
@@ -440,7 +450,11 @@ def test_no_line_without_a_terminal(pool: Pool, capfd: pytest.CaptureFixture[str
 
 def test_snapshots(pool: Pool, tmp_path: pathlib.Path) -> None:
     seen: list[PoolSnapshot] = []
-    list(pool.outcomes({"b": range(10), "c": iter([1])}, progress=seen.append, journal=tmp_path / "n"))
+    list(
+        pool.outcomes(
+            {"b": range(10), "c": iter([1])}, progress=seen.append, journal=tmp_path / "n"
+        )
+    )
     last = seen[-1]
     assert (last.total, last.done, last.ok, last.failed, last.replayed) == (None, 11, 11, 0, 0)
     assert last.kinds == {"success": 11}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What waits on the main thread: a signal's handler raises wherever the interpreter looks for one."""
+"""Waits on the main thread: a signal's handler raises wherever the interpreter looks for one."""
 
 from __future__ import annotations
 
