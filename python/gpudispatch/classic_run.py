@@ -177,10 +177,7 @@ class Run:
         self.board.end()
         engine = self.engine
         self.session.close(cancel=False)
-        engine.closing = FINISH_NOW
-        with contextlib.suppress(GpuDispatchError):
-            engine.core.close(FINISH_NOW, 1)
-        engine._end()
+        engine.end_here()
         self.feeder.join()
         # no cycles: the descriptors go with the last reference, not with the next collection
         engine.news.listener = None

@@ -27,6 +27,7 @@ tasks.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -584,6 +585,13 @@ class Engine:
             self.parked.notify_all()
 
     # ---- the end ----
+
+    def end_here(self) -> None:
+        """Kills what runs, and frees the dispatcher of an engine without a thread."""
+        self.closing = FINISH_NOW
+        with contextlib.suppress(errors.GpuDispatchError):
+            self.core.close(FINISH_NOW, 1)
+        self._end()
 
     def return_grants(self, kept: bool) -> None:
         """Ends the leases that nobody will close; with `kept` those of `with` blocks, too."""

@@ -252,7 +252,7 @@ PyObject *core_wake(PyObject *o, PyObject *unused)
 /* How attend ends; engine.py has the same numbers. */
 enum { DONE, FOREIGN, TIME_OVER };
 
-/* What the threads of a pool share: pool.desk in this order. */
+/* What the threads of a pool share: desk of engine.py in this order. */
 struct desk {
     PyObject *lock, *reading, *inbox, *futures, *frames, *backlog, *room;
 };
