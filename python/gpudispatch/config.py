@@ -24,6 +24,7 @@ import sys
 import tomllib
 from collections.abc import Mapping
 
+from gpudispatch import settings
 from gpudispatch.pool import Pool
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
@@ -38,7 +39,7 @@ def load_pool(path: str | os.PathLike[str], **options: Any) -> Pool:
     """Makes the Pool of a TOML file with all its classes.  `options` are arguments of Pool() that
     replace those of the file: load_pool("pool.toml", devices="fake:8").
 
-    Names of files in it are relative to its directory, where modules are searched, too."""
+    Paths in the file are relative to its directory, which comes first in sys.path for modules."""
     path = os.path.abspath(path)
     with open(path, "rb") as file:
         try:
@@ -46,8 +47,10 @@ def load_pool(path: str | os.PathLike[str], **options: Any) -> Pool:
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"{path}: {error}") from None
     _known(path, "the file", tables, {"pool", "class"})
-    of_the_pool, classes = _table(path, tables, "pool"), _table(path, tables, "class")
+    of_the_pool, classes = dict(_table(path, tables, "pool")), _table(path, tables, "class")
     _known(path, "pool", of_the_pool, _arguments(Pool.__init__))
+    if "decision_log" in of_the_pool:
+        of_the_pool["decision_log"] = _beside(path, of_the_pool["decision_log"])
     if not classes:
         raise ValueError(f"{path}: no [class.NAME], expected one or more")
     made = {name: _class(path, name, _table(path, classes, name)) for name in classes}
@@ -80,17 +83,27 @@ def _class(path: str, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
         had = " and ".join(given) or "none"
         raise ValueError(f"{path}: {where} has {had} of {', '.join(KINDS)}, expected one")
     arguments = dict(table)
-    folder = os.path.dirname(path)
     if "cwd" in table:
-        arguments["cwd"] = os.path.join(folder, str(table["cwd"]))
+        arguments["cwd"] = _beside(path, table["cwd"])
+    if settings.is_file(table.get("output")):
+        arguments["output"] = _beside(path, table["output"])
     if given == ["plugin"]:
-        plugin = str(table["plugin"])  # without a directory the loader searches for it
-        arguments["plugin"] = os.path.join(folder, plugin) if os.sep in plugin else plugin
+        arguments["plugin"] = _found(path, table["plugin"])
     elif given == ["worker"]:
         arguments["worker"] = _named(path, where, table["worker"])
     else:
         arguments["worker"] = _server(path, where, arguments.pop("server"))
     return arguments
+
+
+def _beside(path: str, name: Any) -> Any:
+    """A path in the file; what is no text is left to the check of its argument."""
+    return os.path.join(os.path.dirname(path), name) if isinstance(name, str) else name
+
+
+def _found(path: str, name: Any) -> Any:
+    """The same of a program or a plugin: one without a directory is searched for by the system."""
+    return _beside(path, name) if isinstance(name, str) and os.sep in name else name
 
 
 def _server(path: str, where: str, table: object) -> Any:
@@ -101,8 +114,11 @@ def _server(path: str, where: str, table: object) -> Any:
     _known(path, f"{where}.server", table, _arguments(ServerWorker.__init__))
     if "command" not in table:
         raise ValueError(f"{path}: {where}: server has no command")
+    command = table["command"]
+    if isinstance(command, list) and command:
+        command = [_found(path, command[0]), *command[1:]]
     try:
-        return ServerWorker(**table)
+        return ServerWorker(**{**table, "command": command})
     except (TypeError, ValueError) as error:
         raise type(error)(f"{path}: {where}: server: {error}") from None
 
@@ -116,7 +132,7 @@ def _named(path: str, where: str, name: object) -> Any:
         raise ValueError(f'{path}: {where}: worker is {name!r}, expected "module:Class"')
     folder = os.path.dirname(path)
     if folder not in sys.path:
-        sys.path.append(folder)  # workers find it there, too
+        sys.path.insert(0, folder)  # as that of a script; workers find the module there, too
     try:
         found: Any = import_module(module)
         for part in rest.split("."):

@@ -381,7 +381,7 @@ def _output(output: object) -> dict[str, object]:
     where = path("output", output)
     if where in STDIO:
         return {"stdio": STDIO[where]}
-    if os.sep not in where and "{slot}" not in where and "." not in where:
+    if not is_file(where):
         raise ValueError(
             f"output is {where!r}, expected {', '.join(STDIO)} or a path such as 'logs/{{slot}}.log'"
         )
@@ -390,6 +390,11 @@ def _output(output: object) -> dict[str, object]:
     if not os.path.isdir(folder):
         raise ValueError(f"output is {where!r}, but there is no directory {folder!r}")
     return {"stdio": STDIO_FILE, "stdio_path": file}
+
+
+def is_file(output: object) -> bool:
+    """Whether the option `output` is a path, and no word."""
+    return isinstance(output, str) and any(mark in output for mark in (os.sep, "{slot}", "."))
 
 
 def check(

@@ -18,6 +18,7 @@ from gpudispatch import GpuDispatchError, JournalMismatch, Pool, WorkerCrashed, 
 LIMIT_S = 60.0
 PLUGIN = pathlib.Path(os.environ["GPUD_TEST_BUILD"]) / "tests/programs/plugin_good.so"
 CPUS = "devices = 0\ncpus = 1\n"
+WORKER = '[class.a]\nworker = "MODULE:Outer.Scale"\n'
 
 
 def plugin() -> str:
@@ -74,21 +75,24 @@ def test_arguments_replace_those_of_the_file(folder: pathlib.Path) -> None:
         assert len(pool.devices()) == 2
 
 
+ECHO = """\
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        size = int(self.headers.get('Content-Length', 0))
+        body = self.rfile.read(size)[::-1]
+        self.send_response(200)
+        self.send_header('Content-Length', str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    do_POST = do_GET
+HTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
 def test_server(folder: pathlib.Path) -> None:
-    (folder / "server.py").write_text(
-        "import sys\n"
-        "from http.server import BaseHTTPRequestHandler, HTTPServer\n"
-        "class Handler(BaseHTTPRequestHandler):\n"
-        "    def do_GET(self):\n"
-        "        size = int(self.headers.get('Content-Length', 0))\n"
-        "        body = self.rfile.read(size)[::-1]\n"
-        "        self.send_response(200)\n"
-        "        self.send_header('Content-Length', str(len(body)))\n"
-        "        self.end_headers()\n"
-        "        self.wfile.write(body)\n"
-        "    do_POST = do_GET\n"
-        "HTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()\n"
-    )
+    (folder / "server.py").write_text(ECHO)
     command = [sys.executable, str(folder / "server.py"), "{port}"]
     file = written(
         folder,
@@ -96,6 +100,69 @@ def test_server(folder: pathlib.Path) -> None:
     )
     with load_pool(file, devices=None) as pool:
         assert pool["echo"].submit(b"abc").result(LIMIT_S) == b"cba"
+
+
+# ---- what is relative to the directory of the file ----
+
+
+@pytest.fixture
+def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program runs in a directory that is not that of the file."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+
+
+@pytest.mark.parametrize("cwd", ["", 'cwd = "bin"\n'])
+def test_program_of_a_server_beside_the_file(
+    folder: pathlib.Path, elsewhere: None, cwd: str
+) -> None:
+    program = folder / "bin" / "server"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\n{ECHO}")
+    program.chmod(0o755)
+    server = 'server = { command = ["bin/server", "{port}"] }\n'
+    with load_pool(written(folder, f"[class.echo]\n{server}{cwd}{CPUS}"), devices=None) as pool:
+        assert pool["echo"].submit(b"abc").result(LIMIT_S) == b"cba"
+
+
+def test_a_program_without_a_directory_is_searched(folder: pathlib.Path, elsewhere: None) -> None:
+    (folder / "server.py").write_text(ECHO)
+    (folder / "env").write_text("never run")
+    command = ["env", sys.executable, "server.py", "{port}"]  # a further word: relative to cwd
+    server = f'server = {{ command = {command!r} }}\ncwd = "."\n'
+    with load_pool(written(folder, f"[class.echo]\n{server}{CPUS}"), devices=None) as pool:
+        assert pool["echo"].submit(b"abc").result(LIMIT_S) == b"cba"
+
+
+def test_plugin_beside_the_file(folder: pathlib.Path, elsewhere: None) -> None:
+    path = os.path.relpath(plugin(), folder)
+    text = f'[class.echo]\nplugin = "{path}"\ndefinition = "echo"\n{CPUS}'
+    with load_pool(written(folder, text), devices=None) as pool:
+        assert pool["echo"].submit(b"abc").result(LIMIT_S) == b"abc"
+
+
+def test_files_that_a_pool_writes_beside_its_file(folder: pathlib.Path, elsewhere: None) -> None:
+    (folder / "logs").mkdir()
+    text = '[pool]\ndecision_log = "logs/decisions"\n' + WORKER + CPUS
+    with load_pool(written(folder, text + 'output = "logs/{slot}.log"\n'), devices=None) as pool:
+        assert pool["a"].submit(5).result(LIMIT_S) == 5
+    assert {file.name for file in (folder / "logs").iterdir()} >= {"decisions", "0.log"}
+
+
+def test_a_word_for_output_is_no_file(folder: pathlib.Path) -> None:
+    with load_pool(written(folder, WORKER + CPUS + 'output = "discard"\n'), devices=None) as pool:
+        assert pool["a"].submit(5).result(LIMIT_S) == 5
+    with pytest.raises(ValueError, match="output is 'discrad', expected tail"):
+        load_pool(written(folder, WORKER + CPUS + 'output = "discrad"\n'), devices=None)
+
+
+def test_module_beside_the_file_comes_first(
+    folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    (other / f"workers_of_{folder.name}.py").write_text("class Outer:\n    pass\n")
+    monkeypatch.syspath_prepend(other)
+    with load_pool(written(folder, WORKER + CPUS), devices=None) as pool:
+        assert pool["a"].submit(5).result(LIMIT_S) == 5
 
 
 # ---- plugins ----
@@ -189,8 +256,6 @@ def test_bad_arguments_of_a_plugin(
 
 # ---- bad files ----
 
-WORKER = '[class.a]\nworker = "MODULE:Outer.Scale"\n'
-
 
 @pytest.mark.parametrize(
     ("text", "error", "told"),
@@ -208,10 +273,14 @@ WORKER = '[class.a]\nworker = "MODULE:Outer.Scale"\n'
         (WORKER + "memroy = 1\n", ValueError, "class.a has 'memroy'; did you mean memory"),
         (WORKER + 'memory = "60 gigs"\n', ValueError, "class.a: memory is '60 gigs'"),
         (WORKER + "name = 'b'\n", ValueError, "class.a has 'name'"),
+        (WORKER + "cwd = 1\n", TypeError, "class.a: cwd must be a path"),
         (WORKER + "max_batch = 'b'\n", TypeError, "class.a: max_batch must be an int"),
         ("[class.a]\nworker = 'module'\n", ValueError, 'expected "module:Class"'),
         ("[class.a]\nserver = 1\n", TypeError, "server must be a table"),
         ("[class.a]\nserver = {}\n", ValueError, "server has no command"),
+        ("[class.a]\nserver = {command='a'}\n", TypeError, "server: command must be a list"),
+        ("[class.a]\nserver = {command=[1]}\n", TypeError, "server: command must be"),
+        ("[class.a]\nplugin = 1\n", TypeError, "class.a: plugin must be a path"),
         ("[class.a]\nserver = {command=['a'], port=1}\n", ValueError, "server has 'port'"),
         ("[class.a]\nserver = {command=['a']}\n", ValueError, "server: command has no"),
     ],
