@@ -75,40 +75,61 @@ def label_of(argv: Iterable[str]) -> str:
 
 def run(call: Call) -> subprocess.CompletedProcess[bytes]:
     """In a worker: runs a command to its end, or to what interrupts the wait for it.  Then no
-    process of it is left: the worker is the parent of those whose own parents have ended."""
+    process of it is left: the worker is the parent of those whose own parents have ended.
+
+    A time limit has the output until then as its `stdout` and `stderr`, which ends.py reads."""
+    from gpudispatch.worker import TaskTimeout
+
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    process: subprocess.Popen[bytes] | None = None
+    threads: list[threading.Thread] = []
+    read: dict[str, bytes] = {}
+    try:
+        process = _start(call)
+        threads = _threads(process, call, read)
+        for thread in threads:
+            thread.start()
+        process.wait()
+        _end(process, threads)
+        done = subprocess.CompletedProcess(
+            call.argv, process.returncode, read.get("stdout"), read.get("stderr")
+        )
+        if call.check:
+            done.check_returncode()
+        return done
+    except BaseException as error:
+        # A limit, or stop(), interrupts a task once: it may have interrupted this end above.
+        _end(process, threads)
+        if isinstance(error, TaskTimeout):
+            error.__dict__.update(read)
+        raise
+
+
+def _start(call: Call) -> subprocess.Popen[bytes]:
     surroundings = dict(os.environ)
     for name, value in call.env.items():
         if value is None:
             surroundings.pop(name, None)
         else:
             surroundings[name] = value
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     pipe = subprocess.PIPE if call.capture else None
     given = subprocess.DEVNULL if call.given is None else subprocess.PIPE
-    process = subprocess.Popen(
+    return subprocess.Popen(
         call.argv, env=surroundings, cwd=call.cwd, stdin=given, stdout=pipe, stderr=pipe
     )
-    read: dict[str, bytes] = {}
+
+
+def _threads(
+    process: subprocess.Popen[bytes], call: Call, read: dict[str, bytes]
+) -> list[threading.Thread]:
+    """Those that read from the command, and write to it."""
     threads = [
         threading.Thread(target=_read, args=(name, getattr(process, name), read), daemon=True)
         for name in (("stdout", "stderr") if call.capture else ())
     ]
     if call.given is not None:
         threads.append(threading.Thread(target=_write, args=(process, call.given), daemon=True))
-    try:
-        for thread in threads:
-            thread.start()
-        process.wait()
-    finally:
-        _sweep(process)
-        for thread in threads:
-            thread.join()
-    done = subprocess.CompletedProcess(
-        call.argv, process.returncode, read.get("stdout"), read.get("stderr")
-    )
-    if call.check:
-        done.check_returncode()
-    return done
+    return threads
 
 
 def _read(name: str, stream: IO[bytes], read: dict[str, bytes]) -> None:
@@ -125,18 +146,27 @@ def _write(process: subprocess.Popen[bytes], given: bytes) -> None:
         pass  # the command has ended, or reads no more
 
 
-def _sweep(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes] | None, threads: list[threading.Thread]) -> None:
+    """Kills what the command has left, and waits for the rest of its output."""
+    _sweep(process)
+    for thread in threads:
+        if thread.is_alive():
+            thread.join()
+
+
+def _sweep(process: subprocess.Popen[bytes] | None) -> None:
     """Kills and reaps whatever the command has left.  Each round finds the children of those that
     the last one has killed."""
     while children := _children():
         for child in children:
             try:
                 os.kill(child, signal.SIGKILL)
-                if child != process.pid:
+                if process is None or child != process.pid:
                     os.waitpid(child, 0)
             except (ProcessLookupError, ChildProcessError):
                 pass  # it has ended
-        process.wait()
+        if process is not None:
+            process.wait()
 
 
 def _children() -> list[int]:

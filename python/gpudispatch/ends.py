@@ -128,8 +128,23 @@ def _timeout(
         text = f"not started within {seconds:.3f} s (expires)"
     return TaskTimeout(
         text, limit=seconds, phase=phase, stack=stack_in(log), log_tail=log,
-        code=event.code, field=field,
+        code=event.code, field=field, **(written(event) if options.alone else {}),
     )  # fmt: skip
+
+
+def written(event: Event) -> dict[str, bytes]:
+    """What a command had written at its limit: the result of a late task is its end, or what has
+    interrupted it; both have stdout and stderr."""
+    frame = event.take()
+    if frame is None:
+        return {}
+    try:
+        op, value = codec.decode(frame)
+        end = value if op == codec.VALUE else codec.decode_exception(value)
+    except Exception:
+        return {}
+    found = {name: getattr(end, name, None) for name in ("stdout", "stderr")}
+    return {name: data for name, data in found.items() if data is not None}
 
 
 def _end(event: Event, text: str, log: str) -> tuple[str, BaseException]:

@@ -113,12 +113,15 @@ class TaskTimeout(GpuDispatchError, TimeoutError):
     `field` is "task_timeout", "expires" or "stall_timeout", and `limit` its seconds.  `phase` is
     "queued" (not started in time), "process" (its code was interrupted) or "hard" (the worker was
     killed after the grace).  `stack` is the Python stack of the worker at that moment where it
-    could be had.
+    could be had.  `stdout` and `stderr` are what a command of Pool.run(capture_output=True) had
+    written, None where the worker could not send it.
     """
 
     limit: float | None = None
     phase: str = ""
     stack: str = ""
+    stdout: bytes | None = None
+    stderr: bytes | None = None
 
 
 class SetupError(GpuDispatchError):

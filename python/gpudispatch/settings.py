@@ -265,7 +265,7 @@ class TaskOptions:
     on_cancel: str = "leave"
     request: list[dict[str, object]] | None = None  # needs of its own, in place of its class's
     oom: bool = False  # the class has cause oom
-    alone: bool = False  # its output is that of its attempt, without what the worker wrote before
+    alone: bool = False  # a command: its output is without what the worker wrote before
     raw: bool = False  # items and results are bytes, without frames
 
     def but(self, **changes: Any) -> TaskOptions:

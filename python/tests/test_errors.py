@@ -24,6 +24,8 @@ VALUES = {
     "limit": 1.5,
     "phase": "run",
     "stack": "File x",
+    "stdout": b"out",
+    "stderr": b"err",
     "size": 5,
     "traceback_text": "Traceback",
     "free_mib": 1,

@@ -9,6 +9,8 @@ import pathlib
 import subprocess
 import sys
 import threading
+import weakref
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +28,8 @@ from gpudispatch import (
     Pool,
     TaskTimeout,
     WorkerCrashed,
+    codec,
+    ends,
 )
 
 LIMIT_S = 60.0
@@ -417,6 +421,66 @@ def test_a_timeout_kills_all_that_the_command_has_started(
     found = [int(pid) for pid in pids.read_text().split()]
     assert len(found) == 2
     assert until(lambda: all(map(gone, found)))
+
+
+def late(pool: Pool, body: str, said: bytes, capture: bool) -> TaskTimeout:
+    """The time limit of a command that writes and then sleeps; it has had the time to write."""
+    for limit in (0.2, 2, 20):
+        future = pool.run(["sh", "-c", body], timeout=limit, input=b"in\n", capture_output=capture)
+        error = future.exception(LIMIT_S)
+        assert isinstance(error, TaskTimeout)
+        if said in (error.stdout or b"") + future.log_tail.encode():
+            break
+    return error
+
+
+def test_a_timeout_has_what_the_command_has_written(pool: Pool) -> None:
+    body = "cat; echo err >&2; printf more; sleep 600 & wait"
+    captured = late(pool, body, b"more", capture=True)
+    assert (captured.stdout, captured.stderr) == (b"in\nmore", b"err\n")
+    shown = late(pool, body, b"more", capture=False)
+    assert (shown.stdout, shown.stderr) == (None, None)
+    assert "more" in shown.log_tail
+    silent = pool.run(["sleep", "600"], capture_output=True, timeout=0.2).exception(LIMIT_S)
+    assert isinstance(silent, TaskTimeout)
+    assert (silent.stdout, silent.stderr) == (b"", b"")
+
+
+def test_a_command_that_ends_at_its_limit() -> None:
+    """The worker sends its end, and the host decides that it was late."""
+    ends_of_a_command = [
+        subprocess.CompletedProcess(["a"], 0, b"out", b"err"),
+        subprocess.CalledProcessError(1, ["a"], b"out", b"err"),
+    ]
+    for end in ends_of_a_command:
+        if isinstance(end, Exception):
+            frame = codec.encode_exception(end)
+        else:
+            frame = bytes(codec.join(codec.encode(codec.VALUE, end)))
+        event: Any = SimpleNamespace(take=lambda frame=frame: frame)
+        assert ends.written(event) == {"stdout": b"out", "stderr": b"err"}
+    broken: Any = SimpleNamespace(take=lambda: b"\xff")
+    assert ends.written(broken) == {}
+
+
+def test_a_limit_during_the_end_of_a_command_leaves_no_process(tmp_path: pathlib.Path) -> None:
+    """A process of its own, which commands.run() makes a subreaper as it does a worker."""
+    body = """
+    from gpudispatch import commands, worker
+    sweep, sweeps = commands._sweep, []
+    def late(process):
+        sweeps.append(process)
+        if len(sweeps) == 1:
+            raise worker.TaskTimeout
+        sweep(process)
+    commands._sweep = late
+    call = commands.checked(["sh", "-c", "sleep 600 & echo $!"], None, None, None, True, False)
+    try:
+        commands.run(call)
+    except worker.TaskTimeout as error:
+        print(len(sweeps), os.path.exists(f"/proc/{int(error.stdout)}"))
+    """
+    assert script(tmp_path, body) == (0, "2 False\n", "")
 
 
 def test_what_a_command_leaves_is_gone_with_its_result(pool: Pool) -> None:
