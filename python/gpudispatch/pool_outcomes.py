@@ -164,6 +164,8 @@ def parts_of(
             function = None
         view._called(function)  # an error before a journal is opened
         parts[name] = view, function
+    if fn is not functions and parts and all(f is not fn for _, f in parts.values()):
+        raise TypeError(f"fn is for classes without worker=, but {', '.join(parts)} have one")
     return parts
 
 

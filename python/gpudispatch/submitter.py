@@ -100,7 +100,8 @@ class Submitter:
         if self._home.worker is None:
             op, value = codec.CALL, (source.reference(fn), args, kwargs)
         elif args or kwargs:
-            raise TypeError("a pool with worker= takes one item")
+            had = f"not {1 + len(args)}" if args else f"but no {', '.join(kwargs)}"
+            raise TypeError(f"{self._code()} takes one item, {had}")
         try:
             return codec.encode(op, value, cuda="error", views=not self._options.copy)
         except Exception as error:
@@ -110,11 +111,18 @@ class Submitter:
         """The function as frames name it; None in a pool with worker=, whose frames name none."""
         if self._home.worker is not None:
             if fn is not None:
-                raise TypeError("fn does not go with worker=: its process() is the function")
+                raise TypeError(
+                    f"fn does not go with {self._code()}: its process() is the function"
+                )
             return None
         if fn is None:
             raise TypeError("fn is missing: only a pool with worker= needs none")
         return source.reference(fn)
+
+    def _code(self) -> str:
+        """What runs the items of a class, for the text of an error."""
+        how = "plugin=" if self._home.raw else "worker="
+        return f"{how} of class {self._home.name!r}" if self._home.name else how
 
     def _encoders(
         self, fn: Callable[..., Any] | None
@@ -203,7 +211,9 @@ class Submitter:
         if home.worker is not None:
             iterables, fn = (fn, *iterables), None
             if len(iterables) != 1:
-                raise TypeError("map() of a pool with worker= takes one iterable of items")
+                raise TypeError(
+                    f"map() with {self._code()} takes one iterable of items, not {len(iterables)}"
+                )
         elif not iterables:
             return iter(())
         one, many = self._encoders(fn)

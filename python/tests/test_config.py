@@ -198,8 +198,10 @@ def test_plugin_takes_bytes_only() -> None:
         assert kinds == ["success", "error"]
         with pytest.raises(ValueError, match="chunksize"):
             echo.map([b"a"], chunksize=2)
-        with pytest.raises(TypeError, match="takes one item"):
+        with pytest.raises(TypeError, match="^plugin= of class 'echo' takes one item, not 2$"):
             echo.submit(len, b"a")
+        with pytest.raises(TypeError, match="^fn does not go with plugin= of class 'echo'"):
+            echo.outcomes([b"a"], fn=len)  # type: ignore[call-overload]
 
 
 def test_plugin_that_dies() -> None:

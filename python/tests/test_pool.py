@@ -291,6 +291,23 @@ def test_functions(slots: Pool) -> None:
         f.outcomes([1])
 
 
+def test_no_argument_is_dropped_where_a_worker_class_has_no_use_for_it(pool: Pool) -> None:
+    model: Any = pool.add("model", worker=tasks.Model, setup={"scale": 3})
+    for call in (lambda: model.submit(5, fn=tasks.same), lambda: model.options().submit(5, fn=1)):
+        with pytest.raises(TypeError, match="^worker= of class 'model' takes one item, but no fn$"):
+            call()
+    with pytest.raises(TypeError, match="takes one item, not 3$"):
+        model.submit(tasks.same, 1, 2, a=3)
+    with pytest.raises(TypeError, match="with worker= of class 'model' .* of items, not 2$"):
+        model.map(tasks.same, [1])
+    for loop in (model.outcomes, model.aoutcomes):
+        with pytest.raises(TypeError, match="^fn does not go with worker= of class 'model'"):
+            loop([1], fn=tasks.same)
+    with pytest.raises(TypeError, match="fn"):
+        pool.add("other", worker=tasks.Model, fn=tasks.same)  # type: ignore[call-arg]
+    assert model.submit(5).result(LIMIT_S) == 15
+
+
 def test_worker_classes(pool: Pool) -> None:
     model: Any = pool.add("model", worker=tasks.Model, setup={"scale": 3})
     assert model.submit(5).result(LIMIT_S) == 15
