@@ -39,10 +39,11 @@ if TYPE_CHECKING:
         UnsupportedPlatform,
         WorkerCrashed,
     )
-    from gpudispatch.executor import Executor, get_executor
+    from gpudispatch.executor import Executor
     from gpudispatch.future import Future, Progress, Times
     from gpudispatch.journal import read_journal
     from gpudispatch.leases import Lease
+    from gpudispatch.named import get_executor, get_pool
     from gpudispatch.outcomes import Outcome
     from gpudispatch.pool import Pool
     from gpudispatch.pool_class import PoolClass
@@ -96,6 +97,7 @@ __all__ = [
     "current_worker",
     "empty",
     "get_executor",
+    "get_pool",
     "load_pool",
     "read_journal",
 ]
@@ -104,10 +106,11 @@ _PARTS = {
     "classic": ("BaseWorker", "Dispatcher", "RichDispatcher"),
     "config": ("load_pool",),
     "current": ("current_task", "current_worker", "empty"),
-    "executor": ("Executor", "get_executor"),
+    "executor": ("Executor",),
     "future": ("Future", "Progress", "Times"),
     "journal": ("read_journal",),
     "leases": ("Lease",),
+    "named": ("get_executor", "get_pool"),
     "outcomes": ("Outcome",),
     "pool": ("Pool",),
     "pool_class": ("PoolClass",),

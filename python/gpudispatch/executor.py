@@ -6,10 +6,9 @@ from __future__ import annotations
 import concurrent.futures
 import os
 import sys
-import threading
 from collections.abc import Mapping
 
-from gpudispatch import codec, current, settings, source
+from gpudispatch import current, settings, source
 from gpudispatch.engine import Engine
 from gpudispatch.errors import DeviceError, ReentryError, UnsupportedPlatform
 from gpudispatch.owner import Owner
@@ -116,40 +115,3 @@ def _open(home: WorkClass) -> Engine:
             name=e.name,
             field="devices",
         ) from None
-
-
-_named: dict[str, tuple[dict[str, Any], Executor]] = {}
-_named_lock = threading.Lock()
-
-
-def get_executor(name: str, **arguments: Any) -> Executor:
-    """The living pool of this name where the arguments are equal, else a new one in its place.
-
-    A notebook cell that is run again loads no model again."""
-    with _named_lock:
-        for known, (_, ended) in list(_named.items()):
-            if ended._engine.closing is not None or ended._engine.forked:
-                del _named[known]
-        held = _named.get(name)
-        if held is not None:
-            before, executor = held
-            if _same(before, arguments) and not executor._engine.classes.has_failed(executor._home):
-                return executor
-            executor.shutdown(wait=False)
-        made = Executor(**arguments)
-        _named[name] = (arguments, made)
-        return made
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Whether two values are equal, or else would reach a worker as the same bytes."""
-    if type(a) is not type(b):
-        return False
-    if type(a) is dict:
-        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
-    if type(a) in (list, tuple):
-        return len(a) == len(b) and all(map(_same, a, b))
-    try:
-        return (a == b) is True or codec.encode(codec.VALUE, a) == codec.encode(codec.VALUE, b)
-    except Exception:
-        return False

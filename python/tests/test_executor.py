@@ -31,7 +31,6 @@ from gpudispatch import (
     IgnoredArgument,
     NoWorker,
     WorkerCrashed,
-    executor,
 )
 
 LIMIT_S = 60.0
@@ -678,79 +677,6 @@ def test_exit_without_futures(tmp_path: pathlib.Path) -> None:
         """,
     )
     assert done == (0, "[0, 1, 2, 3, 4]\n0\nTrue\n", "")
-
-
-# ---- get_executor ----
-
-
-def test_get_executor() -> None:
-    first = gpudispatch.get_executor(
-        "test", max_workers=1, initializer=tasks.keep, initargs=("a", 1)
-    )
-    same = gpudispatch.get_executor(
-        "test", max_workers=1, initializer=tasks.keep, initargs=("a", 1)
-    )
-    assert same is first
-    pid = first.submit(tasks.pid).result(LIMIT_S)
-    other = gpudispatch.get_executor(
-        "test", max_workers=1, initializer=tasks.keep, initargs=("a", 2)
-    )
-    assert other is not first
-    with pytest.raises(RuntimeError):
-        first.submit(tasks.same)
-    assert other.submit(tasks.kept, "a").result(LIMIT_S) == 2
-    assert other.submit(tasks.pid).result(LIMIT_S) != pid
-    elsewhere = gpudispatch.get_executor("test 2", max_workers=1)
-    assert elsewhere is not other
-    other.shutdown()
-    again = gpudispatch.get_executor(
-        "test", max_workers=1, initializer=tasks.keep, initargs=("a", 2)
-    )
-    assert again is not other
-    assert again.submit(tasks.kept, "a").result(LIMIT_S) == 2
-    for pool in (first, again, elsewhere):
-        pool.shutdown()
-    executor._named.clear()  # else the next call does it
-
-
-def test_get_executor_compares_by_value() -> None:
-    """Not by the order of the words, nor by which strings are one object."""
-    word = "".join(["a", "b"])
-    first = gpudispatch.get_executor("test", max_workers=1, env={"A": word, "B": word})
-    again = gpudispatch.get_executor("test", env={"B": "a" + word[1:], "A": "ab"}, max_workers=1)
-    assert again is first
-    assert gpudispatch.get_executor("test", max_workers=1, env={"A": word}) is not first
-    gpudispatch.get_executor("test", max_workers=1, env={"A": word}).shutdown()
-    executor._named.clear()
-
-
-def test_get_executor_replaces_a_pool_without_workers(tmp_path: pathlib.Path) -> None:
-    """A notebook's cell is run again when what its setup lacked is there."""
-    path = tmp_path / "model"
-
-    def made() -> Executor:
-        return gpudispatch.get_executor(
-            "test", max_workers=1, initializer=tasks.size_of, initargs=(str(path),)
-        )
-
-    first = made()
-    with pytest.raises(NoWorker):
-        first.submit(tasks.same, 1).result(LIMIT_S)
-    path.write_text("weights")
-    second = made()
-    assert second is not first
-    assert second.submit(tasks.same, 1).result(LIMIT_S) == 1
-    first.shutdown()
-    second.shutdown()
-    executor._named.clear()
-
-
-def test_get_executor_with_what_cannot_be_pickled() -> None:
-    lock = threading.Lock()
-    with pytest.raises(TypeError):
-        gpudispatch.get_executor(
-            "lock", max_workers=1, initializer=tasks.keep, initargs=("a", lock)
-        )
 
 
 # ---- looks ----

@@ -32,8 +32,9 @@ MEMBERS = (("Executor", "submitter", ("Submitter",)), ("Executor", "owner", ("Ow
            ("BaseWorker", "classic", ("BaseWorker",)),
            ("Dispatcher", "classic", ("Dispatcher",)),
            ("RichDispatcher", "classic", ("RichDispatcher",)))
-CALLS = (("get_executor", "executor"), ("load_pool", "config"), ("read_journal", "records"),
-         ("current_task", "current"), ("current_worker", "current"), ("empty", "current"))
+CALLS = (("get_executor", "named"), ("get_pool", "named"), ("load_pool", "config"),
+         ("read_journal", "records"), ("current_task", "current"), ("current_worker", "current"),
+         ("empty", "current"))
 # Fields of JournalRecord and ServerWorker that only the package's own modules use.
 INSIDE = {"offset", "key_bytes", "turn", "payload", "clock", "journal_state"}
 # Heading of a table of options, and the function that has them.
