@@ -69,6 +69,10 @@ class JournalLoop(Loop[I, V]):
             home=home,
         )  # fmt: skip
 
+    @staticmethod
+    def item_of(kept: Any) -> I:
+        return kept[0]  # type: ignore[no-any-return]
+
     def pull(self, n: int, until: int) -> None:
         kept, frames = self.waiting
         for _ in range(n):

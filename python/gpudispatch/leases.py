@@ -60,6 +60,7 @@ class Grant(Future[None]):
         self.uuids: tuple[str, ...] = ()
         self.kept = False  # it is inside a `with` block, which the end of the pool waits for
         self.dropped = False  # nobody wants it any more
+        self.lease: Callable[[], Lease | None]  # a weak reference: one that is dropped is closed
 
     def submit(
         self, engine: Engine, home: WorkClass, template: Template, options: TaskOptions
@@ -152,6 +153,7 @@ class Lease:
         self._visible = visible
         self._timeout = timeout
         self._opened = False
+        grant.lease = weakref.ref(self)
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -155,6 +155,7 @@ class Loop(Generic[I, V]):
         self.template = template
         self.ordered = ordered
         self.session = Session(engine, window, options, bell, home=home)
+        self.session.item_of = self.item_of
         self.index = 0  # of the next item
         # A source that knows its length does not wait for outcomes, and is pulled in bursts.  Of
         # another each item is sent before the next is pulled.
@@ -223,6 +224,11 @@ class Loop(Generic[I, V]):
 
     def close(self) -> None:
         self.session.close()
+
+    @staticmethod
+    def item_of(kept: Any) -> I:
+        """The item in what the session keeps of a task."""
+        return kept  # type: ignore[no-any-return]
 
     def patience(self) -> int:
         """How long to wait for the next event, in ns."""

@@ -354,7 +354,8 @@ class Pool(Owner):
 
     def explain(self, future: Future[Any] | Lease) -> list[Reason]:
         """Why a task does not start, the reason that may end first in front; [] for one that runs
-        or has ended."""
+        or has ended.  A task in the way that is of this pool has its future or item in the row."""
+        from gpudispatch import reasons
         from gpudispatch.leases import Lease
 
         engine = self._engine
@@ -366,10 +367,9 @@ class Pool(Owner):
         engine.check_forked()
         while not task.done():
             if not task._id:
-                return [_in_backlog(self._quota)]
+                return [reasons.in_backlog(self._quota)]
             try:
-                rows: list[Reason] = engine.core.explain(task._id, None)
-                return rows
+                return reasons.known(engine, engine.core.explain(task._id, None))
             except Exception as error:
                 if getattr(error, "name", "") != "ENOTFOUND":
                     raise
@@ -424,11 +424,3 @@ def _open(options: dict[str, object]) -> Engine:
             name=e.name,
             field="devices",
         ) from None
-
-
-def _in_backlog(quota: int) -> Reason:
-    return {
-        "kind": "BACKLOG", "variant": 0, "unit": "", "device": "", "class_name": "", "task_id": 0,
-        "have": 0, "need": 0, "until": 0, "pid": 0,
-        "text": f"BACKLOG: {quota} tasks of its class are in the library (queue_size)",
-    }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gpudispatch import waits
@@ -60,10 +60,20 @@ class Session:
         self.group: dict[int, deque[Event]] = {}  # readies()
         self.live: dict[int, Any] = {}  # index -> what the loop keeps of the task
         self.ids: dict[int, int] = {}
+        self.item_of: Callable[[Any], Any] | None = None  # the item in what the loop keeps
         self.first_tag = 0
         self.__class__ = _Open
         self.first_tag = engine.open_session(self, started)
         self.number = self.first_tag >> SESSION_SHIFT
+
+    def items(self, numbers: set[int]) -> dict[int, Any]:
+        """The items of tasks with these numbers of the core.  Any thread: the loop goes on."""
+        found: dict[int, Any] = {}
+        if self.item_of is not None:
+            for index, number in list(self.ids.items()):
+                if number in numbers and (kept := self.live.get(index, self)) is not self:
+                    found[number] = self.item_of(kept)
+        return found
 
     # ---- submit ----
 

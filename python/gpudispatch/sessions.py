@@ -74,16 +74,16 @@ class Sessions:
     def make_room(self, but: Reader | None = None) -> None:
         """Before a wait for events: results that wait for slow loops leave the payload budget."""
         if len(self.readers) > (but is not None):
-            for reader in self._all():
+            for reader in self.all():
                 if reader is not but:
                     reader.make_room()
 
     def let_read(self) -> None:
         """The pool's thread has stopped reading."""
-        for reader in self._all():
+        for reader in self.all():
             reader.may_read()
 
-    def _all(self) -> list[Reader]:
+    def all(self) -> list[Reader]:
         """A copy: another thread may add one while the caller goes through them."""
         found = [reference() for reference in self.readers.valuerefs()]
         return [reader for reader in found if reader is not None]

@@ -12,7 +12,10 @@ stands for a value that the library does not know, such as the temperature of a 
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
+
+from gpudispatch.future import Future
+from gpudispatch.leases import Lease
 
 OutcomeName = Literal["SUCCESS", "ERROR", "TIMEOUT", "CRASHED", "CANCELLED", "NO_WORKER"]
 SlotState = Literal[
@@ -268,6 +271,10 @@ class Reason(TypedDict):
     until: int  # when it is expected to end; it may be over.  0 = unknown
     pid: int  # of FOREIGN: the process with most memory on the device; 0 = unknown
     text: str  # all of that as one line
+    # task_id as the program knows it, where it is of this pool: what submit() or run() returned or
+    # the lease; or the item of outcomes() or aoutcomes().  None: of map() or arun(), or unknown
+    future: Future[Any] | Lease | None
+    item: Any
 
 
 class ClassChange(NamedTuple):

@@ -55,7 +55,7 @@ def test_headers_have_these_fields() -> None:
     assert keys(tables.SlotStats) == fields("stats.h", "gpud_slot_stats")
     assert keys(tables.DeviceInfo) == fields("device.h", "gpud_device_info")
     assert keys(tables.ClassStats) == fields("sched.h", "gpud_class_stats")
-    assert keys(tables.Reason) == fields("sched.h", "gpud_reason") | {"text"}
+    assert keys(tables.Reason) == fields("sched.h", "gpud_reason") | {"text", "future", "item"}
 
 
 @pytest.mark.parametrize(
