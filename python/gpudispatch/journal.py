@@ -270,7 +270,7 @@ if hasattr(os, "register_at_fork"):
 
 def _busy(path: str, pid: int) -> JournalBusy:
     if pid == os.getpid():
-        owner = "this process has it open already"
+        owner = "this process has it open already; end the other loop, or call its close()"
     elif pid == 0:
         owner = "another process has it open"
     elif is_alive(pid):

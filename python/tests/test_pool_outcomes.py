@@ -14,7 +14,8 @@ import threading
 import types
 import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -359,6 +360,43 @@ def test_one_loop_at_a_time(pool: Pool, tmp_path: pathlib.Path) -> None:
     with pytest.raises(TypeError):
         pool.outcomes({"b": [1], "c": 5}, journal=path)  # type: ignore[dict-item]
     assert len(list(pool.outcomes({"b": [1]}, journal=path))) == 1
+
+
+def test_a_second_loop_is_refused_at_once_and_costs_nothing(
+    pool: Pool, tmp_path: pathlib.Path
+) -> None:
+    path, link, items = tmp_path / "n.gdj", tmp_path / "link", iter(range(100))
+    link.symlink_to(path)
+    b: Any = pool["b"]
+    again: list[Callable[[], Any]] = [
+        lambda: pool.outcomes({"b": items, "c": items}, journal=path),
+        lambda: pool.outcomes({"b": items}, journal=link, fresh=True),
+        lambda: pool.outcomes({"a": items}, fn=FN, journal=path),  # which the run does not have
+        lambda: b.outcomes(items, journal=path),
+        lambda: b.outcomes(items, journal=path, fresh=True),
+    ]
+    with Gate() as gate:
+        slow = pool.add("slow", worker=tasks.Model, setup={"gate": gate.address}, devices=0, cpus=1)
+        first = pool.outcomes({"slow": range(2), "b": range(300)}, journal=path)
+        ends = [next(first)]
+        gate.arrival()  # a task of it runs
+        for call in again:
+            with pytest.raises(JournalBusy, match="this process has it open already; end") as busy:
+                call()
+            assert busy.value.pid == os.getpid()
+        with ThreadPoolExecutor(1) as other:
+            assert isinstance(other.submit(again[0]).exception(LIMIT_S), JournalBusy)
+        assert [*items] == [*range(100)]
+        assert slow.stats()["running"] >= 1
+        assert pool["c"].stats()["done"] == 0
+        gate.open()
+        ends += first
+    assert len(ends) == 302
+    assert all(r.ok and not r.replayed for r in ends)
+    assert sorted(os.listdir(tmp_path)) == ["link", "n.gdj"]  # none was set aside
+    later = list(pool.outcomes({"slow": range(2), "b": range(300)}, journal=path))
+    assert len(later) == 302
+    assert all(r.replayed for r in later)
 
 
 def test_a_later_run_adds_a_class(pool: Pool, tmp_path: pathlib.Path) -> None:
