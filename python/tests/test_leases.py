@@ -9,7 +9,6 @@ import pathlib
 import subprocess
 import sys
 import threading
-import weakref
 from types import SimpleNamespace
 from typing import Any
 

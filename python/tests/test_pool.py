@@ -739,59 +739,58 @@ def test_rows(pool: Pool) -> None:
 def in_the_way(pool: Pool, waiting: Any) -> list[tuple[Any, Any]]:
     """The future and the item of each task that the reasons name."""
     rows = pool.explain(waiting)
-    typed(rows, Reason)
     assert {(r["future"], r["item"]) for r in rows if not r["task_id"]} <= {(None, None)}
     return list({r["task_id"]: (r["future"], r["item"]) for r in rows if r["task_id"]}.values())
 
 
-def test_a_reason_has_the_future_in_the_way(two: Pool) -> None:
+def test_a_reason_has_the_future_in_the_way(pool: Pool) -> None:
     with Gate() as gate:
-        a = two.add("a", devices=2, max_workers=1)
+        a = pool.add("a", devices=2, max_workers=1)
         running = a.submit(tasks.through, gate.address)
         gate.arrival()
         first, second = a.submit(tasks.same, 1), a.submit(tasks.same, 2)
-        assert in_the_way(two, first) == [(running, None)]
-        found = in_the_way(two, second)
+        assert in_the_way(pool, first) == [(running, None)]
+        found = in_the_way(pool, second)
         assert found and set(found) <= {(running, None), (first, None)}
         gate.open()
         assert (first.result(LIMIT_S), second.result(LIMIT_S)) == (1, 2)
         running.result(LIMIT_S)
 
 
-def test_a_reason_has_the_lease_in_the_way(two: Pool) -> None:
-    a = two.add("a", devices=2, min_residence=0)
-    with two.lease(devices=2) as g:
+def test_a_reason_has_the_lease_in_the_way(pool: Pool) -> None:
+    a = pool.add("a", devices=2, min_residence=0)
+    with pool.lease(devices=2) as g:
         waiting = a.submit(tasks.same, 1)
-        assert in_the_way(two, waiting) == [(g, None)]
-        next_one = two.lease(devices=2)
+        assert in_the_way(pool, waiting) == [(g, None)]
+        next_one = pool.lease(devices=2)
         thread = threading.Thread(target=lambda: next_one.open().close())
         thread.start()
         assert until(lambda: next_one._grant._id > 0)
-        found = in_the_way(two, next_one)
+        found = in_the_way(pool, next_one)
         assert found and set(found) <= {(g, None), (waiting, None)}
     thread.join()
     assert waiting.result(LIMIT_S) == 1
 
 
 @pytest.mark.parametrize("way", ["outcomes", "journal", "journal, left", "left", "map"])
-def test_a_reason_has_the_item_in_the_way(two: Pool, tmp_path: pathlib.Path, way: str) -> None:
+def test_a_reason_has_the_item_in_the_way(pool: Pool, tmp_path: pathlib.Path, way: str) -> None:
     """Of a loop, and of one with a journal that was left while its item runs."""
     with Gate() as gate:
-        a = two.add("a", devices=2, max_workers=1)
+        a = pool.add("a", devices=2, max_workers=1)
         fn = functools.partial(tasks.through_if, gate.address)
         loop: Any
         if way == "map":
             loop = a.map(fn, [0, 5])
         else:
             journal = tmp_path / "night.gdj" if "journal" in way else None
-            loop = two.outcomes({"a": [0, 5]}, fn=fn, journal=journal)
+            loop = pool.outcomes({"a": [0, 5]}, fn=fn, journal=journal)
         next(loop)
         gate.arrival()
         waiting = a.submit(tasks.same, 1)
         if "left" in way:
             loop.close()
         known = way in ("outcomes", "journal", "journal, left")
-        assert in_the_way(two, waiting) == [(None, 5 if known else None)]
+        assert in_the_way(pool, waiting) == [(None, 5 if known else None)]
         gate.open()
         assert waiting.result(LIMIT_S) == 1
         loop.close()
