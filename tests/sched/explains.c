@@ -42,7 +42,7 @@
 #define FAULTS_SHOWN 10u
 
 /* Worlds that have found a fault, or a sabotage. */
-static const uint64_t found[] = { 1797,  3428,  4200,  4204,  5620,  7846,  8550,  17063,
+static const uint64_t found[] = { 1797,  3428,  3725,  4200,  4204,  5620,  7846,  8550, 17063,
                                   18406, 19562, 20024, 20044, 20294, 20637, 21594, 23952 };
 
 enum outcome { STARTS, BEGINS, ANOTHER, NOTHING, OUTCOMES };

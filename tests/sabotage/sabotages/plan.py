@@ -59,7 +59,8 @@ SABOTAGES = [
            "           s->pressed || holds_for_boots(p);\n", "           holds_for_boots(p);\n",
            "sched/scripts.plan_room_pressed"),
     mutant("R2", "a warm worker waits beside a shape that keeps no device", "reserve.c",
-           "(stays && waits_for_room(p, head, kind))", "(stays && head == GPI_NONE)"),
+           "(stays && waits_for_room(p, head, kind))", "(stays && head == GPI_NONE)",
+           "sched/plans.S7"),
     mutant("R2", "what a head leaves is open to any shape", "reserve.c",
            "    return next == GPI_NONE || !gpi_shape_precedes(p, next, shape);\n",
            "    return next != GPI_NONE;\n"),
@@ -326,7 +327,7 @@ SABOTAGES = [
     mutant("S7", "a release changes nothing", "memory.c",
            "    return GPI_BIT_KIND(d->kind);\n", "    return 0 * GPI_BIT_KIND(d->kind);\n"),
     mutant("S7", "adopt: a head whose device is taken still lacks CPU slots alone", "grant.c",
-           "gpi_memory_kinds_of(p, r) | GPI_BIT_HOST;\n", "GPI_BIT_HOST;\n",
+           "    p->changed |= gpi_memory_kinds_of(p, r) | GPI_BIT_HOST;\n", "",
            "sched/scripts.plan_adopt_gap"),
     # ---- S8: a class that fails blocks no other ----
     mutant("S8", "a worker that is gone leaves its memory reserved", "tenancy.c",
