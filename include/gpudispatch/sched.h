@@ -541,7 +541,7 @@ GPUD_API int gpud_dispatcher_classes(gpud_dispatcher *d, struct gpud_class_stats
     X(SEATS, 13, "max_workers of the class, or of the dispatcher, are there")            \
     X(BOOTING, 14, "a worker of the class starts")                                       \
     X(UNLOADING, 15, "a worker of the class leaves")                                     \
-    X(BUSY, 16, "the workers of the class have other tasks")                             \
+    X(BUSY, 16, "workers of the class have other tasks, or cannot run it")           \
     X(OCCUPIED, 17, "workers of the class have the place, and stay")                     \
     X(NEVER, 18, "the device, or without one the dispatcher, could never hold it")       \
     X(RETRY, 19, "the task waits for its next attempt")
