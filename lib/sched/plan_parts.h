@@ -100,6 +100,7 @@ struct gpi_shape {
     bool begins;         /* shape.c: a run may begin, or a worker boot */
     bool boots;          /* shape.c: a worker that stays may boot beside a head */
     bool cold;           /* shape.c: no worker of its class, which is transient, serves it */
+    bool served;         /* shape.c: a worker of its class does for it, or will */
     bool late;           /* shape.c: its first task has waited for longer than a boot */
     bool pressed;        /* shape.c: it has waited for max_wait, and no worker serves it */
     bool hopeless, told; /* shape.c: no device that is left could hold it; grant.c */
@@ -174,7 +175,8 @@ struct gpi_learned {
     bool wants;                /* a further worker */
     bool may_add;              /* a cold shape may boot one, or a late one beside no other boot */
     bool is_booting;           /* shape.c: one boots */
-    uint32_t staff;            /* shape.c: of a transient class, workers that do not leave */
+    uint32_t staff;            /* shape.c: of a transient class, workers that do not leave; of
+                                * another one, whether there are some */
     bool paused;               /* nothing of it starts */
     bool to_load;              /* a worker boots, without a task */
 };
@@ -464,6 +466,12 @@ static inline uint64_t gpi_shape_takes(const struct gpi_plan *p, uint32_t shape)
     return p->order.node[shape].value;
 }
 
+/* Returns true if no later task may delay the first one.                                 [S2] */
+static inline bool gpi_shape_is_strict(const struct gpi_plan *p)
+{
+    return p->set.mode == GPI_MODE_STRICT || p->set.passing == GPI_PASS_APART;
+}
+
 /* ---- reserve.c: heads, promises, and passing ---- */
 
 /* Returns which of the kinds the shape may take from now.  `ret_rest`: kinds whose head
@@ -485,8 +493,17 @@ bool gpi_reserve_host(struct gpi_plan *p, uint32_t shape, const struct gpi_reque
                       bool for_life);
 /* Returns which of the kinds a worker for the shape may boot on: the shape is their head. */
 uint64_t gpi_reserve_own(struct gpi_plan *p, uint32_t shape, uint64_t kinds);
+/* Workers that stay boot in order of age, but a shape that no worker serves comes before those that
+ * want a further one.  It does not pass a shape of another kind of class, nor any shape where no
+ * later task may delay the first one.  Takes shapes by age, until it returns true.         [R5] */
+struct gpi_walk {
+    uint32_t head; /* at first GPI_NONE */
+};
+bool gpi_reserve_walk(const struct gpi_plan *p, struct gpi_walk *w, uint32_t shape, bool served);
 /* Returns the first shape that may begin on the kind, and not only in its worker there. */
 uint32_t gpi_reserve_memory_head(struct gpi_plan *p, uint32_t kind);
+/* Returns the one that would come before this shape there, if it may begin, too; or GPI_NONE. */
+uint32_t gpi_reserve_claimant(struct gpi_plan *p, uint32_t shape, uint32_t kind);
 /* Returns the bytes that a worker leaves to the head of the kind when it boots beside it;
  * GPI_MEMORY_ALL: none boots there.                                                     [R5] */
 uint64_t gpi_reserve_beside(struct gpi_plan *p, uint32_t shape, uint32_t kind);

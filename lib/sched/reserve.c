@@ -28,6 +28,11 @@ void gpi_reserve_free(struct gpi_plan *p)
     free(p->promised);
 }
 
+static bool is_resident(const struct gpi_plan *p, uint32_t shape)
+{
+    return p->class[p->shape[shape].class].set.residence == GPI_RESIDENT;
+}
+
 /* Returns the kinds, and the host bit, of which the shape is the first. */
 static uint64_t headed(struct gpi_plan *p, uint32_t shape)
 {
@@ -109,8 +114,8 @@ static bool may_keep_host(struct gpi_plan *p, uint32_t shape)
     const struct gpi_shape *s = &p->shape[shape];
     const bool begins = s->kinds & GPI_BIT_HOST && !s->lacks_run;
 
-    return begins || (s->lacks_host &&
-                      (headed(p, shape) & GPI_BITS_KINDS || gpi_staff_has_bare(p, s)));
+    return begins ||
+           (s->lacks_host && (headed(p, shape) & GPI_BITS_KINDS || gpi_staff_has_bare(p, s)));
 }
 
 /* Returns the first shape for which CPU slots and host memory are kept: it lacks nothing else. */
@@ -263,7 +268,7 @@ static bool waits_for_room(const struct gpi_plan *p, uint32_t head, uint32_t kin
 
 uint64_t gpi_reserve_open(struct gpi_plan *p, uint32_t shape, uint64_t kinds, uint64_t *ret_rest)
 {
-    const bool stays = p->class[p->shape[shape].class].set.residence == GPI_RESIDENT;
+    const bool stays = is_resident(p, shape);
     uint64_t open = 0;
     uint32_t last = GPI_NONE;
     bool passed = false;
@@ -287,13 +292,61 @@ uint64_t gpi_reserve_open(struct gpi_plan *p, uint32_t shape, uint64_t kinds, ui
     return open;
 }
 
+/* ---- the order of boots ---- */
+
+bool gpi_reserve_walk(const struct gpi_plan *p, struct gpi_walk *w, uint32_t shape, bool served)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+
+    if (w->head == GPI_NONE) {
+        w->head = shape;
+        return !served || gpi_shape_is_strict(p);
+    }
+    if (s->priority != p->shape[w->head].priority || !is_resident(p, shape))
+        return true;
+    if (!served)
+        w->head = shape;
+    return !served;
+}
+
+static uint32_t next_claim(const struct gpi_plan *p, uint32_t shape, uint32_t kind)
+{
+    while (shape != GPI_NONE && !(p->shape[shape].claimed & GPI_BIT_KIND(kind)))
+        shape = gpi_shape_next(p, shape, GPI_BIT_KIND(kind));
+    return shape;
+}
+
+/* Returns the first that boots on the kind: of the shapes that claim it and this one, which may be
+ * supposed, or GPI_NONE.  For a shape of another kind of class the order is that of age. */
+static uint32_t claim_head(struct gpi_plan *p, uint32_t shape, uint32_t kind)
+{
+    const bool stays = shape == GPI_NONE || is_resident(p, shape);
+    struct gpi_walk w = { GPI_NONE };
+    uint32_t i = next_claim(p, gpi_shape_head(p, kind), kind);
+    bool ends = false;
+
+    while (!ends && (i != GPI_NONE || shape != GPI_NONE)) {
+        const bool is_it = i == GPI_NONE || (shape != GPI_NONE && !gpi_shape_precedes(p, i, shape));
+        const uint32_t next = is_it ? shape : i;
+        ends = gpi_reserve_walk(p, &w, next, stays && p->shape[next].served);
+        if (!is_it || i == shape)
+            i = next_claim(p, gpi_shape_next(p, i, GPI_BIT_KIND(kind)), kind);
+        if (is_it)
+            shape = GPI_NONE;
+    }
+    return w.head;
+}
+
 uint32_t gpi_reserve_memory_head(struct gpi_plan *p, uint32_t kind)
 {
-    uint32_t i = gpi_shape_head(p, kind);
+    return claim_head(p, GPI_NONE, kind);
+}
 
-    while (i != GPI_NONE && !(p->shape[i].claimed & GPI_BIT_KIND(kind)))
-        i = gpi_shape_next(p, i, GPI_BIT_KIND(kind));
-    return i;
+uint32_t gpi_reserve_claimant(struct gpi_plan *p, uint32_t shape, uint32_t kind)
+{
+    const uint32_t head = claim_head(p, shape, kind);
+
+    return head == shape ? GPI_NONE : head;
 }
 
 /* STRICT: returns the first of all that stop the shape. */
@@ -321,12 +374,13 @@ uint32_t gpi_reserve_holder(struct gpi_plan *p, uint32_t shape, uint32_t kind)
 /* A worker that stays may boot where only shapes that wait for their worker come before it. */
 uint32_t gpi_reserve_boot_holder(struct gpi_plan *p, uint32_t shape, uint32_t kind)
 {
-    const bool stays = p->class[p->shape[shape].class].set.residence == GPI_RESIDENT;
     uint32_t first;
 
     if (p->set.mode == GPI_MODE_STRICT)
         return first_before(p, shape);
-    first = stays ? gpi_reserve_memory_head(p, kind) : gpi_shape_head(p, kind);
+    if (is_resident(p, shape))
+        return gpi_reserve_claimant(p, shape, kind);
+    first = gpi_shape_head(p, kind);
     return first != GPI_NONE && gpi_shape_precedes(p, first, shape) ? first : GPI_NONE;
 }
 
@@ -344,12 +398,11 @@ uint64_t gpi_reserve_own(struct gpi_plan *p, uint32_t shape, uint64_t kinds)
 
 uint64_t gpi_reserve_beside(struct gpi_plan *p, uint32_t shape, uint32_t kind)
 {
-    const struct gpi_learned *c = &p->class[p->shape[shape].class];
     const uint32_t head = gpi_reserve_memory_head(p, kind);
     const struct gpi_shape *h = &p->shape[head];
     uint64_t most = 0;
 
-    if (p->set.mode == GPI_MODE_STRICT || c->set.residence != GPI_RESIDENT ||
+    if (p->set.mode == GPI_MODE_STRICT || !is_resident(p, shape) ||
         !is_second(p, shape, head, kind))
         return GPI_MEMORY_ALL;
     for (uint32_t i = 0; i < h->n_requests; i++)

@@ -163,13 +163,6 @@ static uint64_t kinds_where(const struct gpi_plan *p, const struct gpi_shape *s,
     return kinds;
 }
 
-/* Where no later task may delay the first one, its devices are held while its worker boots, too.
- * They are idle for that time.                                                            [S2] */
-static bool holds_for_boots(const struct gpi_plan *p)
-{
-    return p->set.mode == GPI_MODE_STRICT || p->set.passing == GPI_PASS_APART;
-}
-
 static bool could_start(const struct gpi_plan *p, const struct gpi_shape *s)
 {
     bool could = false;
@@ -202,7 +195,7 @@ bool gpi_shape_claims(const struct gpi_plan *p, const struct gpi_shape *s, uint3
                       uint32_t more)
 {
     return gpi_memory_count(p, s->kinds_of[variant]) + more >= s->request[variant].devices ||
-           s->pressed || holds_for_boots(p);
+           s->pressed || gpi_shape_is_strict(p);
 }
 
 static void find_kinds_of(const struct gpi_plan *p, struct gpi_shape *s, uint32_t variant)
@@ -293,6 +286,7 @@ static void find_kinds_if(const struct gpi_plan *p, struct gpi_shape *s, bool wa
     const struct gpi_learned *c = &p->class[s->class];
 
     s->cold = c->set.residence == GPI_TRANSIENT && !has_worker(p, s);
+    s->served = is_served(p, s);
     s->late = late_at(p, s) <= p->now;
     s->pressed = gpi_shape_hard_at(p, s) <= p->now;
     s->begins = c->set.residence == GPI_EXTERNAL
@@ -301,7 +295,7 @@ static void find_kinds_if(const struct gpi_plan *p, struct gpi_shape *s, bool wa
     s->warm = s->coming = 0;
     if (c->workers && !c->paused && !s->loads) {
         s->warm = kinds_where(p, s, gpi_staff_has_warm);
-        if (c->booting != GPI_NONE && holds_for_boots(p))
+        if (c->booting != GPI_NONE && gpi_shape_is_strict(p)) /* idle while a worker boots */
             s->coming = kinds_where(p, s, gpi_staff_has_coming);
     }
     s->kinds = s->warm | s->coming;
@@ -580,7 +574,8 @@ void gpi_shape_class(struct gpi_plan *p, uint32_t class)
     const bool w = c->set.residence != GPI_EXTERNAL && gpi_shape_wants(p, c, c->queued, &why_not);
     const bool adds = may_add(p, c);
     /* which shapes may boot one beside a booting one, and which ones have none, has changed */
-    const uint32_t staff = c->set.residence == GPI_TRANSIENT ? c->workers - c->leaving : 0;
+    const uint32_t workers = c->workers - c->leaving;
+    const uint32_t staff = c->set.residence == GPI_TRANSIENT ? workers : workers != 0;
     const bool is_booting = c->booting != GPI_NONE;
 
     if (w == c->wants && adds == c->may_add && staff == c->staff && is_booting == c->is_booting)

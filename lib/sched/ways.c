@@ -21,18 +21,26 @@ static uint32_t cleared_by(const struct gpi_plan *p, const struct gpi_shape *s, 
     return stays && has + 1 == s->request[variant].devices ? n : UINT16_MAX;
 }
 
+/* Returns the workers of the class that go. */
+static uint32_t count_of(const struct gpi_plan *p, const struct gpi_way *w, uint32_t class)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < w->n; i++)
+        n += p->run[w->victim[i]].class == class;
+    return n;
+}
+
 /* Returns true if the shape could use the device of the way, once the workers are gone: it has so
- * many more devices then. */
+ * many more devices then.  A worker of its own that goes boots again. */
 static bool may_follow(const struct gpi_plan *p, uint32_t shape, const struct gpi_way *w,
                        uint32_t more)
 {
     const struct gpi_shape *s = &p->shape[shape];
-    const struct gpi_learned *c = &p->class[s->class];
-    bool again = false; /* its own worker goes: it boots again */
+    const bool again = count_of(p, w, s->class) > 0;
 
-    for (uint32_t i = 0; i < w->n; i++)
-        again |= p->run[w->victim[i]].class == s->class;
-    for (uint32_t i = 0; i < s->n_requests && (again || s->begins) && !c->paused; i++)
+    for (uint32_t i = 0; i < s->n_requests && (again || s->begins) && !p->class[s->class].paused;
+         i++)
         if (s->request[i].devices && (again || !(s->far >> i & 1)) &&
             (again || gpi_shape_claims(p, s, i, more)) &&
             gpi_memory_could(p, w->device, &s->request[i]) &&
@@ -43,19 +51,37 @@ static bool may_follow(const struct gpi_plan *p, uint32_t shape, const struct gp
     return false;
 }
 
+static bool is_served_then(const struct gpi_plan *p, uint32_t shape, const struct gpi_way *w)
+{
+    const struct gpi_shape *s = &p->shape[shape];
+    const struct gpi_learned *c = &p->class[s->class];
+
+    return s->served && c->workers - c->leaving > count_of(p, w, s->class);
+}
+
+/* The first in order has the place, of the shape and of all shapes that may follow. */
 uint32_t gpi_ways_who_follows(struct gpi_plan *p, uint32_t shape, uint32_t variant,
                               const struct gpi_way *w)
 {
-    const uint32_t more = cleared_by(p, &p->shape[shape], variant, w);
-    uint32_t i = gpi_reserve_memory_head(p, p->device[w->device].kind);
+    const struct gpi_shape *s = &p->shape[shape];
+    const bool stays = p->class[s->class].set.residence == GPI_RESIDENT;
+    const uint32_t more = cleared_by(p, s, variant, w);
+    const uint32_t there = gpi_reserve_claimant(p, shape, p->device[w->device].kind);
+    struct gpi_walk walk = { GPI_NONE };
+    bool ends = false, is_left = true; /* the shape, which may be a supposed one */
 
-    if (i != GPI_NONE && gpi_shape_precedes(p, i, shape))
-        return i;
-    for (i = gpi_shape_first(p); i != GPI_NONE && gpi_shape_precedes(p, i, shape);
-         i = gpi_shape_next(p, i, GPI_BIT_ANY))
-        if (may_follow(p, i, w, more))
-            return i;
-    return GPI_NONE;
+    if (there != GPI_NONE)
+        return there;
+    for (uint32_t i = gpi_shape_first(p); !ends && (i != GPI_NONE || is_left);) {
+        const bool is_it = i == GPI_NONE || (is_left && !gpi_shape_precedes(p, i, shape));
+        const uint32_t next = is_it ? shape : i;
+        if (is_it || may_follow(p, i, w, more))
+            ends = gpi_reserve_walk(p, &walk, next, stays && is_served_then(p, next, w));
+        if (!is_it || i == shape)
+            i = gpi_shape_next(p, i, GPI_BIT_ANY);
+        is_left &= !is_it;
+    }
+    return walk.head == shape ? GPI_NONE : walk.head;
 }
 
 /* Returns the next time at which one more worker of the device may go, so that another way may be

@@ -13,6 +13,12 @@ bool gpi_slow_is_cold(const struct gpi_slow *m, uint32_t task)
     return cold;
 }
 
+bool gpi_slow_is_served(const struct gpi_slow *m, uint32_t i)
+{
+    return m->class[m->job[m->order[i]].what.class].set.residence != GPI_EXTERNAL &&
+           !gpi_slow_is_cold(m, m->order[i]);
+}
+
 bool gpi_slow_is_pressed(const struct gpi_slow *m, uint32_t task)
 {
     const struct job *j = &m->job[task];
@@ -104,25 +110,43 @@ static uint32_t cleared_by(const struct gpi_slow *m, uint32_t d, uint32_t i)
     return m->class[class].set.residence == GPI_RESIDENT ? n : 16;
 }
 
-/* Whether one before it could use the device, once those workers are gone. */
+/* Whether number `k` could use the device, once those workers are gone.  `ret_served`: by a worker
+ * that does not go. */
+static bool could_follow(const struct gpi_slow *m, uint32_t k, uint32_t d, uint32_t i,
+                         bool *ret_served)
+{
+    const struct job *j = &m->job[m->order[k]];
+    const uint32_t class = j->what.class, more = cleared_by(m, d, i);
+    const bool begins = gpi_slow_begins(m, j);
+    uint32_t up = 0;
+
+    for (uint32_t w = 0; w < m->set.runs; w++)
+        up += m->hand[w].state == UP && gpi_slow_is_on(&m->hand[w], d) && m->hand[w].class == class;
+    *ret_served = gpi_slow_is_served(m, k) && gpi_slow_hands(m, class) > up;
+    for (uint32_t v = 0; v < j->what.n_requests && (begins || up); v++)
+        if (j->request[v].devices && (up || gpi_slow_in_reach(m, j, &j->request[v])) &&
+            (up || gpi_slow_claims(m, j, v, more)) && !m->class[class].paused &&
+            could_clear(m, class, &j->request[v], d, i, (struct going){ 0 }))
+            return true;
+    return false;
+}
+
+/* Whether another one may have the device, once those workers are gone. */
 static bool is_preceded(const struct gpi_slow *m, uint32_t d, uint32_t i)
 {
-    const uint32_t more = cleared_by(m, d, i);
+    const bool stays = m->class[m->job[m->order[i]].what.class].set.residence == GPI_RESIDENT;
+    uint32_t head = NONE;
+    bool served = false;
 
-    for (uint32_t k = 0; k < i; k++) {
-        const struct job *j = &m->job[m->order[k]];
-        const bool begins = gpi_slow_begins(m, j);
-        bool again = false;
-        for (uint32_t w = 0; w < m->set.runs; w++)
-            again |= m->hand[w].state == UP && gpi_slow_is_on(&m->hand[w], d) &&
-                     m->hand[w].class == j->what.class;
-        for (uint32_t v = 0; v < j->what.n_requests && (begins || again); v++)
-            if (j->request[v].devices && (again || gpi_slow_in_reach(m, j, &j->request[v])) &&
-                (again || gpi_slow_claims(m, j, v, more)) && !m->class[j->what.class].paused &&
-                could_clear(m, j->what.class, &j->request[v], d, i, (struct going){ 0 }))
-                return true;
+    for (uint32_t k = 0; k < m->n_order; k++) {
+        if (k == i)
+            served = gpi_slow_is_served(m, i);
+        else if (!could_follow(m, k, d, i, &served))
+            continue;
+        if (gpi_slow_walk(m, &head, k, stays && served))
+            break;
     }
-    return gpi_slow_memory_head(m, d) < i;
+    return head != i || (gpi_slow_memory_head(m, d) != NONE && gpi_slow_memory_head(m, d) != i);
 }
 
 /* Whether a worker may be in its way there that does not go yet. */
@@ -177,11 +201,15 @@ static bool has_share(const struct gpi_slow *m, const struct hand *h, uint32_t c
 static bool is_surely_preceded(const struct gpi_slow *m, const struct hand *h,
                                const struct gpi_request *r, uint32_t d, uint32_t i)
 {
+    const bool stays = m->class[m->job[m->order[i]].what.class].set.residence == GPI_RESIDENT;
     const struct place *p = &m->place[d];
 
     for (uint32_t k = 0; k < i; k++) {
         const struct job *j = &m->job[m->order[k]];
         const bool again = j->what.class == h->class, begins = again || gpi_slow_begins(m, j);
+        if (stays && gpi_slow_is_served(m, k) && gpi_slow_hands(m, j->what.class) > 1 &&
+            !gpi_slow_is_served(m, i))
+            continue;
         for (uint32_t v = 0; v < j->what.n_requests && begins; v++) {
             const struct gpi_request *own = &j->request[v];
             const bool all = own->memory == GPI_MEMORY_ALL;
@@ -194,7 +222,7 @@ static bool is_surely_preceded(const struct gpi_slow *m, const struct hand *h,
                 return true;
         }
     }
-    return gpi_slow_memory_head(m, d) < i;
+    return !stays && gpi_slow_memory_head(m, d) < i;
 }
 
 /* Whether the variant has ways for as many devices as it needs. */

@@ -407,13 +407,30 @@ static bool waits_for_room(const struct gpi_slow *m, uint32_t head, uint32_t d)
     return !gpi_slow_is_warm(m, j, d) && !is_coming(m, j, d) && !claims_on(m, j, d);
 }
 
-/* The first that keeps memory of the device. */
+bool gpi_slow_walk(const struct gpi_slow *m, uint32_t *head, uint32_t k, bool served)
+{
+    const struct gpi_plan_task *what = &m->job[m->order[k]].what;
+
+    if (*head == NONE) {
+        *head = k;
+        return !served || holds_all(m);
+    }
+    if (what->priority != m->job[m->order[*head]].what.priority ||
+        m->class[what->class].set.residence != GPI_RESIDENT)
+        return true;
+    *head = served ? *head : k;
+    return !served;
+}
+
 uint32_t gpi_slow_memory_head(const struct gpi_slow *m, uint32_t d)
 {
+    uint32_t head = NONE;
+
     for (uint32_t k = m->head[d]; k < m->n_order; k++)
-        if (claims_on(m, &m->job[m->order[k]], d))
-            return k;
-    return NONE;
+        if (claims_on(m, &m->job[m->order[k]], d) &&
+            gpi_slow_walk(m, &head, k, gpi_slow_is_served(m, k)))
+            break;
+    return head;
 }
 
 /* Whether only this one comes before it there. */

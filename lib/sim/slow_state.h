@@ -157,7 +157,10 @@ uint64_t gpi_slow_takes(const struct gpi_slow *m, const struct job *j);
 bool gpi_slow_is_head(const struct gpi_slow *m, uint32_t i);
 bool gpi_slow_host_has(const struct gpi_slow *m, uint32_t i, const struct gpi_request *r,
                        bool for_life);
+/* The first that boots on the device: by age, but one that no worker serves comes before a further
+ * worker.  It passes no class of another kind.  `walk` takes them by age, until it is true. */
 uint32_t gpi_slow_memory_head(const struct gpi_slow *m, uint32_t d);
+bool gpi_slow_walk(const struct gpi_slow *m, uint32_t *head, uint32_t k, bool served);
 bool gpi_slow_is_open(const struct gpi_slow *m, uint32_t i, uint32_t d, bool rest);
 bool gpi_slow_serves(const struct gpi_slow *m, const struct hand *h, const struct job *j);
 bool gpi_slow_could_work(const struct gpi_slow *m, uint32_t i);
@@ -171,6 +174,8 @@ bool gpi_slow_could_start(struct gpi_slow *m, uint32_t i);
 bool gpi_slow_could_evict(const struct gpi_slow *m, uint32_t i);
 /* Whether no worker that stays does for the task, or will. */
 bool gpi_slow_is_cold(const struct gpi_slow *m, uint32_t task);
+/* Whether a worker does for it, or will. */
+bool gpi_slow_is_served(const struct gpi_slow *m, uint32_t i);
 /* Whether it is cold, and has waited for max_wait. */
 bool gpi_slow_is_pressed(const struct gpi_slow *m, uint32_t task);
 /* Whether the caller may have older tasks of the worker's class than the model knows. */
