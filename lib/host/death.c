@@ -22,11 +22,14 @@ static void log_given_up(gpud_dispatcher *d, const struct gpi_slot *s)
     const uint32_t failures = gpi_sched_failures(d->core, s->index),
                    most = gpi_slot_class(d, s)->set.restart.failures_in_a_row;
 
-    if (d->set.pooled)
+    if (d->set.pooled && failures >= most)
         gpi_log(d, GPUD_LEVEL_ERROR, s->index,
-                "class %s failed %u times in a row on %s; it starts no worker any more, until "
-                "RESUME or LOAD (failures_in_a_row)",
-                gpi_slot_class(d, s)->name, failures, s->device);
+                "class %s failed %u times in a row; it starts no worker any more, until it is "
+                "resumed (failures_in_a_row)",
+                gpi_slot_class(d, s)->name, failures);
+    else if (d->set.pooled) /* a start would fail again */
+        gpi_log(d, GPUD_LEVEL_ERROR, s->index, "class %s starts no worker any more: %.100s",
+                gpi_slot_class(d, s)->name, s->last_failure);
     else if (failures < most) /* a start would fail again */
         gpi_log(d, GPUD_LEVEL_ERROR, s->index,
                 "slot %u starts no worker any more: %.100s; other slots run its tasks", s->index,

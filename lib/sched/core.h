@@ -326,8 +326,9 @@ struct gpi_sched_class {
                                    * pool.c: 1, and 1 if it has failed */
     /* slot_end.c, pooled */
     struct gpi_restart *place; /* for each device, and for workers without a device */
-    uint32_t failures;         /* since `failed_at` */
+    uint32_t failures;         /* since `failed_at`, each with all workers that began before it */
     uint64_t failed_at;        /* `successes` at the last failure */
+    uint64_t last_failure;     /* when the last of these was */
     /* pool.c */
     struct gpi_plan_class plan;
     uint32_t waiting;          /* the stream in the plan that waits; GPI_NOWHERE */

@@ -93,7 +93,9 @@ bool gpi_sched_owes(const struct gpi_sched *c, uint32_t slot)
 
 uint32_t gpi_sched_failures(const struct gpi_sched *c, uint32_t slot)
 {
-    return c->slot[slot].restart->slot_failures;
+    const struct gpi_sched_slot *s = &c->slot[slot];
+
+    return c->plan ? s->class->failures : s->restart->slot_failures;
 }
 
 uint32_t gpi_sched_task_deaths(const struct gpi_sched *c, uint32_t slot)

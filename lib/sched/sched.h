@@ -201,7 +201,8 @@ bool gpi_sched_has_keeper(const struct gpi_sched *s, uint32_t slot);   /* one th
 /* Returns since when the worker is to go once it has ended its tasks, or 0. */
 uint64_t gpi_sched_leaves_since(const struct gpi_sched *s, uint32_t slot);
 bool gpi_sched_owes(const struct gpi_sched *s, uint32_t slot);         /* it awaits MEMORY */
-/* Returns the number of failures, or of deaths with tasks, that the slot has had in a row. */
+/* Returns the number of failures, or of deaths with tasks, that the slot has had in a row.  Pooled:
+ * the failures of its class; those of workers that began together are one. */
 uint32_t gpi_sched_failures(const struct gpi_sched *s, uint32_t slot);
 uint32_t gpi_sched_task_deaths(const struct gpi_sched *s, uint32_t slot);
 uint32_t gpi_sched_served(const struct gpi_sched *s, uint32_t slot); /* attempts of its worker */

@@ -70,19 +70,25 @@ static bool has_keeper(const struct gpi_sched *c)
 }
 
 /* Returns GIVE_UP if the class has failed as often as one place may, has ended no task since, and
- * has no other worker.  `wait` is that of the place.                                      [S8] */
+ * has no other worker.  Workers that had begun before the last failure are part of that: else
+ * several that begin together would have no second try.  `wait` is that of the place.     [S8] */
 static uint64_t class_failure(const struct gpi_sched *c, const struct gpi_sched_slot *s,
-                              uint64_t wait)
+                              enum gpi_sched_note note, uint64_t wait)
 {
     struct gpi_sched_class *k = s->class;
+    uint64_t again;
 
     if (k->failed_at != k->successes)
         k->failures = 0;
     k->failed_at = k->successes;
-    k->failures++;
+    if (k->failures == 0 || note == GPI_NOTE_UNMADE || s->began >= k->last_failure) {
+        k->failures++;
+        k->last_failure = c->now;
+    }
     if (k->failures >= k->set.restart.failures_in_a_row && !has_other(c, s))
         return GPI_RESTART_GIVE_UP;
-    return wait == GPI_RESTART_GIVE_UP ? k->set.restart.cap : wait;
+    again = gpi_time_doubled(k->set.restart.backoff, k->failures - 1, k->set.restart.cap);
+    return wait == GPI_RESTART_GIVE_UP ? k->set.restart.cap : wait > again ? wait : again;
 }
 
 /* In a pool, a canary alone is none of the class that runs it: nothing counts against that. */
@@ -95,7 +101,7 @@ static uint64_t slot_failure(struct gpi_sched *c, struct gpi_sched_slot *s,
     if (c->plan && s->only)
         return 0;
     wait = gpi_restart_slot_failure(s->restart, &s->class->set.restart);
-    return c->plan ? class_failure(c, s, wait) : wait;
+    return c->plan ? class_failure(c, s, note, wait) : wait;
 }
 
 /* Returns the wait after a death before the end of setup. */

@@ -335,6 +335,9 @@ SABOTAGES = [
            "    p->changed |= gpi_memory_kinds_of(p, r) | GPI_BIT_HOST;\n", "",
            "sched/scripts.plan_adopt_gap"),
     # ---- S8: a class that fails blocks no other ----
+    mutant("S8", "each of several workers that fail together is a failure", "slot_end.c",
+           "note == GPI_NOTE_UNMADE || s->began >= k->last_failure) {\n",
+           "note == GPI_NOTE_UNMADE || s->began > 0) {\n", "sched/scripts.pool_fails_together"),
     mutant("S8", "a worker that is gone leaves its memory reserved", "tenancy.c",
            "    p->changed |= gpi_memory_release(p, worker, GPI_HOLD);\n",
            "    if (r->work != GPI_WORK_BOOT)\n"
