@@ -435,7 +435,7 @@ static uint32_t pinned_on(const struct gpi_plan *p, uint32_t device, uint32_t cl
 
     for (uint32_t i = p->device[device].first; i != GPI_NONE; i = r->next[i % GPI_RUN_DEVICES]) {
         r = &p->run[i / GPI_RUN_DEVICES];
-        if (gpi_staff_stays(p, r) && r->class != class && p->class[r->class].set.pinned)
+        if (gpi_staff_stays(p, r) && r->class != class && !gpi_staff_may_go(p, r->class))
             return i / GPI_RUN_DEVICES;
     }
     return GPI_NONE;

@@ -771,7 +771,7 @@ bool gpi_memory_could_clear(const struct gpi_plan *p, uint32_t device, const str
     for (uint32_t i = d->first; i != GPI_NONE;
          i = p->run[i / GPI_RUN_DEVICES].next[i % GPI_RUN_DEVICES]) {
         const struct gpi_run *w = &p->run[i / GPI_RUN_DEVICES];
-        if (!gpi_staff_stays(p, w) || (w->class != class && !p->class[w->class].set.pinned))
+        if (!gpi_staff_stays(p, w) || (w->class != class && gpi_staff_may_go(p, w->class)))
             continue;
         kept += firm_bytes(p, w, i % GPI_RUN_DEVICES);
         n++;

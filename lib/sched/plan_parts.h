@@ -175,6 +175,7 @@ struct gpi_learned {
     bool wants;                /* a further worker */
     bool may_add;              /* a cold shape may boot one, or a late one beside no other boot */
     bool is_booting;           /* shape.c: one boots */
+    bool keeps;                /* shape.c: none of its workers may go: it has min_workers at most */
     uint32_t staff;            /* shape.c: of a transient class, workers that do not leave; of
                                 * another one, whether there are some */
     bool paused;               /* nothing of it starts */
@@ -280,6 +281,8 @@ struct gpi_runs {
 bool gpi_staff_is_enough(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r);
 bool gpi_staff_is_full(const struct gpi_plan *p, uint32_t device, uint32_t class,
                        const struct gpi_request *r, struct gpi_runs but);
+/* Returns true if a worker of the class may ever go for another class, as things are. */
+bool gpi_staff_may_go(const struct gpi_plan *p, uint32_t class);
 /* Returns true if the run is a worker that stays. */
 bool gpi_staff_stays(const struct gpi_plan *p, const struct gpi_run *r);
 /* Returns true if the device has a worker for the shape: one that is up, or one that boots. */

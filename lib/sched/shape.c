@@ -304,8 +304,9 @@ static void find_kinds_if(const struct gpi_plan *p, struct gpi_shape *s, bool wa
     s->claimed = 0;
     for (uint32_t i = 0; i < s->n_requests; i++) {
         find_kinds_of(p, s, i);
-        s->kinds |= s->kinds_of[i];
+        s->kinds |= s->served ? 0 : s->kinds_of[i];
     }
+    s->kinds |= s->claimed;
     s->boots = c->set.residence == GPI_RESIDENT && s->begins;
     s->hopeless = p->n_gone && !s->loads && !could_start(p, s);
 }
@@ -577,7 +578,12 @@ void gpi_shape_class(struct gpi_plan *p, uint32_t class)
     const uint32_t workers = c->workers - c->leaving;
     const uint32_t staff = c->set.residence == GPI_TRANSIENT ? workers : workers != 0;
     const bool is_booting = c->booting != GPI_NONE;
+    const bool keeps = workers <= c->set.min_workers && c->set.min_workers;
 
+    if (keeps != c->keeps && p->n_devices) {
+        c->keeps = keeps;
+        gpi_shape_sort(p, 0); /* devices may be out of reach now, or in reach */
+    }
     if (w == c->wants && adds == c->may_add && staff == c->staff && is_booting == c->is_booting)
         return;
     c->wants = w;

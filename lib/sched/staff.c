@@ -15,6 +15,13 @@ bool gpi_staff_stays(const struct gpi_plan *p, const struct gpi_run *r)
     return p->class[r->class].set.residence == GPI_RESIDENT && is_at_work(r);
 }
 
+bool gpi_staff_may_go(const struct gpi_plan *p, uint32_t class)
+{
+    const struct gpi_learned *c = &p->class[class];
+
+    return !c->set.pinned && c->workers - c->leaving > c->set.min_workers;
+}
+
 /* Returns true if the run is a worker as the class would boot one for the request.  Workers of a
  * resident class are alike, those of a transient one if their needs are. */
 static bool is_alike(const struct gpi_plan *p, const struct gpi_run *w, uint32_t class,

@@ -10,7 +10,7 @@ struct gpi_obstacle gpi_way_going(const struct gpi_plan *p, const struct gpi_run
     const uint64_t ripe_at = gpi_time_add(r->since, c->set.min_residence);
     struct gpi_obstacle o = { GPI_REASON_MAX_WAIT, r->class, hard_at };
 
-    if (c->set.pinned || c->workers - c->leaving <= c->set.min_workers)
+    if (!gpi_staff_may_go(p, r->class))
         return (struct gpi_obstacle){ GPI_REASON_PINNED, r->class, GPI_NEVER };
     if (r->work == GPI_WORK_BOOT)
         return (struct gpi_obstacle){ GPI_REASON_BOOTING, r->class, GPI_NEVER };

@@ -13,10 +13,10 @@ bool gpi_slow_is_cold(const struct gpi_slow *m, uint32_t task)
     return cold;
 }
 
-bool gpi_slow_is_served(const struct gpi_slow *m, uint32_t i)
+bool gpi_slow_is_served(const struct gpi_slow *m, uint32_t task)
 {
-    return m->class[m->job[m->order[i]].what.class].set.residence != GPI_EXTERNAL &&
-           !gpi_slow_is_cold(m, m->order[i]);
+    return m->class[m->job[task].what.class].set.residence != GPI_EXTERNAL &&
+           !gpi_slow_is_cold(m, task);
 }
 
 bool gpi_slow_is_pressed(const struct gpi_slow *m, uint32_t task)
@@ -122,7 +122,7 @@ static bool could_follow(const struct gpi_slow *m, uint32_t k, uint32_t d, uint3
 
     for (uint32_t w = 0; w < m->set.runs; w++)
         up += m->hand[w].state == UP && gpi_slow_is_on(&m->hand[w], d) && m->hand[w].class == class;
-    *ret_served = gpi_slow_is_served(m, k) && gpi_slow_hands(m, class) > up;
+    *ret_served = gpi_slow_is_served(m, m->order[k]) && gpi_slow_hands(m, class) > up;
     for (uint32_t v = 0; v < j->what.n_requests && (begins || up); v++)
         if (j->request[v].devices && (up || gpi_slow_in_reach(m, j, &j->request[v])) &&
             (up || gpi_slow_claims(m, j, v, more)) && !m->class[class].paused &&
@@ -140,7 +140,7 @@ static bool is_preceded(const struct gpi_slow *m, uint32_t d, uint32_t i)
 
     for (uint32_t k = 0; k < m->n_order; k++) {
         if (k == i)
-            served = gpi_slow_is_served(m, i);
+            served = gpi_slow_is_served(m, m->order[i]);
         else if (!could_follow(m, k, d, i, &served))
             continue;
         if (gpi_slow_walk(m, &head, k, stays && served))
@@ -207,9 +207,9 @@ static bool is_surely_preceded(const struct gpi_slow *m, const struct hand *h,
     for (uint32_t k = 0; k < i; k++) {
         const struct job *j = &m->job[m->order[k]];
         const bool again = j->what.class == h->class, begins = again || gpi_slow_begins(m, j);
-        if (stays && gpi_slow_is_served(m, k) && gpi_slow_hands(m, j->what.class) > 1 &&
-            !gpi_slow_is_served(m, i))
-            continue;
+        if (stays && gpi_slow_is_served(m, m->order[k]) &&
+            gpi_slow_hands(m, j->what.class) > again && !gpi_slow_is_served(m, m->order[i]))
+            continue; /* it wants a further worker, and another one its first */
         for (uint32_t v = 0; v < j->what.n_requests && begins; v++) {
             const struct gpi_request *own = &j->request[v];
             const bool all = own->memory == GPI_MEMORY_ALL;

@@ -56,7 +56,8 @@ static bool could_ever(const struct gpi_slow *m, const struct job *j, const stru
         const struct hand *h = &m->hand[w];
         share += gpi_slow_share_of(m, h, j->what.class, r, d);
         if (!gpi_slow_stays(m, h) || !gpi_slow_is_on(h, d) ||
-            (h->class != j->what.class && !m->class[h->class].set.pinned))
+            (h->class != j->what.class && !m->class[h->class].set.pinned &&
+             gpi_slow_hands(m, h->class) > m->class[h->class].set.min_workers))
             continue;
         kept += h->need.memory == GPI_MEMORY_ALL ? p->has.memory
                                                  : h->need.memory + gpi_slow_beyond(h, d);
@@ -131,7 +132,8 @@ static bool is_coming(const struct gpi_slow *m, const struct job *j, uint32_t d)
 
 bool gpi_slow_uses(const struct gpi_slow *m, uint32_t task, uint32_t d)
 {
-    if (begins_on(m, &m->job[task], d))
+    if (gpi_slow_is_served(m, task) ? claims_on(m, &m->job[task], d)
+                                    : begins_on(m, &m->job[task], d))
         return true;
     return m->place[d].may == GPI_PLAN_IN &&
            (gpi_slow_is_warm(m, &m->job[task], d) || is_coming(m, &m->job[task], d));
@@ -428,7 +430,7 @@ uint32_t gpi_slow_memory_head(const struct gpi_slow *m, uint32_t d)
 
     for (uint32_t k = m->head[d]; k < m->n_order; k++)
         if (claims_on(m, &m->job[m->order[k]], d) &&
-            gpi_slow_walk(m, &head, k, gpi_slow_is_served(m, k)))
+            gpi_slow_walk(m, &head, k, gpi_slow_is_served(m, m->order[k])))
             break;
     return head;
 }

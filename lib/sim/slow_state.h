@@ -175,7 +175,7 @@ bool gpi_slow_could_evict(const struct gpi_slow *m, uint32_t i);
 /* Whether no worker that stays does for the task, or will. */
 bool gpi_slow_is_cold(const struct gpi_slow *m, uint32_t task);
 /* Whether a worker does for it, or will. */
-bool gpi_slow_is_served(const struct gpi_slow *m, uint32_t i);
+bool gpi_slow_is_served(const struct gpi_slow *m, uint32_t task);
 /* Whether it is cold, and has waited for max_wait. */
 bool gpi_slow_is_pressed(const struct gpi_slow *m, uint32_t task);
 /* Whether the caller may have older tasks of the worker's class than the model knows. */
