@@ -3,9 +3,12 @@
 
     1:10:00-1:32:00 left, qwen 1,204/40,000 on 2, llama 310/40,000 on 1, 3 failed, 0:12:33 elapsed
 
-The time left is the work that is left divided by the speed so far: for each class the mean time of
-its tasks, for all the number of tasks that ran at a time.  The setup of workers is no slowness: the
-clock starts with the first task.
+While a class with items left has no pace yet, the line has no time, and a class without a worker
+waits:
+
+    qwen 1,204/40,000 on 2, llama 0/40,000 waits, 0:01:02 elapsed
+
+time_left.py computes the range from the counts here.
 """
 
 from __future__ import annotations
@@ -15,14 +18,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gpudispatch import time_left
 from gpudispatch.progress import DRAW_S, TICK_S, Line, Notebook, clock, in_notebook
 
 if TYPE_CHECKING:
     from gpudispatch.outcomes import Outcome
     from gpudispatch.tables import ClassStats
-
-LEAST = 5  # tasks that must have ended before a time left is shown
-ROUGH = 0.1  # the least width of its range, to each side
 
 
 class ClassProgress(NamedTuple):
@@ -43,7 +44,8 @@ class PoolSnapshot(NamedTuple):
     replayed    outcomes that came from a journal
     kinds       how many there were of each kind: {"success": 1230, "timeout": 4}
     elapsed     seconds since the loop began
-    left        seconds that the rest will take, from and to; None = unknown
+    left        seconds until the last class ends, from and to; None = unknown, since a class has a
+                source without len(), or items left and no worker or fewer than five tasks ended
     """
 
     classes: dict[str, ClassProgress]
@@ -58,7 +60,7 @@ class PoolSnapshot(NamedTuple):
 
 
 class ClassMeter:
-    """Counts the outcomes of one class, and how long its tasks took."""
+    """Counts the outcomes of one class, how long its tasks took, and how long it had workers."""
 
     def __init__(self, total: int | None) -> None:
         self.total = total
@@ -67,6 +69,11 @@ class ClassMeter:
         self.ran = 0
         self.spent = 0.0
         self.squares = 0.0
+        self.seen: float | None = None  # when look() was last called
+        self.workers = 0  # at that time
+        self.running = 0  # tasks, at that time
+        self.most = 0  # workers that were loaded at once
+        self.served = 0.0  # seconds of workers
 
     def add(self, r: Outcome[Any, Any]) -> None:
         self.done += 1
@@ -78,17 +85,24 @@ class ClassMeter:
             self.spent += took
             self.squares += took * took
 
-    @property
-    def mean(self) -> float | None:
-        return self.spent / self.ran if self.ran else None
+    def look(self, now: float, row: ClassStats) -> None:
+        """Notes the present workers.  A starting worker counts if it replaces another: that setup
+        is part of the pace, as it comes again.  A paused class counts as one without workers."""
+        self.most = max(self.most, row["workers"])
+        workers = 0 if row["paused"] else min(row["workers"] + row["starting"], self.most)
+        if self.seen is not None:
+            self.served += (now - self.seen) * (self.workers + workers) / 2
+        self.seen, self.workers, self.running = now, workers, row["running"]
 
     @property
-    def error(self) -> float:
-        """The standard error of the mean."""
-        if self.ran < 2:
-            return self.spent
-        variance = max(0.0, self.squares / self.ran - (self.spent / self.ran) ** 2)
-        return math.sqrt(variance / self.ran)
+    def course(self) -> time_left.Course:
+        ran = max(1, self.ran)
+        mean = self.spent / ran
+        error = math.sqrt(max(0.0, self.squares / ran - mean * mean) / ran)
+        rest = (self.total or 0) - self.done
+        return time_left.Course(
+            rest, self.ran, self.running, self.workers, self.served, mean, error
+        )
 
 
 class PoolMeter:
@@ -97,10 +111,9 @@ class PoolMeter:
     def __init__(
         self, totals: Mapping[str, int | None], now: Callable[[], float] = time.monotonic
     ) -> None:
-        self.classes = {name: ClassMeter(total) for name, total in totals.items()}
         self.now = now
         self.began = now()
-        self.first_start = 0.0
+        self.classes = {name: ClassMeter(total) for name, total in totals.items()}
         self.replayed = 0
         self.kinds: dict[str, int] = {}
 
@@ -108,37 +121,23 @@ class PoolMeter:
         self.classes[r.name].add(r)
         self.kinds[r.kind] = self.kinds.get(r.kind, 0) + 1
         self.replayed += r.replayed
-        started = r.times.started
-        if not r.replayed and started and not 0 < self.first_start <= started:
-            self.first_start = started
 
-    def left(self) -> tuple[float, float] | None:
+    def look(self, rows: list[ClassStats]) -> None:
+        """Notes the present workers of each class."""
+        now = self.now()
+        for row in rows:
+            if row["name"] in self.classes:
+                self.classes[row["name"]].look(now, row)
+
+    def left(self) -> time_left.Range | None:
         """The range of the time left."""
         meters = self.classes.values()
-        ran = sum(m.ran for m in meters)
-        spent = sum(m.spent for m in meters)
-        passed = self.now() - self.first_start
         if any(m.total is None for m in meters):
             return None
-        rest = {name: (m.total or 0) - m.done for name, m in self.classes.items()}
-        if not any(rest.values()):
-            return 0.0, 0.0
-        if ran < LEAST or spent <= 0 or passed <= 0:
-            return None
-        at_a_time = spent / passed
-        work, doubt = 0.0, 0.0
-        for name, meter in self.classes.items():
-            mean = meter.mean
-            if mean is None:  # as long as those of the others, or not
-                work += rest[name] * spent / ran
-                doubt += (rest[name] * spent / ran) ** 2
-            else:
-                work += rest[name] * mean
-                doubt += (rest[name] * 2 * meter.error) ** 2
-        width = max(ROUGH, min(1.0, math.sqrt(doubt) / work)) if work else ROUGH
-        return work / at_a_time * (1 - width), work / at_a_time * (1 + width)
+        return time_left.of_all([m.course for m in meters])
 
     def snapshot(self, rows: list[ClassStats]) -> PoolSnapshot:
+        self.look(rows)
         loaded = {row["name"]: row["workers"] for row in rows}
         meters = self.classes
         totals = [m.total for m in meters.values()]
@@ -155,16 +154,22 @@ class PoolMeter:
         )  # fmt: skip
 
 
+def _place(c: ClassProgress, left: time_left.Range | None) -> str:
+    """On how many workers a class runs, or that it has none: then this is why no time is shown."""
+    if c.workers:
+        return f" on {c.workers}"
+    return " waits" if left is None and c.total is not None else ""
+
+
 def describe(s: PoolSnapshot, end: bool = False) -> str:
     """A snapshot as one line."""
     parts = []
     if s.left is not None and not end and s.done:  # first: a terminal may cut the line
-        low, high = map(clock, s.left)
+        low, high = clock(s.left[0]), clock(math.ceil(s.left[1]))
         parts.append(f"{low}-{high} left" if low != high else f"{low} left")
     for name, c in s.classes.items():
         count = f"{c.done:,}" if c.total is None else f"{c.done:,}/{c.total:,}"
-        loaded = f" on {c.workers}" if c.workers and not end and c.done != c.total else ""
-        parts.append(f"{name} {count}{loaded}")
+        parts.append(f"{name} {count}{'' if end or c.done == c.total else _place(c, s.left)}")
     if s.failed:
         parts.append(f"{s.failed:,} failed")
     if s.replayed:

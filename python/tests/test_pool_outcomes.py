@@ -38,6 +38,7 @@ from gpudispatch import (
     read_journal,
 )
 from gpudispatch.pool_progress import PoolMeter, PoolSnapshot, describe
+from gpudispatch.time_left import Course, Range, of_all, of_class
 
 LIMIT_S = 60.0
 NAMES = ("a", "b", "c")
@@ -532,6 +533,53 @@ def test_it_ticks_while_nothing_ends(pool: Pool, monkeypatch: pytest.MonkeyPatch
         assert [s.done for s in seen[:5]] == [0] * 5
 
 
+# A class with 100 items left, 20 tasks ended in 20 s of one worker, none of them running.
+COURSE = Course(rest=100, ran=20, running=0, workers=1, served=20.0, mean=1.0, error=0.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        ({}, (90.0, 110.0)),
+        ({"workers": 4}, (22.5, 27.5)),
+        ({"served": 40.0}, (180.0, 220.0)),  # a task cost more than its own time
+        ({"error": 0.1}, (80.0, 120.0)),
+        ({"error": 5.0}, (0.0, 200.0)),
+        ({"running": 5}, (95 * 20 / 25 * 0.9, 110.0)),  # these five are nearly done, or just begun
+        ({"rest": 2, "running": 5}, (0.0, 2.2)),
+        ({"rest": 2, "workers": 4}, (0.45, 1.1)),  # the last task takes its second
+        ({"ran": 4}, None),
+        ({"ran": 0, "served": 0.0, "mean": 0.0}, None),
+        ({"workers": 0}, None),
+        ({"rest": 0, "ran": 0, "workers": 0}, (0.0, 0.0)),
+    ],
+)
+def test_the_time_left_of_a_class(change: dict[str, Any], left: Range | None) -> None:
+    assert of_class(COURSE._replace(**change)) == pytest.approx(left)
+
+
+@pytest.mark.parametrize(
+    ("changes", "left"),
+    [
+        ([], (0.0, 0.0)),
+        ([{}], (90.0, 110.0)),
+        ([{}, {"rest": 20}], (54.0, 110.0)),  # until the slowest ends, or both with even work
+        ([{}, {"rest": 20, "workers": 4}], ((90 + 4 * 4.5) / 5, 110.0)),
+        ([{}, {"rest": 20, "error": 5.0}], (45.0, 110.0)),
+        ([{}, {"rest": 80, "error": 0.25}], ((90 + 40) / 2, 120.0)),  # the doubtful one may be last
+        ([{}, {"rest": 0, "workers": 4}], (90.0, 110.0)),
+        ([{}, {"rest": 0, "workers": 0, "ran": 0}], (90.0, 110.0)),
+        ([{}, {"rest": 1, "workers": 0}], None),  # it waits
+        ([{"rest": 1000}, {"rest": 1, "ran": 4}], None),
+        ([{"rest": 0}, {"rest": 0, "ran": 0}], (0.0, 0.0)),
+    ],
+)
+def test_the_time_left_of_all(changes: list[dict[str, Any]], left: Range | None) -> None:
+    """The slowest class is the upper end."""
+    courses = [COURSE._replace(**change) for change in changes]
+    assert of_all(courses) == pytest.approx(left)
+
+
 class Ended:
     """An outcome, as a meter sees it."""
 
@@ -540,22 +588,82 @@ class Ended:
         self.times = types.SimpleNamespace(started=began, ended=began + took)
 
 
+def row(name: str, workers: int, starting: int = 0, paused: int = 0) -> dict[str, Any]:
+    return {
+        "name": name, "workers": workers, "starting": starting, "paused": paused, "running": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("looks", "served", "workers"),
+    [
+        ([(10, {"workers": 2})], 0, 2),  # the loop begins later than its meter
+        ([(10, {"workers": 0, "starting": 1}), (20, {"workers": 0})], 0, 0),  # setup, then a wait
+        ([(0, {"workers": 2}), (10, {"workers": 2})], 20, 2),
+        ([(0, {"workers": 2}), (10, {"workers": 4})], 30, 4),
+        ([(0, {"workers": 2}), (10, {"workers": 2, "starting": 2})], 20, 2),  # setup of more
+        ([(0, {"workers": 2}), (10, {"workers": 1, "starting": 1})], 20, 2),  # one is replaced
+        ([(0, {"workers": 1}), (0, {"workers": 0}), (10, {"workers": 0})], 0, 0),
+        ([(0, {"workers": 1}), (0, {"workers": 1, "paused": 1}), (9, {"workers": 1})], 4.5, 1),
+    ],
+)
+def test_seconds_of_workers(
+    looks: list[tuple[float, dict[str, int]]], served: float, workers: int
+) -> None:
+    now = [0.0]
+    meter = PoolMeter({"a": 10}, now=lambda: now[0])
+    for at, state in looks:
+        now[0] = at
+        meter.look([row("a", **state), row("other", 7)])  # type: ignore[list-item]
+    assert (meter.classes["a"].served, meter.classes["a"].workers) == (served, workers)
+
+
 def test_the_time_left() -> None:
-    """A range, from five tasks on."""
+    """2,000 and 20 items: the line has no time until both have a pace, then that of the slower."""
     now = [100.0]
-    meter = PoolMeter({"a": 20, "b": 10}, now=lambda: now[0])
-    for n in range(4):
-        meter.add(Ended("a", 100.0 + n, 1.0))  # type: ignore[arg-type]
-        now[0] += 1
-        assert meter.left() is None
-    meter.add(Ended("b", 104.0, 3.0))  # type: ignore[arg-type]
-    now[0] += 3
-    left = meter.left()
-    assert left is not None
-    low, high = left
-    assert low < 16 + 27 < high
-    line = describe(meter.snapshot([]))
-    assert re.fullmatch(r"\d:\d\d:\d\d-\d:\d\d:\d\d left, a 4/20, b 1/10, 0:00:07 elapsed", line)
+    meter = PoolMeter({"fast": 2000, "slow": 20}, now=lambda: now[0])
+
+    def line(**workers: int) -> str:
+        rows: Any = [row(name, n) for name, n in workers.items()]
+        return describe(meter.snapshot(rows))
+
+    def run(name: str, n: int, took: float) -> None:
+        for _ in range(n):
+            meter.add(Ended(name, now[0], took))  # type: ignore[arg-type]
+
+    assert line() == "fast 0/2,000 waits, slow 0/20 waits, 0:00:00 elapsed"
+    now[0] += 60  # a minute of setup
+    line(fast=0, slow=0)
+    line(fast=4, slow=0)
+    now[0] += 10
+    run("fast", 1000, 0.04)
+    assert line(fast=4, slow=0) == "fast 1,000/2,000 on 4, slow 0/20 waits, 0:01:10 elapsed"
+    line(fast=4, slow=1)
+    now[0] += 4
+    run("fast", 400, 0.04)
+    run("slow", 4, 1.0)
+    assert line(fast=4, slow=1) == "fast 1,400/2,000 on 4, slow 4/20 on 1, 0:01:14 elapsed"
+    now[0] += 1
+    run("fast", 100, 0.04)
+    run("slow", 1, 1.0)
+    left = "0:00:06-0:00:17 left"
+    shown = line(fast=4, slow=1)
+    assert shown == f"{left}, fast 1,500/2,000 on 4, slow 5/20 on 1, 0:01:15 elapsed"
+    now[0] += 14.9
+    run("fast", 500, 0.04)
+    run("slow", 14, 1.0)
+    assert line(fast=0, slow=1).startswith("0:00:00-0:00:02 left, fast 2,000/2,000, slow 19/20 on")
+    replaced: Any = [row("slow", 0, starting=1)]
+    assert " left, fast 2,000/2,000, slow 19/20, " in describe(meter.snapshot(replaced))
+    run("slow", 1, 1.0)
+    assert meter.left() == (0.0, 0.0)
+
+
+def test_no_time_left_without_a_length() -> None:
+    """Such a class does not wait: its source may be at its end."""
+    meter = PoolMeter({"a": None, "b": 0}, now=lambda: 0.0)
+    assert describe(meter.snapshot([])) == "a 0, b 0/0, 0:00:00 elapsed"
+    assert meter.left() is None
 
 
 def test_in_a_notebook(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
