@@ -457,19 +457,20 @@ void gpi_shape_evict_again(struct gpi_plan *p)
 }
 
 /* Computes its kinds anew.  If it may begin less than before, it takes no place, and workers may go
- * for shapes behind it.  Returns the kinds that it has gained or lost. */
+ * for shapes behind it.  Returns the kinds that it has gained or lost, or where its turn to boot is
+ * another one. */
 static uint64_t renew_kinds(struct gpi_plan *p, struct gpi_shape *s)
 {
     const uint64_t kinds = s->kinds, claimed = s->claimed;
     const uint8_t far = s->far;
-    const bool began = s->begins;
+    const bool began = s->begins, served = s->served;
 
     find_kinds(p, s);
-    if (s->stops && (began > s->begins || s->far & ~far)) {
+    if (s->stops && (began > s->begins || served < s->served || s->far & ~far)) {
         s->stops = false;
         gpi_shape_evict_again(p);
     }
-    return (kinds ^ s->kinds) | (claimed ^ s->claimed);
+    return (kinds ^ s->kinds) | (served != s->served ? claimed | s->claimed : claimed ^ s->claimed);
 }
 
 /* These kinds may have other heads now, and promises may count on other ones. */

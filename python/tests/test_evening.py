@@ -35,7 +35,7 @@ from evening_tasks import (  # noqa: E402
     mark,
 )
 
-ITEMS = {"small": 48_000, "wide": 48_000, "early": 24_000}  # 3 x 40,000
+ITEMS = {"small": 52_500, "wide": 52_500, "early": 15_000}  # 3 x 40,000
 QUEUE = 16_384  # so deep that the library sees: more workers are worth their boot
 SAMPLE_S = 0.005
 NOISE_S = 0.15  # of a machine with two CPUs, beside what the samples show of it
