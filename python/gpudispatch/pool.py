@@ -26,6 +26,7 @@ from gpudispatch.future import Future
 from gpudispatch.owner import Owner
 from gpudispatch.pool_class import PoolClass
 from gpudispatch.pool_settings import EXTERNAL, INTERNAL, TRANSIENT, class_name, setup_bytes
+from gpudispatch.submitter import Submitter
 from gpudispatch.work_class import ExternalClass, PluginClass, PythonClass
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
@@ -352,29 +353,27 @@ class Pool(Owner):
         rows: list[ClassStats] = self._engine.look("classes")
         return rows
 
-    def explain(self, future: Future[Any] | Lease) -> list[Reason]:
+    def explain(self, future: Future[Any] | Lease | Submitter | str) -> list[Reason]:
         """Why a task does not start, the reason that may end first in front; [] for one that runs
-        or has ended.  A task in the way that is of this pool has its future or item in the row."""
+        or has ended.  A task in the way that is of this pool has its future or item in the row.
+
+        Of a class, or the name of one: why none of its tasks that wait starts; [] if none waits."""
         from gpudispatch import reasons
         from gpudispatch.leases import Lease
 
         engine = self._engine
-        task: Any = future._grant if isinstance(future, Lease) else future
-        if not isinstance(task, Future):
-            raise TypeError(f"future must be a Future or a Lease, not {type(future).__name__}")
+        subject = self[future] if isinstance(future, str) else future
+        task: Any = subject._grant if isinstance(subject, Lease) else subject
+        if not isinstance(task, (Future, Submitter)):
+            raise TypeError(
+                f"future must be a Future, a Lease or a class, not {type(future).__name__}"
+            )
         if getattr(task, "_engine", None) is not engine:
             raise ValueError("the future is not of this pool")
         engine.check_forked()
-        while not task.done():
-            if not task._id:
-                return [reasons.in_backlog(self._quota)]
-            try:
-                return reasons.known(engine, engine.core.explain(task._id, None))
-            except Exception as error:
-                if getattr(error, "name", "") != "ENOTFOUND":
-                    raise
-                return []  # it has ended, and the future is about to
-        return []
+        if isinstance(task, Submitter):
+            return reasons.of_class(engine, task._home)
+        return reasons.of_task(engine, task, self._quota)
 
     def device_drain(self, name: str) -> None:
         """Ends the workers of a device, busy ones after their task, and starts none there until

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from gpudispatch.errors import GpuDispatchError
 from gpudispatch.leases import Grant
 from gpudispatch.session import Session
 
@@ -11,7 +12,60 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gpudispatch.engine import Engine
+    from gpudispatch.future import Future
     from gpudispatch.tables import Reason
+    from gpudispatch.work_class import WorkClass
+
+LEAST = -(2**31)  # the lowest priority
+
+
+def of_task(engine: Engine, task: Future[Any], quota: int) -> list[Reason]:
+    """Those of one task; [] if it runs or has ended."""
+    if task.done():
+        return []
+    if not task._id:
+        return [in_backlog(quota)]
+    return _of_number(engine, task._id) or []
+
+
+def of_class(engine: Engine, home: WorkClass) -> list[Reason]:
+    """Those of the task of a class that comes first of all that wait; [] if none waits."""
+    while first := _first(engine, home):
+        rows = _of_number(engine, first)
+        if rows is not None:
+            return rows
+    waits = not home.gone.is_set() and engine.backlog.has(home.number)
+    return [in_backlog(home.settings.queue_size)] if waits else []
+
+
+def _first(engine: Engine, home: WorkClass) -> int:
+    """The core's number of the first task of a class, which is in the way of a task behind all
+    others; 0 if none waits."""
+    last = home.template(home.task_options().but(priority=LEAST))
+    try:
+        rows = [] if home.gone.is_set() else engine.core.explain(0, last)
+    except GpuDispatchError as error:
+        if engine.ended or error.name == "ENODEFINITION":
+            return 0  # its end has not been read yet
+        if error.name != "ECLOSED":
+            raise
+        raise RuntimeError(
+            f"class {home.name!r} accepts no more tasks: explain the future of a task"
+        ) from None
+    for row in rows:
+        if row["kind"] == "PASSED_OVER_BY" and row["class_name"] == home.name:
+            return row["task_id"]
+    return 0
+
+
+def _of_number(engine: Engine, number: int) -> list[Reason] | None:
+    """Those of a task with the core's number; None if it has ended."""
+    try:
+        return known(engine, engine.core.explain(number, None))
+    except GpuDispatchError as error:
+        if error.name != "ENOTFOUND":
+            raise
+        return None
 
 
 def in_backlog(quota: int) -> Reason:

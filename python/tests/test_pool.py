@@ -15,7 +15,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
-from concurrent.futures import wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -728,12 +728,83 @@ def test_rows(pool: Pool) -> None:
     with Pool(None, cpus=1) as other, pytest.raises(ValueError, match="not of this pool"):
         other.explain(future)
     for wrong in (3, None):
-        with pytest.raises(TypeError, match="^future must be a Future or a Lease"):
+        with pytest.raises(TypeError, match="^future must be a Future, a Lease or a class"):
             pool.explain(wrong)  # type: ignore[arg-type]
     pool.shutdown()
     assert [(r["name"], r["done"]) for r in pool.classes()] == [("a", 2)]
     assert pool.stats()["success"] == 2
     assert pool.explain(waiting) == []
+
+
+def test_reasons_of_a_class() -> None:
+    """Those of its first task that waits, whoever has submitted it."""
+    with Pool("fake:1", queue_size=2) as pool, Gate() as gate:
+        a, b = (pool.add(name, memory="10GiB", min_residence=0) for name in "ab")
+        assert pool.explain("b") == pool.explain(b) == []
+        running = a.submit(tasks.through, gate.address)
+        gate.arrival()
+        low = b.options(priority=-(2**31)).submit(tasks.same, 1)
+        assert facts(pool.explain("b")) == facts(pool.explain(low))
+        high = b.options(priority=7).submit(tasks.same, 2)
+        third = b.submit(tasks.same, 3)
+        for of_b in (b, "b", b.options(priority=9)):
+            rows = pool.explain(of_b)
+            assert facts(rows) == facts(pool.explain(high)) != facts(pool.explain(low))
+        assert [row["kind"] for row in pool.explain(third)] == ["BACKLOG"]
+        with pytest.raises(KeyError, match="none"):
+            pool.explain("none")
+        gate.open()
+        assert [f.result(LIMIT_S) for f in (running, low, high, third)] == ["-", 1, 2, 3]
+        with Pool(None, cpus=1) as other, pytest.raises(ValueError, match="not of this pool"):
+            pool.explain(functions(other))
+    assert pool.explain(a) == []
+
+
+def test_reasons_of_a_class_that_ends(pool: Pool) -> None:
+    with Gate() as gate:
+        a = pool.add("a", max_workers=1)
+        running = a.submit(tasks.through, gate.address)
+        gate.arrival()
+        a.remove(wait=False)
+        assert until(lambda: pool.classes()[0]["removing"])
+        with pytest.raises(RuntimeError, match="class 'a' accepts no more tasks"):
+            pool.explain(a)
+        gate.open()
+        assert running.result(LIMIT_S) == "-"
+    a.remove()
+    again = pool.add("a")
+    again.pause()
+    waiting = again.submit(tasks.same, 1)
+    assert (pool.explain(a), len(pool.explain(again))) == ([], 1)
+    again.resume()
+    assert waiting.result(LIMIT_S) == 1
+
+
+def facts(rows: list[Any]) -> list[tuple[Any, ...]]:
+    """What the reasons say, without times."""
+    return [(row["kind"], row["device"], row["class_name"], row["task_id"]) for row in rows]
+
+
+def test_reasons_of_a_class_whose_tasks_wait_in_the_package() -> None:
+    with Pool("fake:1", queue_size=1) as pool, Gate() as gate:
+        a = pool.add("a")
+        running = a.submit(tasks.through, gate.address)
+        gate.arrival()
+        waiting = a.submit(tasks.same, 1)
+        assert [row["kind"] for row in pool.explain(a)] == ["BACKLOG"]
+        gate.open()
+        assert (running.result(LIMIT_S), waiting.result(LIMIT_S)) == ("-", 1)
+
+
+def test_reasons_of_a_class_whose_tasks_are_of_a_loop(pool: Pool) -> None:
+    a = pool.add("a")
+    a.pause()
+    with ThreadPoolExecutor(1) as thread:
+        loop = thread.submit(lambda: [r.value for r in a.outcomes(range(3), fn=tasks.same)])
+        assert until(lambda: a.stats()["queued"])
+        assert {row["kind"] for row in pool.explain(a)} == {"PAUSED"}
+        a.resume()
+        assert sorted(loop.result(LIMIT_S)) == [0, 1, 2]
 
 
 def in_the_way(pool: Pool, waiting: Any) -> list[tuple[Any, Any]]:
