@@ -368,7 +368,10 @@ class Pool(Owner):
             raise TypeError(
                 f"future must be a Future, a Lease or a class, not {type(future).__name__}"
             )
-        if getattr(task, "_engine", None) is not engine:
+        asked = getattr(task, "_engine", None)
+        if asked is None and isinstance(subject, Lease):
+            raise ValueError("the lease is not open: open(), or with, has it wait for its devices")
+        if asked is not engine:
             raise ValueError("the future is not of this pool")
         engine.check_forked()
         if isinstance(task, Submitter):

@@ -72,6 +72,8 @@ def test_open_and_close(pool: Pool) -> None:
     lease = pool.lease(2)
     assert repr(lease) == "<Lease of no devices>"
     assert lease.devices == () == lease.uuids
+    with pytest.raises(ValueError, match=r"^the lease is not open: open\(\)"):
+        pool.explain(lease)
     lease.close()  # nothing to return
     lease = pool.lease(2)
     assert lease.open() is lease
