@@ -392,9 +392,11 @@ class Pool(Owner):
         self._engine.core.device_return(name)
 
     def __str__(self) -> str:
+        from gpudispatch import reasons
         from gpudispatch.pool_text import table
 
-        return table(self.devices(), self.classes())
+        rows = self.classes()
+        return table(self.devices(), rows, reasons.without_worker(self._engine, rows))
 
     def __repr__(self) -> str:
         return f"<Pool on {self._devices or 'no devices'}>"

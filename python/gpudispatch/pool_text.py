@@ -5,22 +5,28 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpudispatch.tables import ClassStats, DeviceInfo
 
 WIDTH = 80
+NAME_WIDTH = 24  # of a class before a reason
 DEVICE_HEAD = ("device", "state", "class", "workers", "done", "memory")
 CLASS_HEAD = ("class", "state", "workers", "queued", "running", "done", "boot", "run", "waits")
 
 
-def table(devices: Sequence[DeviceInfo], classes: Sequence[ClassStats]) -> str:
-    """Lines about the devices, then about the classes."""
+def table(
+    devices: Sequence[DeviceInfo], classes: Sequence[ClassStats], waits: Mapping[str, str]
+) -> str:
+    """Lines about the devices, then about the classes; `waits` has why a class has no worker."""
     lines = []
     if devices:
         lines += columns([DEVICE_HEAD, *map(_device, devices)], left=3)
         lines.append("")
     lines += columns([CLASS_HEAD, *map(_class, classes)], left=2)
+    if waits:
+        lines.append("")
+    lines += [cut(f"{cut(name, NAME_WIDTH)} waits: {why}", WIDTH) for name, why in waits.items()]
     return "\n".join(lines)
 
 

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from gpudispatch.errors import GpuDispatchError
 from gpudispatch.leases import Grant
 from gpudispatch.session import Session
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from gpudispatch.engine import Engine
     from gpudispatch.future import Future
-    from gpudispatch.tables import Reason
+    from gpudispatch.tables import ClassStats, Reason
     from gpudispatch.work_class import WorkClass
 
 LEAST = -(2**31)  # the lowest priority
@@ -36,6 +39,17 @@ def of_class(engine: Engine, home: WorkClass) -> list[Reason]:
             return rows
     waits = not home.gone.is_set() and engine.backlog.has(home.number)
     return [in_backlog(home.settings.queue_size)] if waits else []
+
+
+def without_worker(engine: Engine, rows: Sequence[ClassStats]) -> dict[str, str]:
+    """The first reason of each class whose tasks wait while it has no worker."""
+    found: dict[str, str] = {}
+    for row in rows:
+        home = engine.classes.named(row["name"])
+        if home is not None and row["queued"] and not row["workers"]:
+            with contextlib.suppress(RuntimeError):  # the class, or the pool, ends
+                found |= {row["name"]: reason["text"] for reason in of_class(engine, home)[:1]}
+    return found
 
 
 def _first(engine: Engine, home: WorkClass) -> int:

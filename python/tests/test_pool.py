@@ -10,6 +10,7 @@ import itertools
 import logging
 import os
 import pathlib
+import re
 import signal
 import sys
 import threading
@@ -888,6 +889,34 @@ def test_as_a_table(name: str) -> None:
         assert sum("paused" in line for line in lines) == 1
         assert all(any(line.startswith(f"{n}{name[:5]}") for line in lines) for n in range(4))
         assert "small" in lines[-1]
+        waiting = big[0].submit(tasks.same, 1)
+        big[0].unload()
+        assert until(lambda: not big[0].stats()["workers"])
+        lines = str(pool).splitlines()
+        assert max(map(width, lines)) <= 80
+        assert lines[-2] == ""
+        assert re.match(rf"0{name[:3]}\S+… waits: PAUSED", lines[-1])
+        big[0].resume()
+        assert waiting.result(LIMIT_S) == 1
+
+
+def test_the_table_has_why_a_class_waits(pool: Pool) -> None:
+    """Of each class without a worker, and of no other."""
+    with Gate() as gate:
+        a, b, c = (pool.add(name, memory="10GiB", devices=2, max_workers=1) for name in "abc")
+        running = a.submit(tasks.through, gate.address)
+        gate.arrival()
+        waiting = [each.submit(tasks.same, n) for n in range(2) for each in (a, b)]
+        (why, *_) = pool.explain(b)
+        line = str(pool).splitlines()[-1]
+        assert line.startswith(f"b waits: {why['kind']} on ")
+        assert (len(line), line[-1]) == (80, "…")
+        assert "a waits" not in str(pool)
+        assert c.stats()["queued"] == 0
+        pool.kill_workers()
+        assert " waits: " not in str(pool)
+        gate.open()
+        wait([running, *waiting], LIMIT_S)
 
 
 # ---- changes ----
