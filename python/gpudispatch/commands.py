@@ -51,7 +51,7 @@ def checked(
     """The command of these arguments, each checked."""
     if isinstance(argv, (str, bytes)) or not isinstance(argv, Sequence):
         raise TypeError(f"argv must be a sequence of str, not {type(argv).__name__}")
-    words = [settings.path("argv", word) for word in argv]
+    words = [settings.path(f"argv[{place}]", word) for place, word in enumerate(argv)]
     if not words:
         raise ValueError("argv is empty, expected a program and its arguments")
     if given is not None and not isinstance(given, (bytes, bytearray, memoryview)):

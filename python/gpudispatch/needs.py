@@ -28,7 +28,7 @@ WHOLE = 10_000  # shares of one device
 VARIANTS = 4
 
 
-def size(name: str, value: object) -> int:
+def size(name: str, value: object, least: int = 1 << 20) -> int:
     """Bytes: a number of them, or a text such as "60GiB"."""
     if isinstance(value, str):
         found = SIZE.fullmatch(value.strip())
@@ -39,7 +39,11 @@ def size(name: str, value: object) -> int:
         value = round(float(found[1]) * UNITS[found[2]])
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an int or a str, not {type(value).__name__}")
-    return settings.integer(name, value, 1, 2**62)
+    if value < least:
+        raise ValueError(
+            f'{name} is {value} bytes, expected at least {least}: write "18GiB", for example'
+        )
+    return settings.integer(name, value, least, 2**62)
 
 
 def part(name: str, value: object) -> int:

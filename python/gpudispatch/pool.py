@@ -21,7 +21,12 @@ from collections.abc import Mapping
 
 from gpudispatch import current, needs, pool_settings, settings, source
 from gpudispatch.engine import Engine
-from gpudispatch.errors import DeviceError, ReentryError, UnsupportedPlatform
+from gpudispatch.errors import (
+    DeviceError,
+    GpuDispatchError,
+    ReentryError,
+    UnsupportedPlatform,
+)
 from gpudispatch.future import Future
 from gpudispatch.owner import Owner
 from gpudispatch.pool_class import PoolClass
@@ -91,7 +96,7 @@ class Pool(Owner):
         if current.IN_WORKER:
             raise ReentryError(source.reentry())
         self._devices = str(options.get("devices", ""))
-        self._own(_open(options))
+        self._own(_open(options, devices))
         if on_class is not None:
             self._engine.classes.call(on_class)
 
@@ -196,7 +201,10 @@ class Pool(Owner):
         self, home: WorkClass, fields: dict[str, int], wanted: list[needs.Request]
     ) -> PoolClass:
         if self._engine.classes.named(home.name) is not None:
-            raise ValueError(f"name is {home.name!r}: the pool has a class of this name")
+            raise ValueError(
+                f"name is {home.name!r}: the pool has a class of this name, "
+                f'pool["{home.name}"]; use it, or remove() it first'
+            )
         self._engine.classes.add(home, fields, wanted)
         return PoolClass(self, home)
 
@@ -381,15 +389,36 @@ class Pool(Owner):
     def device_drain(self, name: str) -> None:
         """Ends the workers of a device, busy ones after their task, and starts none there until
         device_return()."""
-        self._engine.core.device_drain(name)
+        self._change(self._engine.core.device_drain, name)
 
     def device_pause(self, name: str) -> None:
         """Starts nothing on a device until device_return(); its workers stay."""
-        self._engine.core.device_pause(name)
+        self._change(self._engine.core.device_pause, name)
 
     def device_return(self, name: str) -> None:
         """Ends device_drain() and device_pause()."""
-        self._engine.core.device_return(name)
+        self._change(self._engine.core.device_return, name)
+
+    def _change(self, change: Callable[[str], None], name: str) -> None:
+        try:
+            change(name)
+        except GpuDispatchError as e:
+            if e.name != "ENOTFOUND":
+                raise
+            there = ", ".join(row["name"] for row in self.devices()) or "none"
+            raise GpuDispatchError(
+                f"name is {name!r}, expected one of the pool's devices: {there}",
+                code=e.code,
+                name=e.name,
+                field="name",
+            ) from None
+
+    if not TYPE_CHECKING:  # a type checker would take any name for one of Pool
+
+        def __getattr__(self, name: str) -> Any:
+            of_class = not name.startswith("_") and hasattr(PoolClass, name)
+            hint = f': use that of a class, pool["name"].{name}' if of_class else ""
+            raise AttributeError(f"a Pool has no {name!r}{hint}", name=name, obj=self)
 
     def __str__(self) -> str:
         from gpudispatch import reasons
@@ -416,15 +445,19 @@ def _run_class(quota: int) -> WorkClass:
     return PythonClass(checked)
 
 
-def _open(options: dict[str, object]) -> Engine:
+def _open(options: dict[str, object], devices: object) -> Engine:
     try:
         return Engine(options)
     except DeviceError as e:
-        if options.get("devices") != "all":
+        if options.get("devices") == "all":
+            hint = 'Pool("fake:8") has simulated GPUs, Pool(None, cpus=4) only CPU slots'
+        elif isinstance(devices, int) and devices > 0:
+            hint = (
+                f'Pool({devices}) is the GPU of this number; Pool("fake:{devices}") has so many '
+                f"simulated GPUs, Pool(None, cpus={devices}) CPU slots, and Pool([0, 1]) two GPUs"
+            )
+        else:
             raise
         raise DeviceError(
-            f'{e.message}; Pool("fake:8") has simulated GPUs, Pool(None, cpus=4) only CPU slots',
-            code=e.code,
-            name=e.name,
-            field="devices",
+            f"{e.message}; {hint}", code=e.code, name=e.name, field="devices"
         ) from None

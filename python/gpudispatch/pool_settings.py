@@ -64,9 +64,10 @@ def of_pool(
     ):
         if value is not None:
             options[name] = settings.integer(name, value, 1, most)
-    for name, value in (("host_memory", host_memory), ("foreign_memory", foreign_memory)):
-        if value is not None:
-            options[name] = needs.size(name, value)
+    if host_memory is not None:
+        options["host_memory"] = needs.size("host_memory", host_memory)
+    if foreign_memory is not None:  # 1: not even little
+        options["foreign_memory"] = needs.size("foreign_memory", foreign_memory, 1)
     for name, value in (("headroom", headroom), ("foreign_load", foreign_load)):
         if value is not None:
             options[name] = needs.part(name, value)

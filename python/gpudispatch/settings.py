@@ -96,7 +96,7 @@ def text(name: str, value: object) -> str:
 
 def path(name: str, value: object) -> str:
     if not isinstance(value, (str, os.PathLike)):
-        raise TypeError(f"{name} must be a path, not {type(value).__name__}")
+        raise TypeError(f"{name} must be a str or path, not {type(value).__name__}")
     return text(name, os.fspath(value))
 
 

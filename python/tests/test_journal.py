@@ -228,7 +228,7 @@ def test_equal_hashes_cost_a_run_and_nothing_else(
     [
         ({"redo": "crash"}, TypeError, "redo is 'crash'"),
         ({"redo": ["crsh"]}, ValueError, "redo is 'crsh', expected one of success, "),
-        ({"path": 7}, TypeError, "journal must be a path"),
+        ({"path": 7}, TypeError, "journal must be a str or path"),
     ],
 )
 def test_arguments_are_checked(

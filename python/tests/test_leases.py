@@ -374,7 +374,7 @@ def test_run(pool: Pool, tmp_path: pathlib.Path) -> None:
     [
         ({"argv": "true"}, TypeError, "argv"),
         ({"argv": []}, ValueError, "argv"),
-        ({"argv": [5]}, TypeError, "argv"),
+        ({"argv": ["sh", 3]}, TypeError, r"^argv\[1\] must be a str or path, not int$"),
         ({"input": "text"}, TypeError, "input"),
         ({"env": 5}, TypeError, "env"),
         ({"env": {"A": 5}}, TypeError, "env"),

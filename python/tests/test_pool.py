@@ -71,6 +71,7 @@ def functions(pool: Pool, name: str = "f", **more: Any) -> PoolClass:
         ({"cpus": 0}, ValueError, "cpus"),
         ({"cpus": "2"}, TypeError, "cpus"),
         ({"host_memory": "2 x"}, ValueError, "host_memory"),
+        ({"host_memory": 64}, ValueError, 'host_memory is 64 bytes, .*write "18GiB"'),
         ({"headroom": 2}, ValueError, "headroom"),
         ({"headroom": "a"}, TypeError, "headroom"),
         ({"max_workers": 0}, ValueError, "max_workers"),
@@ -94,7 +95,7 @@ def test_bad_arguments(arguments: dict[str, Any], kind: type[Exception], words: 
 def test_good_arguments(tmp_path: pathlib.Path) -> None:
     with Pool(
         ["fake:2"], mode="strict", passing="apart", cpus=3, host_memory="8GiB", headroom=0.1,
-        max_workers=4, foreign_load=0.5, foreign_memory="1GiB", setup_concurrency=1, queue_size=8,
+        max_workers=4, foreign_load=0.5, foreign_memory=1, setup_concurrency=1, queue_size=8,
         payload_budget=64 << 20, decision_log=tmp_path / "log",
     ) as pool:  # fmt: skip
         assert pool.add("a").submit(tasks.where).result(LIMIT_S) in (("fake:0",), ("fake:1",))
@@ -122,6 +123,12 @@ def test_all_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DeviceError, match=r"Pool\(\"fake:8\"\)") as caught:
         Pool()
     assert caught.value.field == "devices"
+    with pytest.raises(DeviceError, match=r'Pool\("fake:12"\).* Pool\(None, cpus=12\).*\[0, 1\]'):
+        Pool(12)
+    for devices in ("12", [12]):
+        with pytest.raises(DeviceError) as caught:
+            Pool(devices)
+        assert "fake:12" not in str(caught.value)
 
 
 # ---- the arguments of add() ----
@@ -153,6 +160,9 @@ class Plain:
         ({"devices": 0}, ValueError, "devices is 0"),
         ({"memory": "60 apples"}, ValueError, "memory"),
         ({"memory": 0}, ValueError, "memory"),
+        ({"memory": 18}, ValueError, 'memory is 18 bytes, .*write "18GiB"'),
+        ({"host_memory": (1 << 20) - 1}, ValueError, "host_memory is 1048575 bytes"),
+        ({"variants": [{"memory": "64kB"}]}, ValueError, r"variants\[0\] memory is 64000 bytes"),
         ({"memory": 1.5}, TypeError, "memory"),
         ({"share": 0}, ValueError, "share"),
         ({"share": 1.1}, ValueError, "share"),
@@ -230,7 +240,7 @@ def test_needs_that_no_device_meets(pool: Pool, needs: dict[str, Any], numbers: 
 def test_names(pool: Pool) -> None:
     a = pool.add("a")
     assert (a.name, pool["a"].name, repr(a)) == ("a", "a", "<class a of <Pool on fake:2>>")
-    with pytest.raises(ValueError, match="^name is 'a': the pool has a class of this name$"):
+    with pytest.raises(ValueError, match=r"""^name is 'a': .* pool\["a"\]; use it, or remove"""):
         pool.add("a")
     long = pool.add("ä" * 31)
     assert long.submit(tasks.same, 1).result(LIMIT_S) == 1
@@ -241,6 +251,16 @@ def test_names(pool: Pool) -> None:
     for name in ("b", "(run)", 5):
         with pytest.raises(KeyError):
             pool[name]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", ["submit", "map", "options", "ready", "pause"])
+def test_a_pool_has_no_methods_of_its_classes(pool: Pool, name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"""'{name}': use .*, pool\["name"\]\.{name}$"""):
+        getattr(pool, name)
+    for missing in ("summit", "_home"):
+        with pytest.raises(AttributeError, match=f"^a Pool has no '{missing}'$"):
+            getattr(pool, missing)
+    assert not hasattr(pool, name)
 
 
 def test_a_need_in_each_way() -> None:
@@ -456,8 +476,12 @@ def test_devices_are_drained_and_return(pool: Pool) -> None:
     pool.device_pause("fake:0")
     assert "paused" in str(pool)
     pool.device_return("fake:0")
-    with pytest.raises(GpuDispatchError):
-        pool.device_drain("fake:9")
+    for change in (pool.device_drain, pool.device_pause, pool.device_return):
+        with pytest.raises(GpuDispatchError, match="'gpu:0', .*: fake:0, fake:1$") as caught:
+            change("gpu:0")
+        assert (caught.value.name, caught.value.field) == ("ENOTFOUND", "name")
+    with Pool(None, cpus=1) as slots, pytest.raises(GpuDispatchError, match=": none$"):
+        slots.device_drain("gpu:0")
 
 
 # ---- remove() ----
