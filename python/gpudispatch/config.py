@@ -18,13 +18,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 import tomllib
 from collections.abc import Mapping
 
-from gpudispatch import settings
+from gpudispatch import keywords, settings
 from gpudispatch.pool import Pool
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
@@ -152,15 +151,10 @@ def _table(path: str, tables: Mapping[str, Any], name: str) -> Mapping[str, Any]
 
 def _arguments(function: Any) -> set[str]:
     """The names of a function's arguments that a file may have."""
-    code = function.__code__
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return {name for name in names if name != "self" and name not in CODE}
+    return keywords.names(function).difference(CODE)
 
 
 def _known(path: str, where: str, table: Mapping[str, Any], known: set[str]) -> None:
     for name in table:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            expected = f"expected some of {', '.join(sorted(known))}"
-            hint = f"did you mean {near[0]}?" if near else expected
-            raise ValueError(f"{path}: {where} has {name!r}; {hint}")
+            raise ValueError(f"{path}: {where} has {name!r}; {keywords.hint(name, known)}")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from gpudispatch import current, settings, source
 from gpudispatch.engine import Engine
 from gpudispatch.errors import DeviceError, ReentryError, UnsupportedPlatform
+from gpudispatch.keywords import hinted
 from gpudispatch.owner import Owner
 from gpudispatch.submitter import Submitter
 
@@ -28,6 +29,7 @@ class Executor(Owner, Submitter, concurrent.futures.Executor):  # type: ignore[m
     Thread: any.  Process: the one that made it; a worker cannot make one.
     """
 
+    @hinted
     def __init__(
         self,
         max_workers: int | None = None,

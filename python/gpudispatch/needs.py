@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from gpudispatch import settings
+from gpudispatch import keywords, settings
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def request(needs: Mapping[str, object], where: str = "") -> Request:
     for name, value in needs.items():
         check = CHECKS.get(name)
         if check is None:
-            raise TypeError(f"{where}has {name!r}, expected some of {', '.join(CHECKS)}")
+            raise TypeError(f"{where}has {name!r}; {keywords.hint(name, CHECKS)}")
         if value is not None:
             made[name] = check(f"{where}{name}", value)
     if not made.get("devices") and not made.get("cpus") and not made.get("host_memory"):

@@ -28,6 +28,7 @@ from gpudispatch.errors import (
     UnsupportedPlatform,
 )
 from gpudispatch.future import Future
+from gpudispatch.keywords import hinted
 from gpudispatch.owner import Owner
 from gpudispatch.pool_class import PoolClass
 from gpudispatch.pool_settings import EXTERNAL, INTERNAL, TRANSIENT, class_name, setup_bytes
@@ -56,6 +57,7 @@ class Pool(Owner):
     Thread: any.  Process: the one that made it; a worker cannot make one.
     """
 
+    @hinted
     def __init__(
         self,
         devices: str | int | Sequence[str | int] | None = "all",
@@ -102,6 +104,7 @@ class Pool(Owner):
 
     # ---- classes ----
 
+    @hinted
     def add(
         self,
         name: str,
@@ -256,6 +259,7 @@ class Pool(Owner):
 
     # ---- work of the program's own ----
 
+    @hinted
     def lease(
         self,
         devices: int = 1,
@@ -294,6 +298,7 @@ class Pool(Owner):
         )
         return Lease(self, grant, submit, visible, patience)
 
+    @hinted
     def run(
         self,
         argv: Sequence[str | os.PathLike[str]],

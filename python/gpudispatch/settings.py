@@ -427,6 +427,6 @@ def check(
             "mp_context is ignored: workers are always started anew, never forked from this "
             "program",
             IgnoredArgument,
-            stacklevel=3,
+            stacklevel=4,  # settings, Executor, keywords.hinted, and the caller
         )
     return made

@@ -273,6 +273,7 @@ def test_bad_arguments_of_a_plugin(
         ("[class.a]\ndevices = 1\n", ValueError, "class.a has none of worker, plugin, server"),
         (WORKER + 'plugin = "a"\n', ValueError, "worker and plugin of"),
         (WORKER + "memroy = 1\n", ValueError, "class.a has 'memroy'; did you mean memory"),
+        (WORKER + "gpus = 2\n", ValueError, "class.a has 'gpus'; did you mean devices"),
         (WORKER + 'memory = "60 gigs"\n', ValueError, "class.a: memory is '60 gigs'"),
         (WORKER + "name = 'b'\n", ValueError, "class.a has 'name'"),
         (WORKER + "cwd = 1\n", TypeError, "class.a: cwd must be a str or path"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import gc
+import inspect
 import itertools
 import logging
 import os
@@ -33,6 +34,7 @@ from programs import script
 from gpudispatch import (
     ClassChange,
     DeviceError,
+    Executor,
     ForkedError,
     Future,
     GpuDispatchError,
@@ -215,8 +217,6 @@ def test_bad_arguments_of_add(
     with pytest.raises(kind, match=words):
         pool.add(**{"name": "a"} | arguments)
     assert pool.classes() == []
-    with pytest.raises(TypeError):
-        pool.add("a", devises=1)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
@@ -251,6 +251,34 @@ def test_names(pool: Pool) -> None:
     for name in ("b", "(run)", 5):
         with pytest.raises(KeyError):
             pool[name]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda pool: pool.add("a", devises=1), r"^Pool\.add\(\) .*'devises'; did .* devices"),
+        (lambda pool: pool.add("a", gpus=2), "'gpus'; did you mean devices"),
+        (lambda pool: pool.add("a", timeout=2), "did you mean task_timeout"),
+        (lambda pool: pool.add("a", Plain), r"add\(\) .*'name' by name only: write worker=Plain,"),
+        (lambda pool: pool.lease(vram=2), r"^Pool\.lease\(\) .*did you mean memory"),
+        (lambda pool: pool.lease(1, 2**30, 0.5), r"write share=\.\.\."),
+        (lambda pool: pool.run(["true"], zzzzzz=2), r"^Pool\.run\(\) .* some of argv, capture"),
+        (lambda _: Pool("fake:1", gpus=2), r"^Pool\(\) .*did you mean devices"),
+        (lambda _: Pool("fake:1", "strict"), r"^Pool\(\) .*write mode=\.\.\."),
+        (lambda _: Executor(1, num_gpus=2), r"^Executor\(\) .*did you mean devices"),
+        (lambda pool: pool.add("a", variants=[{"gpus": 2}]), r"variants\[0\] .*mean devices"),
+    ],
+)
+def test_arguments_that_are_not_there(pool: Pool, call: Any, told: str) -> None:
+    with pytest.raises(TypeError, match=told):
+        call(pool)
+    assert pool.classes() == []
+
+
+def test_signatures_are_those_of_the_sources() -> None:
+    """Of methods that a decorator has wrapped."""
+    assert str(inspect.signature(Pool)).startswith("(devices: ")
+    assert [*inspect.signature(Pool.add).parameters][:3] == ["self", "name", "worker"]
 
 
 @pytest.mark.parametrize("name", ["submit", "map", "options", "ready", "pause"])
