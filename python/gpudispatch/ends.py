@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import CancelledError
 
 from gpudispatch import codec
@@ -38,9 +39,15 @@ STALLED, EXCEEDED = "no progress for ", "exceeded its time limit of "  # in text
 
 
 def log_tail(event: Event, alone: bool = False) -> str:
-    """The last output of the worker, up to the end of the task; `alone`: from its start."""
+    """The last output of the worker, up to the end of the task; `alone`: that of a command, from
+    its start and without what the worker writes at a limit."""
     if alone:
-        return (event.output or b"").decode(errors="replace")
+        return re.sub(
+            rf"gpudispatch: task {event.task_id} (exceeded its time limit|was stopped)\n"
+            r"(Stack \(most recent call first\):\n(  .*\n?)*)?",
+            "",
+            (event.output or b"").decode(errors="replace"),
+        )
     return ((event.output_before or b"") + (event.output or b"")).decode(errors="replace")
 
 
@@ -122,12 +129,14 @@ def _timeout(
         field, limit = "stall_timeout", options.stall
     else:
         field, limit = "task_timeout", options.limit or pool_limit
+        if options.alone:
+            field, text = "timeout", text.replace("(task_timeout)", "(timeout)")
     seconds = limit / 1e9 if 0 < limit < NEVER else None
     if phase == "queued" and seconds is not None:
         # The library knows the rest of the time only, where the task has waited in the package.
         text = f"not started within {seconds:.3f} s (expires)"
     return TaskTimeout(
-        text, limit=seconds, phase=phase, stack=stack_in(log), log_tail=log,
+        text, limit=seconds, phase=phase, stack=stack_in(log_tail(event)), log_tail=log,
         code=event.code, field=field, **(written(event) if options.alone else {}),
     )  # fmt: skip
 

@@ -110,11 +110,11 @@ class WorkerCrashed(GpuDispatchError):
 class TaskTimeout(GpuDispatchError, TimeoutError):
     """The task exceeded a limit: the text names it.
 
-    `field` is "task_timeout", "expires" or "stall_timeout", and `limit` its seconds.  `phase` is
-    "queued" (not started in time), "process" (its code was interrupted) or "hard" (the worker was
-    killed after the grace).  `stack` is the Python stack of the worker at that moment where it
-    could be had.  `stdout` and `stderr` are what a command of Pool.run(capture_output=True) had
-    written, None where the worker could not send it.
+    `field` is "task_timeout", "expires" or "stall_timeout", or "timeout" of Pool.run(), and `limit`
+    its seconds.  `phase` is "queued" (not started in time), "process" (its code was interrupted) or
+    "hard" (the worker was killed after the grace).  `stack` is the Python stack of the worker at
+    that moment where it could be had.  `stdout` and `stderr` are what a command of
+    Pool.run(capture_output=True) had written, None where the worker could not send it.
     """
 
     limit: float | None = None

@@ -442,6 +442,9 @@ def test_a_timeout_has_what_the_command_has_written(pool: Pool) -> None:
     shown = late(pool, body, b"more", capture=False)
     assert (shown.stdout, shown.stderr) == (None, None)
     assert "more" in shown.log_tail
+    assert (shown.field, shown.message.endswith(" s (timeout)")) == ("timeout", True)
+    assert str(shown).endswith("more")  # and no stack of the worker, which is in `stack`
+    assert "commands.py" in shown.stack
     silent = pool.run(["sleep", "600"], capture_output=True, timeout=0.2).exception(LIMIT_S)
     assert isinstance(silent, TaskTimeout)
     assert (silent.stdout, silent.stderr) == (b"", b"")
