@@ -49,18 +49,22 @@ _NAMES_HERE = (
     ("(setup_limit)", "(setup_timeout)"),
     ("(stdio)", "(output)"),
     ('stdio_path "', 'output "'),
+    (" (failures_in_a_row)", ""),
 )
 # The code with which a worker fails a task, and the core's number of a task that was interrupted.
 _OF_THE_CORE = re.compile(
     r"((?:^|; )attempt \d+: )failed with \d+: "
     r"|(?<=\)): TaskTimeout: task \d+ exceeded its time limit"
 )
+# Of a class that starts no worker any more.
+_RESUMED = re.compile(r"^(class (.+) failed \d+ times in a row; .*), until it is resumed$")
 
 
 def in_python(text: str) -> str:
-    """A text of the library with the names of options that the package has."""
+    """A text of the library with the names of options and methods that the package has."""
     for name, here in _NAMES_HERE:
         text = text.replace(name, here)
+    text = _RESUMED.sub(r'\1, until pool["\2"].resume() or pool["\2"].load()', text)
     return _OF_THE_CORE.sub(r"\1", text)
 
 

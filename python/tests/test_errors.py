@@ -110,6 +110,13 @@ def test_from_code() -> None:
         ("setup exceeded its time limit of 0.500 s (setup_limit)",
          "setup exceeded its time limit of 0.500 s (setup_timeout)"),
         ('stdio_path "/x/0.log": No such file', 'output "/x/0.log": No such file'),
+        ("class a b failed 3 times in a row; it starts no worker any more, until it is resumed "
+         "(failures_in_a_row)",
+         "class a b failed 3 times in a row; it starts no worker any more, until "
+         'pool["a b"].resume() or pool["a b"].load()'),
+        ("slot 7 failed 3 times in a row; it starts no worker any more, other slots run its tasks "
+         "(failures_in_a_row)",
+         "slot 7 failed 3 times in a row; it starts no worker any more, other slots run its tasks"),
     ],
 )  # fmt: skip
 def test_texts_name_the_options_of_this_package(text: str, here: str) -> None:

@@ -668,7 +668,9 @@ def test_as_many_classes_as_there_are_numbers() -> None:
 # ---- a class whose setup fails ----
 
 
-def test_a_setup_that_fails(slots: Pool, tmp_path: pathlib.Path) -> None:
+def test_a_setup_that_fails(
+    slots: Pool, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "model"
     good = functions(slots, "good")
     bad = functions(slots, "bad", initializer=tasks.size_of, initargs=(str(path),))
@@ -680,6 +682,8 @@ def test_a_setup_that_fails(slots: Pool, tmp_path: pathlib.Path) -> None:
         assert isinstance(error.__cause__, SetupError)
     assert bad.stats()["failed"]
     assert bad.stats()["failures"] > 0
+    told = 'it starts no worker any more, until pool["bad"].resume() or pool["bad"].load()'
+    assert until(lambda: told in caplog.text)
     assert "failed" in str(slots)
     with pytest.raises(NoWorker):
         bad.submit(tasks.same)
