@@ -685,5 +685,6 @@ void gpi_reserve_displaced(struct gpi_plan *p, uint32_t shape)
 {
     if (p->shape[shape].promise != GPI_NEVER)
         set_promise(p, shape, GPI_PROMISE_ORDER, GPI_NEVER);
+    p->passable |= p->shape[shape].kinds & GPI_BITS_KINDS; /* it may have been the second there */
     gpi_reserve_leave(p, shape, 0);
 }

@@ -519,7 +519,10 @@ void gpi_shape_lacks_host(struct gpi_plan *p, uint32_t shape, bool lacks)
 void gpi_shape_lacks_run(struct gpi_plan *p, uint32_t shape, bool lacks)
 {
     struct gpi_shape *s = &p->shape[shape];
+    const uint32_t next = gpi_shape_next(p, shape, GPI_BIT_HOST);
 
+    if (!s->lacks_run && lacks && s->needs_host && next != GPI_NONE)
+        gpi_shape_examine(p, next); /* slots may be kept for that one now */
     if (s->lacks_run && !lacks && s->stops)
         gpi_shape_evict_again(p); /* it would take no run */
     if (s->lacks_run != lacks && s->needs_host)

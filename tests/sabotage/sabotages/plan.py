@@ -82,6 +82,13 @@ SABOTAGES = [
     mutant("R2", "a shape lacks a run alone, once it lacked that", "grant.c",
            "    const bool takes = p->n_runless && (", "    const bool takes = p->n_gone && (",
            "sched/scripts.plan_runless_taken"),
+    mutant("R2", "no slots are kept behind a task that lacks a run", "shape.c",
+           "    if (!s->lacks_run && lacks && s->needs_host && next != GPI_NONE)\n",
+           "    if (!s->lacks_run && lacks && s->needs_host && p->n_gone)\n",
+           "sched/scripts.plan_runless_next"),
+    mutant("R5", "nobody looks when a shape is the second of a kind", "reserve.c",
+           "    p->passable |= p->shape[shape].kinds & GPI_BITS_KINDS;", "    (void)shape;",
+           "sched/scripts.plan_second"),
     mutant("R2", "a later variant lacks CPU slots beside one that lacks a run", "grant.c",
            "    for (uint32_t i = 0; i < n && !ret->run; i++)\n",
            "    for (uint32_t i = 0; i < n; i++)\n", "sched/scripts.plan_runless_variant"),
@@ -348,7 +355,7 @@ SABOTAGES = [
     # ---- S8: a class that fails blocks no other ----
     mutant("S8", "each of several workers that fail together is a failure", "slot_end.c",
            "note == GPI_NOTE_UNMADE || s->began >= k->last_failure) {\n",
-           "note == GPI_NOTE_UNMADE || s->began > 0) {\n", "sched/scripts.pool_fails_together"),
+           "note == GPI_NOTE_UNMADE || s->began + 1 > 0) {\n", "sched/scripts.pool_fails_together"),
     mutant("S8", "a worker that is gone leaves its memory reserved", "tenancy.c",
            "    p->changed |= gpi_memory_release(p, worker, GPI_HOLD);\n",
            "    if (r->work != GPI_WORK_BOOT)\n"
