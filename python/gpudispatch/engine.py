@@ -19,7 +19,7 @@ thread, and the pool's thread, if there is one, is parked.
 
 A tag names a task: futures count from 1; a session's tags have its number above bit 40.  The tasks
 of each class have a quota of what the core takes, so that a class with a long queue leaves room for
-the others.
+the others.  While tasks of futures wait in the backlog, those of sessions wait there, too.
 
 Nothing here refers to the Executor or the Pool: one that is dropped leaves its engine to finish the
 tasks.
@@ -33,9 +33,9 @@ import threading
 import time
 
 from gpudispatch import ends, errors, living, waits
-from gpudispatch.backlog import Backlog
+from gpudispatch.backlog import Backlog, Waiting
 from gpudispatch.classes import Classes
-from gpudispatch.errors import ForkedError, NoWorker, ReentryError, ResultTooLarge
+from gpudispatch.errors import ClosedError, ForkedError, NoWorker, ReentryError, ResultTooLarge
 from gpudispatch.events import CANCELLED, CLASS, FINISH_ALL, FINISH_NOW, OUTCOME
 from gpudispatch.future import SIGNAL_S, Future
 from gpudispatch.inbox import Inbox, safely
@@ -277,13 +277,32 @@ class Engine:
         refused = self.backlog.send()
         with self.room:
             self.room.notify_all()
-        for future, error in refused:
-            self.lone.drop(future._tag)
-            if self.futures.pop(future._tag, None) is not None:
+        for task, error in refused:
+            if isinstance(task, Waiting):
+                self._turn_down(task, error)
+                continue
+            self.lone.drop(task._tag)
+            if self.futures.pop(task._tag, None) is not None:
                 try:
-                    future._fail(error)
+                    task._fail(error)
                 except BaseException:
                     logger.exception("a callback raised")
+
+    def _turn_down(self, task: Waiting, error: BaseException) -> None:
+        self.lone.drop(task.tag)
+        task.fail(error)
+
+    def queue(
+        self, home: WorkClass, template: Template, priority: int, data: Encoded, task: Waiting
+    ) -> bool:
+        """Puts a session's task in the backlog, if others of its class wait there."""
+        with self.lock:
+            if not self.backlog.has(home.number):
+                return False
+            if self.closing is not None or home.closing:
+                raise ClosedError("no task is accepted any more")
+            self.backlog.add((priority, home.number), template, task.tag, data, task)
+            return True
 
     def cancel(self, future: Future[Any]) -> bool:
         """Cancels a task that has not started; the future is done then.  False: it runs or ended.
@@ -632,12 +651,15 @@ class Engine:
         graces = [int(str(home.options["grace"])) for home in self.classes]
         return min(max(graces, default=0) + CLOSE_NS, NEVER) if self.pooled else 0
 
-    def withdraw_all(self, dropped: list[Future[Any]]) -> None:
+    def withdraw_all(self, dropped: list[Future[Any] | Waiting]) -> None:
         """All of them end, whatever their callbacks raise: the first of that is raised then."""
         raised: BaseException | None = None
-        for future in dropped:
+        for task in dropped:
             try:
-                self._withdraw(future)
+                if isinstance(task, Waiting):
+                    self._turn_down(task, ClosedError("its class has ended"))
+                else:
+                    self._withdraw(task)
             except BaseException as error:
                 raised = raised or error
         if raised is not None:

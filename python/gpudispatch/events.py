@@ -4,6 +4,7 @@
 OUTCOME, PROGRESS, SETUP_FAILURE = 1, 2, 3
 CLEANUP_FAILURE, LOG, STARTED = 5, 6, 8
 CLASS, GRANTED, REVOKED = 9, 11, 12
+REFUSED = -1  # none of the library: a task that has waited in the backlog ends there
 
 SUCCESS, ERROR, TIMEOUT, CRASHED, CANCELLED, NO_WORKER = 1, 2, 3, 4, 5, 6
 

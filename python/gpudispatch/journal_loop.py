@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpudispatch import codec
 from gpudispatch.ends import decoded
-from gpudispatch.events import CANCELLED, OUTCOME, SUCCESS
+from gpudispatch.events import CANCELLED, OUTCOME, REFUSED, SUCCESS
 from gpudispatch.future import Times
 from gpudispatch.news import logger
 from gpudispatch.outcomes import Loop, Outcome
@@ -151,6 +151,8 @@ class JournalLoop(Loop[I, V]):
             event = ready.popleft()
             if event.kind == OUTCOME and event.tag - first in live:
                 self.replays.append(self.ended(event))
+            elif event.kind == REFUSED:
+                self.turned_down(event)
             if not ready:
                 self.journal.flush()
                 session.read(0)
@@ -233,8 +235,8 @@ class Rest:
             try:
                 while ready:
                     event = ready[0]  # an interrupt before its end must not lose it
-                    if event.kind == OUTCOME and event.tag - first in live:
-                        if event.outcome == CANCELLED:
+                    if event.kind in (OUTCOME, REFUSED) and event.tag - first in live:
+                        if event.kind == REFUSED or event.outcome == CANCELLED:
                             del live[event.tag - first]
                         else:
                             loop.ended(event)

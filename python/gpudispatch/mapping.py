@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gpudispatch.codec import own
 from gpudispatch.ends import detached, value_of
 from gpudispatch.errors import ClosedError, ResultTooLarge
-from gpudispatch.events import OUTCOME, SUCCESS
+from gpudispatch.events import OUTCOME, REFUSED, SUCCESS
 from gpudispatch.engine import Engine
 from gpudispatch.session import Session
 from gpudispatch.settings import NEVER
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SINGLE = 1 << 32  # indices from here on are single items of a chunk that died
 BURST_NS = 200_000  # how long to pull before a look for results
-REFILL_NS = 10_000_000  # while tasks of others fill the queue, between looks for room
+REFILL_NS = 10_000_000  # while the queue is full, and the backlog empty, between looks for room
 
 
 class Chunk:
@@ -150,6 +150,8 @@ class Mapping:
         until = time.perf_counter_ns() + BURST_NS
         first = self.index
         while room > 0 and (self.waiting or not self.exhausted):
+            if session.is_held_up():
+                break
             # each is sent before the next is pulled: the source may wait for its result
             chunk, data = self.waiting or self.pull()
             self.waiting = None
@@ -172,16 +174,37 @@ class Mapping:
         try:
             return self.session.submit(template, index, kept, frame)
         except ClosedError:
-            self.error = self.session.refusal()
-            self.exhausted = self.closed = True
-            untried, self.retries = self.retries, deque()
-            for single, _ in untried:  # each fails as its chunk has
-                _, of, place = self.singles[single]
-                self.end_single(single, of.singles[place])
+            self.end_intake()
             return False
         except ResultTooLarge as e:
             self.too_large(index, kept, detached(e))
             return True
+
+    def end_intake(self) -> None:
+        self.error = self.session.refusal()
+        self.exhausted = self.closed = True
+        self.waiting = None
+        untried, self.retries = self.retries, deque()
+        for single, _ in untried:
+            self.end_untried(single)
+
+    def end_untried(self, single: int) -> None:
+        """It fails as its chunk has."""
+        _, of, place = self.singles[single]
+        self.end_single(single, of.singles[place])
+
+    def turned_down(self, task: Any) -> None:
+        """A task that has waited in the backlog is not accepted."""
+        index = task.tag - self.session.first_tag
+        if index not in self.session.live:
+            return
+        chunk, error = self.session.live.pop(index), task.error
+        if error is not None and not isinstance(error, ClosedError):
+            self.too_large(index, chunk, error)
+            return
+        self.end_intake()
+        if index >= SINGLE:
+            self.end_untried(index)
 
     def too_large(self, index: int, chunk: Chunk | None, error: BaseException) -> None:
         """Ends what the library does not accept.  A chunk's items are tried one by one."""
@@ -217,6 +240,9 @@ class Mapping:
     def take(self, event: Event) -> None:
         session = self.session
         index = event.tag - session.first_tag
+        if event.kind == REFUSED:
+            self.turned_down(event)
+            return
         if event.kind != OUTCOME or index not in session.live:
             return  # an interrupt can have it delivered twice
         chunk = session.live.pop(index)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from gpudispatch.codec import own
 from gpudispatch.ends import detached, log_tail, value_of
 from gpudispatch.errors import ClosedError, ResultTooLarge, in_python
-from gpudispatch.events import OUTCOME, SUCCESS
+from gpudispatch.events import OUTCOME, REFUSED, SUCCESS
 from gpudispatch.future import Times, times_of
 from gpudispatch.engine import Engine
 from gpudispatch.session import BURST, Session
@@ -197,6 +197,8 @@ class Loop(Generic[I, V]):
             while ready:  # without a name for the outcome: the caller's is the only one
                 event = ready.popleft()
                 if event.kind != OUTCOME or event.tag - first not in live:
+                    if event.kind == REFUSED:
+                        self.turned_down(event)
                     continue
                 if not self.ordered:
                     yield self.outcome(event)
@@ -265,6 +267,18 @@ class Loop(Generic[I, V]):
         kind, error, _ = session.failure(event)
         return Outcome(item, index, None, error, kind, event)
 
+    def turned_down(self, task: Any) -> None:
+        """A task that has waited in the backlog is not accepted."""
+        index, session = task.tag - self.session.first_tag, self.session
+        if index not in session.live:
+            return
+        kept, error = session.live.pop(index), task.error
+        if error is None or isinstance(error, ClosedError):
+            self.error = session.refusal()  # as in flush()
+            self.exhausted = True
+        else:
+            self.replays.append(self.refused(kept, index, error))
+
     def rest(self) -> None:
         """The pool has ended under the loop."""
         live = self.session.live
@@ -283,6 +297,8 @@ class Loop(Generic[I, V]):
             return False
         if self.sized and room < BURST <= len(session.live):
             return False  # a burst costs less than its items one by one
+        if session.is_held_up():
+            return False
         if not self.flush() or self.exhausted:
             return bool(self.replays)
         first, until = self.index, time.perf_counter_ns() + BURST_NS
@@ -293,6 +309,8 @@ class Loop(Generic[I, V]):
                 for _ in range(min(BURST, room)):
                     self.pull(1, until)
                     if not self.flush() or time.perf_counter_ns() > until:
+                        break
+                    if session.is_held_up():
                         break
         except StopIteration:
             self.exhausted = True

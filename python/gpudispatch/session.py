@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gpudispatch import waits
+from gpudispatch.backlog import LEFT, Waiting
 from gpudispatch.engine import Engine
 from gpudispatch.errors import ClosedError
 from gpudispatch.sessions import SESSION_SHIFT
@@ -60,6 +61,7 @@ class Session:
         self.group: dict[int, deque[Event]] = {}  # readies()
         self.live: dict[int, Any] = {}  # index -> what the loop keeps of the task
         self.ids: dict[int, int] = {}
+        self.waiting: dict[int, Waiting] = {}  # in the backlog, or a moment ago
         self.item_of: Callable[[Any], Any] | None = None  # the item in what the loop keeps
         self.first_tag = 0
         self.__class__ = _Open
@@ -70,7 +72,8 @@ class Session:
         """The items of tasks with these numbers of the core.  Any thread: the loop goes on."""
         found: dict[int, Any] = {}
         if self.item_of is not None:
-            for index, number in list(self.ids.items()):
+            sent = [(index, task._id) for index, task in list(self.waiting.items())]
+            for index, number in [*list(self.ids.items()), *sent]:
                 if number in numbers and (kept := self.live.get(index, self)) is not self:
                     found[number] = self.item_of(kept)
         return found
@@ -78,25 +81,29 @@ class Session:
     # ---- submit ----
 
     def submit(self, template: Template, index: int, kept: Any, data: Encoded) -> bool:
-        """Submits one task; False where the core has no room."""
+        """Submits one task; False where the core has no room, and the backlog has no
+        task of the class."""
         engine, tag = self.engine, self.first_tag + index
         self._check_class()
         self.live[index] = kept
         engine.lone.keep(tag, template, data, self.options)
-        number = 0
+        accepted = number = 0
         try:
-            number = engine.core.submit(template, tag, data)
+            if not engine.backlog or not engine.backlog.has(self._number()):
+                accepted = number = engine.core.submit(template, tag, data)
+            if not accepted:
+                accepted = self._wait(template, index, data)
         finally:
             if number:
                 self.ids[index] = number
-            else:
+            elif not accepted:
                 self._forget(range(index, index + 1))
-        return number > 0
+        return accepted > 0
 
     def submit_many(
         self, template: Template, first: int, kept: list[Any], data: list[Encoded]
     ) -> int:
-        """Submits tasks first, first + 1...; returns how many the core had room for."""
+        """Submits tasks first, first + 1..., as submit(); returns how many."""
         engine = self.engine
         self._check_class()
         self.live.update(zip(range(first, first + len(data)), kept))
@@ -104,12 +111,49 @@ class Session:
             for index, frame in enumerate(data, first):
                 engine.lone.keep(self.first_tag + index, template, frame, self.options)
         ids: list[int] = []
+        n = 0
         try:
-            ids = engine.core.submit_many(template, self.first_tag + first, data)
+            if not engine.backlog or not engine.backlog.has(self._number()):
+                ids = engine.core.submit_many(template, self.first_tag + first, data)
+            n = len(ids)
+            while n < len(data) and self._wait(template, first + n, data[n]):
+                n += 1
         finally:
             self.ids.update(enumerate(ids, first))
-            self._forget(range(first + len(ids), first + len(data)))
-        return len(ids)
+            self._forget(range(first + max(n, len(ids)), first + len(data)))
+        return n
+
+    def _number(self) -> int:
+        return 0 if self.home is None else self.home.number
+
+    def _wait(self, template: Template, index: int, data: Encoded) -> bool:
+        """Puts a task in the backlog, if others of its class wait there."""
+        if not self.engine.backlog or self.home is None:
+            return False
+        task = self.waiting[index] = Waiting(self, self.first_tag + index)
+        queued = False
+        try:
+            queued = self.engine.queue(self.home, template, self.options.priority, data, task)
+        finally:
+            if not queued:
+                del self.waiting[index]
+        return queued
+
+    def is_held_up(self) -> bool:
+        """Whether the loop pulls no further item, since enough wait in the backlog: one, if this
+        thread sends the backlog, since the source may wait for its item to run."""
+        if not self.waiting:
+            return False
+        self._look_for_ids()
+        most = BURST if self.engine.reads_itself else 1
+        return len(self.waiting) >= most and not self.engine.ended
+
+    def _look_for_ids(self) -> None:
+        for index, task in list(self.waiting.items()):
+            if task._id > 0 and index in self.live:
+                self.ids[index] = task._id
+            if task._id or index not in self.live:
+                del self.waiting[index]
 
     def _check_class(self) -> None:
         """The core knows a class by its name, which another one may have by now."""
@@ -155,6 +199,9 @@ class Session:
         until = None if timeout == NEVER else time.monotonic_ns() + timeout
         while not (self.ready or any(other.ready for other in others)):
             left = NEVER if until is None else max(0, until - time.monotonic_ns())
+            if engine.backlog:  # there may be room without an event: memory of results is free
+                engine.flush()
+                left = min(left, FOLLOW_NS)
             foreign = None
             if inside:
                 engine.turn(min(FOLLOW_S, left / 1e9))
@@ -226,6 +273,12 @@ class Session:
         self.__class__ = Session
 
     def _cancel(self) -> None:
+        if self.waiting:
+            with self.engine.lock:  # which the thread that sends the backlog has
+                self._look_for_ids()
+                for index, task in list(self.waiting.items()):
+                    task._id = LEFT
+                    self._forget(range(index, index + 1))
         # The last first: the end of one that runs must not let the next one start.
         for index in reversed(list(self.live)):
             number = self.ids.get(index)

@@ -164,9 +164,26 @@ static int64_t submit_waiting(struct core_dispatcher *self, gpud_dispatcher *d,
     return submit_one(self, d, of, &t, PyTuple_GetItem(waiting, 2));
 }
 
+/* What gets the id of a task, borrowed; NULL where the task is not wanted any more, or with an
+ * exception. */
+static PyObject *owner_of(PyObject *waiting, PyObject *futures)
+{
+    PyObject *owner, *number;
+    long left;
+
+    if (PyTuple_Size(waiting) < 5)
+        return PyDict_GetItemWithError(futures, PyTuple_GetItem(waiting, 1));
+    owner = PyTuple_GetItem(waiting, 4);
+    number = PyObject_GetAttrString(owner, "_id");
+    left = number ? PyLong_AsLong(number) : -1;
+    Py_XDECREF(number);
+    return left ? NULL : owner;
+}
+
 /* The first of a queue of (template, tag, frame, time in ns): 1 once it is gone, 0 where there is
  * no room, -1 and an exception where it is refused.  A task whose future was cancelled is
- * dropped. */
+ * dropped.  One of a session has no future: its tuple ends with the object that gets its id, or has
+ * one, -1, once its session is left. */
 static int send_first(struct core_dispatcher *self, gpud_dispatcher *d, PyObject *queue,
                       PyObject *futures)
 {
@@ -178,7 +195,7 @@ static int send_first(struct core_dispatcher *self, gpud_dispatcher *d, PyObject
     if (!first)
         return -1;
     of = core_template_of(state_of(self), PyTuple_GetItem(first, 0));
-    future = of ? PyDict_GetItemWithError(futures, PyTuple_GetItem(first, 1)) : NULL;
+    future = of ? owner_of(first, futures) : NULL;
     Py_XINCREF(future);
     if (future)
         id = submit_waiting(self, d, of, first);

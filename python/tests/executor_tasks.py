@@ -171,6 +171,10 @@ def mark(path: str, value: Any) -> Any:
     return value
 
 
+def mark_pair(item: tuple[str, Any]) -> Any:
+    return mark(*item)
+
+
 def marked(path: Any) -> list[str]:
     try:
         with open(path) as lines:

@@ -18,6 +18,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ from gpudispatch import (
     NoWorker,
     Pool,
     PoolClass,
+    ResultTooLarge,
     SetupError,
     WorkerCrashed,
 )
@@ -760,6 +762,112 @@ def test_priorities_within_a_class_and_the_backlog(tmp_path: pathlib.Path) -> No
         held.result(LIMIT_S)
         wait(futures, LIMIT_S)
     assert tasks.marked(path) == ["5"] * 5 + ["0"] * 5 + ["-1"] * 5
+
+
+def behind_a_gate(pool: Pool, gate: Gate) -> tuple[PoolClass, Any]:
+    """A class whose one place is taken: further tasks wait in the package."""
+    a = functions(pool, "a")
+    held = a.submit(tasks.through, gate.address)
+    gate.arrival()
+    return a, held
+
+
+def waiting(pool: Pool) -> int:
+    return sum(map(len, pool._engine.backlog.queues.values()))
+
+
+def opens(pool: Pool, gate: Gate, many: int) -> threading.Thread:
+    """Opens the gate once so many tasks wait in the package."""
+
+    def work() -> None:
+        assert until(lambda: waiting(pool) == many)
+        gate.open()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("sized", [True, False])
+def test_loops_have_their_turn_among_tasks_that_wait(tmp_path: pathlib.Path, sized: bool) -> None:
+    path = str(tmp_path / "ran")
+    with Pool(None, cpus=1, queue_size=3) as pool, Gate() as gate:
+        a, held = behind_a_gate(pool, gate)
+        many = [a.submit(tasks.mark, path, "before") for _ in range(5)]  # three wait
+        mapped = a.map(tasks.mark, 3 * [path], 3 * ["map"], buffersize=2)
+        many += [a.submit(tasks.mark, path, "behind") for _ in range(3)]
+        items: Any = 2 * [(path, "urgent")]
+        loop = a.outcomes(items if sized else iter(items), fn=tasks.mark_pair, priority=9)
+        thread = opens(pool, gate, 3 + 2 + 3 + 2)
+        assert [r.kind for r in loop] == 2 * ["success"]
+        assert list(mapped) == 3 * ["map"]
+        wait([held, *many], LIMIT_S)
+        thread.join()
+    # Two of those before have the last places in the library.  One map item is pulled at last.
+    expected = [*2 * ["urgent"], *5 * ["before"], *2 * ["map"], *3 * ["behind"]]
+    assert sorted(tasks.marked(path)) == sorted([*expected, "map"])
+    assert [m for m in tasks.marked(path)[:12] if m != "urgent"] == expected[2:]
+    assert "behind" not in tasks.marked(path)[: tasks.marked(path).index("urgent") + 2]
+
+
+@pytest.mark.parametrize("drain", [True, False])
+def test_a_class_ends_while_items_of_loops_wait(drain: bool) -> None:
+    with Pool(None, cpus=1, queue_size=1) as pool, Gate() as gate:
+        a, held = behind_a_gate(pool, gate)
+        future = a.submit(tasks.same)
+        mapped = a.map(tasks.same, range(3), buffersize=3)
+        loop = a.outcomes(iter(range(3)), fn=tasks.same)
+        ended: list[Any] = []
+
+        def work() -> None:
+            assert until(lambda: waiting(pool) == 1 + 3 + 1)  # a window is queue_size
+            a.remove(drain, wait=False)
+            gate.open()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        with pytest.raises(RuntimeError, match="'a' is removed"):
+            for r in loop:  # of three items one was accepted
+                ended.append(r.value)
+        with pytest.raises(RuntimeError, match="'a' is removed") if not drain else nullcontext():
+            for value in mapped:
+                ended.append(value)
+        thread.join()
+        assert ended == ([0, 0, 1, 2] if drain else [])
+        assert future.cancelled() is not drain
+        wait([held], LIMIT_S)
+
+
+def test_a_loop_is_left_while_its_items_wait(tmp_path: pathlib.Path) -> None:
+    path = str(tmp_path / "ran")
+    with Pool(None, cpus=1, queue_size=1) as pool, Gate() as gate:
+        a, held = behind_a_gate(pool, gate)
+        many = [a.submit(tasks.mark, path, "future")]
+        mapped = a.map(tasks.mark, 2 * [path], ["first", "second"], timeout=0.01, buffersize=2)
+        with pytest.raises(TimeoutError):
+            next(mapped)
+        many += [a.submit(tasks.mark, path, "last")]
+        gate.open()
+        wait([held, *many], LIMIT_S)
+    assert tasks.marked(path) == ["future", "last"]
+
+
+def test_an_item_without_room_for_its_data_waits_like_others() -> None:
+    """The library refuses it once its turn comes."""
+    with Pool(None, cpus=1, queue_size=1, payload_budget=16 << 20) as pool, Gate() as gate:
+        a, held = behind_a_gate(pool, gate)
+        future = a.submit(tasks.same)
+        items = [b"1", bytes(16 << 20), b"3"]
+        mapped = a.map(tasks.same, items, buffersize=3)
+        loop = a.outcomes(items, fn=tasks.same)
+        thread = opens(pool, gate, 1 + 3 + 1)
+        ends = [(r.index, r.kind) for r in loop]
+        assert sorted(ends) == [(0, "success"), (1, "error"), (2, "success")]
+        assert next(mapped) == b"1"
+        with pytest.raises(ResultTooLarge):
+            next(mapped)
+        wait([held, future], LIMIT_S)
+        thread.join()
 
 
 # ---- looks ----
