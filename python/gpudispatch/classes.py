@@ -55,9 +55,19 @@ class Classes:
         """Adds a class to a pooled engine."""
         with self.engine.lock:
             self.engine.check_open()
+            if self.named(home.name) is not None:
+                raise ValueError(
+                    f"name is {home.name!r}: the pool has a class of this name, "
+                    f'pool["{home.name}"]; use it, or remove() it first'
+                )
             number = self._free_number()
-            self.engine.core.class_add(home.name, fields, home.options, needs)
-            self._take_in(home, number)
+            try:
+                self.engine.core.class_add(home.name, fields, home.options, needs)
+                self._take_in(home, number)
+            except BaseException:
+                if self.row(home) is not None:  # Ctrl-C came once the core had it
+                    self._take_in(home, number)
+                raise
 
     def _free_number(self) -> int:
         """The one that is longest unused: outcomes of a removed class may not be taken yet."""

@@ -203,11 +203,6 @@ class Pool(Owner):
     def _add(
         self, home: WorkClass, fields: dict[str, int], wanted: list[needs.Request]
     ) -> PoolClass:
-        if self._engine.classes.named(home.name) is not None:
-            raise ValueError(
-                f"name is {home.name!r}: the pool has a class of this name, "
-                f'pool["{home.name}"]; use it, or remove() it first'
-            )
         self._engine.classes.add(home, fields, wanted)
         return PoolClass(self, home)
 

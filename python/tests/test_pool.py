@@ -709,6 +709,41 @@ def test_a_setup_that_fails(
         list(bad.map(tasks.same, [1]))
 
 
+class Interrupted:
+    """The core of a pool, with Ctrl-C as it has added a class."""
+
+    def __init__(self, core: Any) -> None:
+        self.core = core
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.core, name)
+
+    def class_add(self, *arguments: Any) -> None:
+        self.core.class_add(*arguments)
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("how", ["add", "run", "lease"])
+def test_an_interrupted_add_leaves_a_class_that_works(pool: Pool, how: str) -> None:
+    calls = {
+        "add": lambda: functions(pool, "a"),
+        "run": lambda: pool.run(["true"]),
+        "lease": lambda: pool.lease(),
+    }
+    core = pool._engine.core
+    pool._engine.core = Interrupted(core)  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        calls[how]()
+    pool._engine.core = core
+    if how == "add":
+        assert "a" in pool
+        assert pool["a"].submit(tasks.same, 1).result(LIMIT_S) == 1
+        with pytest.raises(ValueError, match="the pool has a class of this name"):
+            calls[how]()
+        pool["a"].remove()
+    calls[how]()
+
+
 # ---- fairness ----
 
 
