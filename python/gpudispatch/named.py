@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 from gpudispatch import codec
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
     T = TypeVar("T", Executor, Pool)
 
 _held: dict[tuple[Any, str], tuple[dict[str, Any], Any]] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal's handler may call get_pool() in the middle of it
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.RLock()  # another thread of the parent may have held it
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def get_executor(name: str, **arguments: Any) -> Executor:

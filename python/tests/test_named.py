@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
@@ -167,6 +168,53 @@ def test_names_of_executors_and_pools_are_apart() -> None:
     assert get_executor("test", max_workers=1) is executor
     for owner in (pool, executor):
         owner.shutdown()
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_while_another_thread_makes_a_pool() -> None:
+    held, free = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with named._lock:
+            held.set()
+            free.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(20)
+        try:
+            get_pool("child", None, cpus=1).kill_workers()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    free.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_signal_handler_makes_a_pool_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Pool] = []
+
+    def has_failed(_: Any) -> bool:  # get_pool() calls it
+        signal.raise_signal(signal.SIGUSR1)
+        return False
+
+    before = signal.signal(
+        signal.SIGUSR1, lambda *_: made.append(get_pool("test 2", None, cpus=1))
+    )
+    first = get_pool("test", None, cpus=1)
+    try:
+        monkeypatch.setattr(named, "_has_failed", has_failed)
+        assert get_pool("test", None, cpus=1) is first
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(made) == 1
+    for pool in (first, *made):
+        pool.shutdown()
 
 
 def test_a_pool_that_is_left_ends_with_the_program(tmp_path: pathlib.Path) -> None:
