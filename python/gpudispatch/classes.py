@@ -36,7 +36,7 @@ class Classes:
         self.by_number: dict[int, WorkClass] = {}
         self.next_number = 1
         self.leaving: dict[int, tuple[int, str]] = {}  # to be removed: how, and the name
-        self.watched = 0  # how many wait for a change; on_class is one of them
+        self.watched: set[object] = set()  # a key of each that waits for a change, as on_class
         self.told: deque[Event] = deque()  # for on_class
         self.on_class: Callable[[ClassChange], object] | None = None
         if only is not None:
@@ -161,7 +161,7 @@ class Classes:
     def call(self, on_class: Callable[[ClassChange], object]) -> None:
         """Has changes reported, for good: the pool's thread reads all events from now on."""
         self.on_class = on_class
-        self.watch(True)
+        self.watch(self)
 
     def resume_all(self) -> None:
         """Before the end of the engine: tasks of a paused class would wait for ever."""
@@ -170,12 +170,12 @@ class Classes:
                 if row["paused"] and not row["removing"]:
                     self.engine.core.class_set(row["name"], RESUME)
 
-    def watch(self, watched: bool) -> None:
-        """Somebody waits for a change, or no longer: the pool's thread reads meanwhile."""
-        with self.engine.lock:
-            self.watched += 1 if watched else -1
-        if watched:
-            self.engine.call_thread()
+    def watch(self, key: object) -> None:
+        """The caller waits for a change: the pool's thread reads until the caller discards its key
+        from `watched`.  That is a function of C, which Ctrl-C does not interrupt.  It takes a key
+        that is not there, too, so the caller can make this call inside of its `try`."""
+        self.watched.add(key)
+        self.engine.call_thread()
 
     # ---- events ----
 

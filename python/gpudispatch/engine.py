@@ -137,7 +137,7 @@ class Engine:
     @property
     def reads_itself(self) -> bool:
         """Whether the pool's thread reads for all: what it waits for is no session's."""
-        return bool(self.futures) or self.classes.watched > 0
+        return bool(self.futures or self.classes.watched)
 
     def submit(
         self,

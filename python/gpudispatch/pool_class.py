@@ -86,9 +86,9 @@ class PoolClass(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  
         settings.integer("workers", workers, 1)
         patience = settings.patience("timeout", timeout)
         until = None if patience is None else time.monotonic() + patience
-        classes = self._engine.classes
-        classes.watch(True)
+        classes, key = self._engine.classes, object()
         try:
+            classes.watch(key)
             while (row := self.stats())["workers"] < workers:
                 if row["failed"]:
                     text = f"class {self.name} has failed, after {row['failures']} failures"
@@ -100,7 +100,7 @@ class PoolClass(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  
                 self._home.gone.wait(SIGNAL_S)
             return True
         finally:
-            classes.watch(False)
+            classes.watched.discard(key)
 
     # ---- changes ----
 
@@ -148,7 +148,7 @@ class PoolClass(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  
         self._remove(FINISH_RUNNING if cancel_futures else FINISH_ALL, wait)
 
     def _remove(self, how: int, wait: bool) -> None:
-        classes = self._engine.classes
+        classes, key = self._engine.classes, object()
         self._engine.check_forked()
         if self._home.gone.is_set():  # its name may be that of another class by now
             return
@@ -156,15 +156,15 @@ class PoolClass(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  
         classes.remove(self._home, how)
         if not wait or self._engine.is_inside():
             return
-        classes.watch(True)
         try:
+            classes.watch(key)
             while not self._home.gone.wait(SIGNAL_S):
                 row = classes.row(self._home)
                 if row is None:  # the event was dropped
                     break
                 self._last = row
         finally:
-            classes.watch(False)
+            classes.watched.discard(key)
 
     def __repr__(self) -> str:
         return f"<class {self.name} of {self._pool!r}>"

@@ -217,6 +217,8 @@ class Session:
                     return
             elif left and not self.ready and not inside:
                 engine.check_wait()
+                if engine.gone.is_set():
+                    return  # the pool's thread has handed the last event over
                 self.bell.wait(FOLLOW_S if left == NEVER else min(FOLLOW_S, left / 1e9))
                 self.bell.clear()
             if until is not None and time.monotonic_ns() >= until:

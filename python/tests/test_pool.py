@@ -45,7 +45,10 @@ from gpudispatch import (
     ResultTooLarge,
     SetupError,
     WorkerCrashed,
+    settings,
 )
+from gpudispatch.session import Session
+from gpudispatch.settings import NEVER
 
 LIMIT_S = 60.0
 
@@ -742,6 +745,38 @@ def test_an_interrupted_add_leaves_a_class_that_works(pool: Pool, how: str) -> N
             calls[how]()
         pool["a"].remove()
     calls[how]()
+
+
+@pytest.mark.parametrize("how", ["ready", "remove"])
+def test_an_interrupted_wait_for_a_class(
+    pool: Pool, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is watched after it: a loop reads on its own thread again."""
+    a = functions(pool, "a")
+    engine = pool._engine
+    call_thread = engine.call_thread
+
+    def interrupted() -> None:
+        if engine.classes.watched:
+            raise KeyboardInterrupt
+        call_thread()
+
+    monkeypatch.setattr(engine, "call_thread", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(a, how)()
+    assert not engine.classes.watched
+    assert not engine.reads_itself
+
+
+@pytest.mark.parametrize("arguments", [{}, {"on_class": print}])
+def test_a_session_reads_nothing_after_the_end(arguments: Any) -> None:
+    """Also where the pool's thread has read for all."""
+    pool = Pool(None, cpus=1, **arguments)
+    functions(pool, "a").submit(tasks.same, 1).result(LIMIT_S)
+    session = Session(pool._engine, 1, settings.TaskOptions())
+    pool.shutdown()
+    session.read(NEVER)
+    session.close()
 
 
 # ---- fairness ----
