@@ -39,6 +39,7 @@ class Classes:
         self.watched: set[object] = set()  # a key of each that waits for a change, as on_class
         self.told: deque[Event] = deque()  # for on_class
         self.on_class: Callable[[ClassChange], object] | None = None
+        self.change_of: type[ClassChange] | None = None
         if only is not None:
             self._take_in(only, 0)
 
@@ -160,6 +161,9 @@ class Classes:
 
     def call(self, on_class: Callable[[ClassChange], object]) -> None:
         """Has changes reported, for good: the pool's thread reads all events from now on."""
+        from gpudispatch.tables import ClassChange  # not above: it needs typing, which costs 3 ms
+
+        self.change_of = ClassChange
         self.on_class = on_class
         self.watch(self)
 
@@ -191,11 +195,9 @@ class Classes:
             self.engine.call_thread()
 
     def _tell(self, event: Event) -> None:
-        from gpudispatch.tables import ClassChange
-
-        if self.on_class is not None:
+        if self.on_class is not None and self.change_of is not None:
             text = event.text or ""
-            self.on_class(ClassChange(event.class_name or "", CHANGES[event.change], text))
+            self.on_class(self.change_of(event.class_name or "", CHANGES[event.change], text))
 
     def has_work(self) -> bool:
         """Whether turn() has something to do."""

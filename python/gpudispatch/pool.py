@@ -240,6 +240,7 @@ class Pool(Owner):
         r.name is its class.  Each class has a window of its own, one journal is for all.
 
         As PoolClass.outcomes(), of which it is one for each class: lazy, failures are values."""
+        self._engine.check_forked()  # before imports, whose locks may be held for ever
         from gpudispatch.pool_outcomes import PoolLoop, loops_of, parts_of
         from gpudispatch.pool_progress import watch
         from gpudispatch.progress import size_of
@@ -274,6 +275,7 @@ class Pool(Owner):
     ) -> Lease:
         """Devices for a thread, a notebook cell or a subprocess: `with pool.lease() as g:`, `async
         with`, or open() and close().  `timeout` bounds the wait for them: TimeoutError."""
+        self._engine.check_forked()
         from gpudispatch.leases import Grant, Lease
 
         wanted = needs.of(
@@ -320,6 +322,7 @@ class Pool(Owner):
     ) -> Future[CompletedProcess[bytes]]:
         """Runs a command once it has devices, in a worker of its own: all that the command has
         started is killed with it.  The arguments are those of subprocess.run()."""
+        self._engine.check_forked()
         from gpudispatch import commands
 
         wanted = needs.of(
@@ -366,10 +369,11 @@ class Pool(Owner):
         or has ended.  A task in the way that is of this pool has its future or item in the row.
 
         Of a class, or the name of one: why none of its tasks that wait starts; [] if none waits."""
+        engine = self._engine
+        engine.check_forked()
         from gpudispatch import reasons
         from gpudispatch.leases import Lease
 
-        engine = self._engine
         subject = self[future] if isinstance(future, str) else future
         task: Any = subject._grant if isinstance(subject, Lease) else subject
         if not isinstance(task, (Future, Submitter)):
@@ -381,7 +385,6 @@ class Pool(Owner):
             raise ValueError("the lease is not open: open(), or with, has it wait for its devices")
         if asked is not engine:
             raise ValueError("the future is not of this pool")
-        engine.check_forked()
         if isinstance(task, Submitter):
             return reasons.of_class(engine, task._home)
         return reasons.of_task(engine, task, self._quota)

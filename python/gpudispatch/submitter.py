@@ -200,6 +200,7 @@ class Submitter:
         (chunks of items) are ahead of the caller, who waits `timeout` seconds in all.
 
         In a pool with `worker=`: map(items)."""
+        self._engine.check_forked()
         from gpudispatch.mapping import Mapping as Map
 
         home = self._home
@@ -288,6 +289,7 @@ class Submitter:
 
         progress=True shows one line on stderr, where that is a terminal; "tqdm" and "rich" name
         bars of these packages; a bar of theirs or a function(snapshot) will do, too."""
+        self._engine.check_forked()
         view = self._relabelled(label, priority)
         make = view._loops(fn, ordered, journal, key, redo, fresh)
         shown: Watch | None = None
@@ -344,6 +346,7 @@ class Submitter:
         fresh: bool = False,
     ) -> AsyncIterator[Outcome[Any, Any]]:
         """outcomes() for `async for`: the source may be an async one.  No thread helps."""
+        self._engine.check_forked()
         from gpudispatch.aio import aoutcomes
 
         view = self._relabelled(label, priority)
@@ -355,6 +358,7 @@ class Submitter:
 
         In a pool with `worker=`: await arun(item).  Cancelling the coroutine cancels a task that
         has not started; on_cancel decides about one that runs."""
+        self._engine.check_forked()
         from gpudispatch.aio import arun
 
         frame = self._call(fn, args, kwargs)

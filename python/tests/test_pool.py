@@ -1436,6 +1436,55 @@ def test_fork(slots: Pool) -> None:
     assert a.submit(tasks.same, 2).result(LIMIT_S) == 2
 
 
+def test_a_forked_child_imports_nothing(tmp_path: pathlib.Path) -> None:
+    """Another thread of the parent may have been inside of an import, whose lock it holds."""
+    done = script(
+        tmp_path,
+        """
+        import asyncio, warnings
+        from gpudispatch import ForkedError
+        warnings.simplefilter("ignore")
+        pool = Pool(None, cpus=1)
+        a = pool.add("a", devices=0, cpus=1)
+        future = a.submit(tasks.same, 1)
+        future.result()
+        calls = [
+            lambda: pool.outcomes({"a": [1]}, fn=tasks.same), lambda: pool.lease(0, cpus=1),
+            lambda: pool.run(["true"]), lambda: pool.explain(future),
+            lambda: a.map(tasks.same, [1]), lambda: a.outcomes([1], fn=tasks.same, progress=True),
+            lambda: a.aoutcomes([1], fn=tasks.same), lambda: asyncio.run(a.arun(tasks.same, 1)),
+        ]
+        asyncio.run(asyncio.sleep(0))
+        child = os.fork()
+        if not child:
+            for number, call in enumerate(calls):
+                before = set(sys.modules)
+                try:
+                    call()
+                except ForkedError:
+                    print(number, *sorted(set(sys.modules) - before), flush=True)
+            os._exit(0)
+        os.waitpid(child, 0)
+        pool.shutdown()
+        """,
+    )
+    assert done == (0, "".join(f"{n}\n" for n in range(8)), "")
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_pools_thread_imports_no_tables(tmp_path: pathlib.Path, told: bool) -> None:
+    """Those of on_class are there before; without it the package needs none."""
+    done = script(
+        tmp_path,
+        f"""
+        pool = Pool(None, cpus=1{", on_class=str" if told else ""})
+        print("gpudispatch.tables" in sys.modules)
+        pool.shutdown()
+        """,
+    )
+    assert done == (0, f"{told}\n", "")
+
+
 def make_a_pool() -> None:
     Pool("fake:1")
 
