@@ -15,7 +15,6 @@ from gpudispatch import settings
 TYPE_CHECKING = False  # as in typing, whose import costs a worker 9 ms
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import IO
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -80,29 +79,47 @@ def run(call: Call) -> subprocess.CompletedProcess[bytes]:
     A time limit has the output until then as its `stdout` and `stderr`, which ends.py reads."""
     from gpudispatch.worker import TaskTimeout
 
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     process: subprocess.Popen[bytes] | None = None
     threads: list[threading.Thread] = []
-    read: dict[str, bytes] = {}
+    output = Output(call)
     try:
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         process = _start(call)
-        threads = _threads(process, call, read)
+        threads = _threads(process, call, output)
         for thread in threads:
             thread.start()
         process.wait()
-        _end(process, threads)
+        _end(process, threads, output)
         done = subprocess.CompletedProcess(
-            call.argv, process.returncode, read.get("stdout"), read.get("stderr")
+            call.argv, process.returncode, output.data.get("stdout"), output.data.get("stderr")
         )
         if call.check:
             done.check_returncode()
         return done
     except BaseException as error:
         # A limit, or stop(), interrupts a task once: it may have interrupted this end above.
-        _end(process, threads)
+        _end(process, threads, output)
         if isinstance(error, TaskTimeout):
-            error.__dict__.update(read)
+            error.__dict__.update(output.data)
         raise
+
+
+class Output:
+    """What a command has written, of the streams that are captured.
+
+    A time limit can come before a thread reads a stream: then the main thread does at the end."""
+
+    def __init__(self, call: Call) -> None:
+        self.unread = ["stdout", "stderr"] if call.capture else []
+        self.data = dict.fromkeys(self.unread, b"")
+
+    def read(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        try:
+            self.unread.remove(name)
+        except ValueError:
+            return  # another thread has begun
+        with getattr(process, name) as stream:
+            self.data[name] = stream.read()
 
 
 def _start(call: Call) -> subprocess.Popen[bytes]:
@@ -120,21 +137,16 @@ def _start(call: Call) -> subprocess.Popen[bytes]:
 
 
 def _threads(
-    process: subprocess.Popen[bytes], call: Call, read: dict[str, bytes]
+    process: subprocess.Popen[bytes], call: Call, output: Output
 ) -> list[threading.Thread]:
     """Those that read from the command, and write to it."""
     threads = [
-        threading.Thread(target=_read, args=(name, getattr(process, name), read), daemon=True)
-        for name in (("stdout", "stderr") if call.capture else ())
+        threading.Thread(target=output.read, args=(name, process), daemon=True)
+        for name in output.unread
     ]
     if call.given is not None:
         threads.append(threading.Thread(target=_write, args=(process, call.given), daemon=True))
     return threads
-
-
-def _read(name: str, stream: IO[bytes], read: dict[str, bytes]) -> None:
-    with stream:
-        read[name] = stream.read()
 
 
 def _write(process: subprocess.Popen[bytes], given: bytes) -> None:
@@ -146,9 +158,14 @@ def _write(process: subprocess.Popen[bytes], given: bytes) -> None:
         pass  # the command has ended, or reads no more
 
 
-def _end(process: subprocess.Popen[bytes] | None, threads: list[threading.Thread]) -> None:
+def _end(
+    process: subprocess.Popen[bytes] | None, threads: list[threading.Thread], output: Output
+) -> None:
     """Kills what the command has left, and waits for the rest of its output."""
     _sweep(process)
+    if process is not None:
+        for name in list(output.unread):
+            output.read(name, process)
     for thread in threads:
         if thread.is_alive():
             thread.join()

@@ -487,6 +487,40 @@ def test_a_limit_during_the_end_of_a_command_leaves_no_process(tmp_path: pathlib
     assert script(tmp_path, body) == (0, "2 False\n", "")
 
 
+@pytest.mark.parametrize(
+    ("late", "written"),
+    [("process", (b"", b"")), ("stdout", (b"out", b"err")), ("stderr", (b"out", b"err"))],
+)
+def test_a_limit_during_the_start_of_a_command(
+    tmp_path: pathlib.Path, late: str, written: tuple[bytes, bytes]
+) -> None:
+    """It comes as the process, or the thread that reads one of its streams, is about to start."""
+    body = f"""
+    from gpudispatch import commands, worker
+    wrote = {str(tmp_path / "wrote")!r}
+    os.mkfifo(wrote)
+    started, start = commands._start, threading.Thread.start
+    def start_process(call):
+        if {late == "process"}:
+            raise worker.TaskTimeout
+        process = started(call)
+        open(wrote).close()
+        return process
+    def start_thread(self):
+        if self._args[0] == {late!r}:
+            raise worker.TaskTimeout
+        start(self)
+    commands._start, threading.Thread.start = start_process, start_thread
+    script = f"printf out; printf err >&2; : > {{wrote}}; sleep 600 & wait"
+    call = commands.checked(["sh", "-c", script], None, None, None, True, False)
+    try:
+        commands.run(call)
+    except worker.TaskTimeout as error:
+        print((error.stdout, error.stderr), commands._children())
+    """
+    assert script(tmp_path, body) == (0, f"{written} []\n", "")
+
+
 def test_what_a_command_leaves_is_gone_with_its_result(pool: Pool) -> None:
     """Also where the worker runs another one; and what it has inherited does not delay the end."""
     script = "echo start $1; sleep 1000 & echo $!"
