@@ -179,7 +179,8 @@ class Watch:
         text = f"class {name}, priority {priority}: {[r['text'] for r in reasons]}"
         print(f"after {self.seen} outcomes, {text}")
         for reason in reasons:
-            assert any(is_true(reason, name, rows) for rows in (before, after)), (
+            borne_out = any(is_true(reason, name, rows) for rows in (before, after))
+            assert borne_out or has_left(reason, before, after), (
                 f"{text}\n{reason}\n{before}\n{after}"
             )
             self.kinds[reason["kind"]] += 1
@@ -192,6 +193,16 @@ class Watch:
         self.thread.join()
         if self.failed is not None:
             raise self.failed
+
+
+def has_left(reason: Any, before: Rows, after: Rows) -> bool:
+    """Whether the worker that unloads was there before, and is gone."""
+    old, new = before.devices.get(reason["device"]), after.devices.get(reason["device"])
+    return bool(
+        reason["kind"] == "UNLOADING"
+        and old and old.name == reason["class_name"]
+        and new and (new.name != old.name or new.state == "STARTING")
+    )  # fmt: skip
 
 
 def is_true(reason: Any, name: str, rows: Rows) -> bool:
