@@ -156,7 +156,7 @@ def test_session() -> None:
         pool = SimpleNamespace(
             open_session=lambda session, started: 1 << 40, close_session=lambda tag: None,
             reads_itself=True, is_inside=lambda: False, check_wait=lambda: None,
-            check_forked=lambda: None, core=None, frames=None,
+            check_forked=lambda: None, core=None, frames=None, backlog=None, gone=Event(),
         )  # fmt: skip
         session = Session(cast(Engine, pool), 1, cast(Any, None))
         came = interrupted(lambda: session.read(100_000), at)
