@@ -449,6 +449,25 @@ static inline bool gpi_shape_precedes(const struct gpi_plan *p, uint32_t a, uint
     return gpi_tree_precedes(&p->order, a, b);
 }
 
+/* Returns the first in order of `i` and `*other`, which is GPI_NONE then; GPI_NONE if both are.
+ * They may be one. */
+static inline uint32_t gpi_shape_older(const struct gpi_plan *p, uint32_t i, uint32_t *other)
+{
+    const bool is_other =
+        *other != GPI_NONE && (i == GPI_NONE || !gpi_shape_precedes(p, i, *other));
+    const uint32_t next = is_other ? *other : i;
+
+    if (is_other)
+        *other = GPI_NONE;
+    return next;
+}
+
+/* Returns true if the workers of its class stay. */
+static inline bool gpi_shape_stays(const struct gpi_plan *p, uint32_t shape)
+{
+    return p->class[p->shape[shape].class].set.residence == GPI_RESIDENT;
+}
+
 /* Returns the number of workers that the class has without a queue. */
 static inline uint32_t gpi_shape_least_workers(const struct gpi_learned *c)
 {

@@ -28,11 +28,6 @@ void gpi_reserve_free(struct gpi_plan *p)
     free(p->promised);
 }
 
-static bool is_resident(const struct gpi_plan *p, uint32_t shape)
-{
-    return p->class[p->shape[shape].class].set.residence == GPI_RESIDENT;
-}
-
 /* Returns the kinds, and the host bit, of which the shape is the first. */
 static uint64_t headed(struct gpi_plan *p, uint32_t shape)
 {
@@ -268,7 +263,7 @@ static bool waits_for_room(const struct gpi_plan *p, uint32_t head, uint32_t kin
 
 uint64_t gpi_reserve_open(struct gpi_plan *p, uint32_t shape, uint64_t kinds, uint64_t *ret_rest)
 {
-    const bool stays = is_resident(p, shape);
+    const bool stays = gpi_shape_stays(p, shape);
     uint64_t open = 0;
     uint32_t last = GPI_NONE;
     bool passed = false;
@@ -302,7 +297,7 @@ bool gpi_reserve_walk(const struct gpi_plan *p, struct gpi_walk *w, uint32_t sha
         w->head = shape;
         return !served || gpi_shape_is_strict(p);
     }
-    if (s->priority != p->shape[w->head].priority || !is_resident(p, shape))
+    if (s->priority != p->shape[w->head].priority || !gpi_shape_stays(p, shape))
         return true;
     if (!served)
         w->head = shape;
@@ -320,19 +315,16 @@ static uint32_t next_claim(const struct gpi_plan *p, uint32_t shape, uint32_t ki
  * supposed, or GPI_NONE.  For a shape of another kind of class the order is that of age. */
 static uint32_t claim_head(struct gpi_plan *p, uint32_t shape, uint32_t kind)
 {
-    const bool stays = shape == GPI_NONE || is_resident(p, shape);
+    const bool stays = shape == GPI_NONE || gpi_shape_stays(p, shape);
     struct gpi_walk w = { GPI_NONE };
     uint32_t i = next_claim(p, gpi_shape_head(p, kind), kind);
     bool ends = false;
+    uint32_t next;
 
-    while (!ends && (i != GPI_NONE || shape != GPI_NONE)) {
-        const bool is_it = i == GPI_NONE || (shape != GPI_NONE && !gpi_shape_precedes(p, i, shape));
-        const uint32_t next = is_it ? shape : i;
+    while (!ends && (next = gpi_shape_older(p, i, &shape)) != GPI_NONE) {
         ends = gpi_reserve_walk(p, &w, next, stays && p->shape[next].served);
-        if (!is_it || i == shape)
+        if (next == i)
             i = next_claim(p, gpi_shape_next(p, i, GPI_BIT_KIND(kind)), kind);
-        if (is_it)
-            shape = GPI_NONE;
     }
     return w.head;
 }
@@ -378,7 +370,7 @@ uint32_t gpi_reserve_boot_holder(struct gpi_plan *p, uint32_t shape, uint32_t ki
 
     if (p->set.mode == GPI_MODE_STRICT)
         return first_before(p, shape);
-    if (is_resident(p, shape))
+    if (gpi_shape_stays(p, shape))
         return gpi_reserve_claimant(p, shape, kind);
     first = gpi_shape_head(p, kind);
     return first != GPI_NONE && gpi_shape_precedes(p, first, shape) ? first : GPI_NONE;
@@ -402,7 +394,7 @@ uint64_t gpi_reserve_beside(struct gpi_plan *p, uint32_t shape, uint32_t kind)
     const struct gpi_shape *h = &p->shape[head];
     uint64_t most = 0;
 
-    if (p->set.mode == GPI_MODE_STRICT || !is_resident(p, shape) ||
+    if (p->set.mode == GPI_MODE_STRICT || !gpi_shape_stays(p, shape) ||
         !is_second(p, shape, head, kind))
         return GPI_MEMORY_ALL;
     for (uint32_t i = 0; i < h->n_requests; i++)

@@ -9,16 +9,16 @@
 
 /* Returns the most devices that have room for an older shape once the workers are gone.  If the
  * variant lacks other devices, too, more workers may go. */
-static uint32_t cleared_by(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t variant,
+static uint32_t cleared_by(const struct gpi_plan *p, uint32_t shape, uint32_t variant,
                            const struct gpi_way *w)
 {
-    const bool stays = p->class[s->class].set.residence == GPI_RESIDENT;
+    const struct gpi_shape *s = &p->shape[shape];
     const uint32_t has = gpi_memory_count(p, s->kinds_of[variant]);
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < w->n; i++)
         n += p->run[w->victim[i]].n_devices;
-    return stays && has + 1 == s->request[variant].devices ? n : UINT16_MAX;
+    return gpi_shape_stays(p, shape) && has + 1 == s->request[variant].devices ? n : UINT16_MAX;
 }
 
 /* Returns the workers of the class that go. */
@@ -63,23 +63,20 @@ static bool is_served_then(const struct gpi_plan *p, uint32_t shape, const struc
 uint32_t gpi_ways_who_follows(struct gpi_plan *p, uint32_t shape, uint32_t variant,
                               const struct gpi_way *w)
 {
-    const struct gpi_shape *s = &p->shape[shape];
-    const bool stays = p->class[s->class].set.residence == GPI_RESIDENT;
-    const uint32_t more = cleared_by(p, s, variant, w);
+    const bool stays = gpi_shape_stays(p, shape);
+    const uint32_t more = cleared_by(p, shape, variant, w);
     const uint32_t there = gpi_reserve_claimant(p, shape, p->device[w->device].kind);
+    uint32_t i = gpi_shape_first(p), left = shape, next;
     struct gpi_walk walk = { GPI_NONE };
-    bool ends = false, is_left = true; /* the shape, which may be a supposed one */
+    bool ends = false;
 
     if (there != GPI_NONE)
         return there;
-    for (uint32_t i = gpi_shape_first(p); !ends && (i != GPI_NONE || is_left);) {
-        const bool is_it = i == GPI_NONE || (is_left && !gpi_shape_precedes(p, i, shape));
-        const uint32_t next = is_it ? shape : i;
-        if (is_it || may_follow(p, i, w, more))
+    while (!ends && (next = gpi_shape_older(p, i, &left)) != GPI_NONE) {
+        if (next == shape || may_follow(p, next, w, more))
             ends = gpi_reserve_walk(p, &walk, next, stays && is_served_then(p, next, w));
-        if (!is_it || i == shape)
+        if (next == i)
             i = gpi_shape_next(p, i, GPI_BIT_ANY);
-        is_left &= !is_it;
     }
     return walk.head == shape ? GPI_NONE : walk.head;
 }
