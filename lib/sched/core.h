@@ -753,7 +753,7 @@ uint32_t gpi_pool_first(const struct gpi_sched_class *k);
 bool gpi_pool_is_unused(const struct gpi_sched *c, const struct gpi_sched_class *k);
 void gpi_pool_class_set(struct gpi_sched *c, struct gpi_sched_class *k,
                         enum gpi_plan_class_what what);
-void gpi_pool_end_fresh(struct gpi_sched *c);
+void gpi_pool_end_idle(struct gpi_sched *c);
 void gpi_pool_decide(struct gpi_sched *c);
 uint64_t gpi_pool_due(const struct gpi_sched *c);
 bool gpi_pool_idles(const struct gpi_sched *c); /* [S7] */

@@ -321,7 +321,7 @@ void gpi_life_still(struct gpi_sched *c, struct gpi_sched_slot *s, bool still)
 {
     s->still = still;
     gpi_spread_refresh(c, s);
-    if (s->chosen)
+    if (c->plan) /* its grant may be over */
         gpi_ring_touch(c, s);
     if (s->sent == 0 || (s->life != GPI_LIFE_UP && s->life != GPI_LIFE_LEAVE))
         return;

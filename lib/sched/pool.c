@@ -677,18 +677,21 @@ static bool plan_once(struct gpi_sched *c)
     return true;
 }
 
-/* Grants that have had no task, and whose queue is empty, end. */
-void gpi_pool_end_fresh(struct gpi_sched *c)
+/* Grants of workers that have no task, and whose queue is empty, end. */
+void gpi_pool_end_idle(struct gpi_sched *c)
 {
-    uint32_t n = 0;
+    bool any = false;
 
-    for (uint32_t i = 0; i < c->n_classes; i++)
-        n += c->class[i].queue.count == 0 ? c->class[i].n_fresh : 0;
-    for (uint32_t i = 0; n && i < c->n_slots; i++)
-        if (c->slot[i].fresh && is_over(c, &c->slot[i])) {
+    for (uint32_t i = 0; i < c->n_classes; i++) {
+        struct gpi_sched_class *k = &c->class[i];
+        if (k->queue.count)
+            continue;
+        gpi_spread_move(c, k);
+        any |= k->n_fresh || gpi_spread_has_idle(k);
+    }
+    for (uint32_t i = 0; any && i < c->n_slots; i++)
+        if (is_over(c, &c->slot[i]))
             end_grant(c, &c->slot[i]);
-            n--;
-        }
 }
 
 /* Until no class has tasks of which the plan does not know. */

@@ -536,7 +536,7 @@ void gpi_sched_decide(struct gpi_sched *c, uint64_t now)
     assert(c->count == 0);
     begin(c, now);
     if (c->plan)
-        gpi_pool_end_fresh(c);
+        gpi_pool_end_idle(c);
     c->undecided = false;
     if (c->plan && !gpi_close_starts_nothing(c)) {
         gpi_gates_renew(c); /* else the plan may grant a worker that takes nothing more */

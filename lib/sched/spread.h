@@ -89,6 +89,12 @@ static inline void gpi_spread_less(struct gpi_sched_class *k, struct gpi_sched_s
     k->moved = slot + 1;
 }
 
+/* Returns true if a worker takes tasks, and has none, as of the last gpi_spread_move. */
+static inline bool gpi_spread_has_idle(const struct gpi_sched_class *k)
+{
+    return (k->in_use[0] | k->in_use[GPI_RANK_DUE]) & 1;
+}
+
 /* The worker has ended a task: it is not stuck. */
 static inline void gpi_spread_heard(struct gpi_sched *c, struct gpi_sched_slot *s)
 {

@@ -186,13 +186,14 @@ static inline uint32_t send_shelf(struct gpi_sched *c, struct gpi_sched_class *k
     return n;
 }
 
-/* No task is queued.  If a worker is still idle, another decision may find a task for it. */
+/* No task is queued.  If a worker is still idle, another decision may find a task for it, or end
+ * its grant. */
 static void none_queued(struct gpi_sched *c, const struct gpi_sched_class *k)
 {
-    const bool idle = (k->in_use[0] | k->in_use[GPI_RANK_DUE]) & 1;
+    const bool idle = gpi_spread_has_idle(k);
 
-    c->undecided |= idle && k->recall_at <= c->now && c->n_slots > 1;
-    c->undecided |= k->n_fresh > 0; /* a grant has no task left */
+    c->undecided |= c->plan ? idle || k->n_fresh
+                            : idle && k->recall_at <= c->now && c->n_slots > 1;
 }
 
 static inline uint32_t send_class(struct gpi_sched *c, struct gpi_sched_class *k,

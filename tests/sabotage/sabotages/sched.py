@@ -232,9 +232,14 @@ SABOTAGES = [
         "sched/worlds.oracles"),
     Sabotage(
         "a grant that has no task left is kept", "lib/sched/pool.c",
-        "if (c->slot[i].fresh && is_over(c, &c->slot[i])) {",
-        "if (c->slot[i].fresh && is_over(c, &c->slot[i]) && c->now == 0) {",
+        "    for (uint32_t i = 0; any && i < c->n_slots; i++)",
+        "    for (uint32_t i = 0; any && c->now == 0 && i < c->n_slots; i++)",
         "sched/scripts.pool_unused_grant"),
+    Sabotage(
+        "an idle worker keeps its grant when another one takes the last task", "lib/sched/pool.c",
+        "any |= k->n_fresh || gpi_spread_has_idle(k);",
+        "any |= k->n_fresh;",
+        "sched/scripts.pool_idle_grant"),
     Sabotage(
         "a class is given up while another worker of it is in setup", "lib/sched/slot_end.c",
         "o->life == GPI_LIFE_SETUP || o->life == GPI_LIFE_UP ||",
