@@ -623,7 +623,6 @@ static void refresh(struct gpi_sched *c, struct gpi_sched_class *k)
         gpi_plan_queue(c->plan, c->now, class_number(c, k), n ? n - 1 : 0, k->told_run);
         fed(c);
     }
-    k->wants_from = gpi_plan_wants_from(c->plan, class_number(c, k));
 }
 
 /* Returns true if the plan is to know more about the queue. */
@@ -674,6 +673,9 @@ static bool plan_once(struct gpi_sched *c)
     c->unplanned = false;
     gpi_plan_decide(c->plan, c->now);
     perform_all(c);
+    for (uint32_t i = 0; i < c->n_classes; i++)
+        if (c->class[i].waiting != GPI_NOWHERE)
+            c->class[i].wants_from = gpi_plan_wants_from(c->plan, i);
     return true;
 }
 

@@ -241,6 +241,12 @@ SABOTAGES = [
         "any |= k->n_fresh;",
         "sched/scripts.pool_idle_grant"),
     Sabotage(
+        "a class that waited after a failure never says again from when it wants a worker",
+        "lib/sched/pool.c",
+        "        if (c->class[i].waiting != GPI_NOWHERE)",
+        "        if (c->class[i].waiting != GPI_NOWHERE && c->class[i].wants_from != UINT32_MAX)",
+        "sched/scripts.pool_wants_again"),
+    Sabotage(
         "a class is given up while another worker of it is in setup", "lib/sched/slot_end.c",
         "o->life == GPI_LIFE_SETUP || o->life == GPI_LIFE_UP ||",
         "o->life == GPI_LIFE_UP ||",
