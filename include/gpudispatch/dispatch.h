@@ -430,7 +430,8 @@ struct gpud_options {
      * Bounds the tasks at one worker, the running one included.  With 1 the host sends
      * tasks in strict order (guarantee C5), and one worker starts them in that order.
      * With max_batch above 1 the number is at least max_batch, and by default at least
-     * twice max_batch, up to 64.
+     * twice max_batch, up to 64.  In a pool the default is 1, or max_batch, while nothing
+     * is known of its tasks, and while they take 0.1 s or more.
      * Default: [2, and up to 64 while the mean run time is below 0.5 ms].
      * Range: 1 to 64.  Unit: tasks.
      * See: max_batch.

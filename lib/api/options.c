@@ -231,16 +231,6 @@ static void complete(struct gpi_settings *ret, const struct gpud_options *o)
     ret->pool.health.stale = STALE_NS;
 }
 
-/* By default the next batch is there when one ends. */
-static uint32_t least_ahead(const struct gpi_class_set *s)
-{
-    if (s->max_batch == 1)
-        return 0;
-    return s->sent_ahead                  ? s->max_batch
-           : s->max_batch * 2 < GPI_CELLS ? s->max_batch * 2
-                                          : GPI_CELLS;
-}
-
 static void at_least(uint64_t *cap, uint64_t backoff)
 {
     if (*cap < backoff)
@@ -255,7 +245,6 @@ static int read_values(struct gpi_settings *ret, const struct gpud_options *o, s
     if (r)
         return r;
     complete(ret, o);
-    ret->class.least_ahead = least_ahead(&ret->class);
     at_least(&ret->class.restart.cap, ret->class.restart.backoff);
     at_least(&ret->class.retry.cap, ret->class.retry.backoff);
     at_least(&ret->pool.health.backoff_cap, ret->pool.health.backoff);

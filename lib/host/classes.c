@@ -27,7 +27,7 @@ void gpi_class_settings(const struct gpi_class *c, struct gpi_class_settings *re
 {
     *ret = (struct gpi_class_settings){
         .ahead = c->set.sent_ahead,
-        .least_ahead = c->set.least_ahead ? c->set.least_ahead : 1,
+        .batch = c->set.max_batch,
         .batch_wait = c->set.batch_wait,
         .max_tasks = c->set.max_tasks_per_worker,
         .executed = c->launch.executed,

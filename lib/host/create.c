@@ -162,7 +162,7 @@ static int init_core(gpud_dispatcher *d, const struct gpi_birth *b)
             .plan = plan_settings(&d->set),
         },
         /* pooled: of no class, but the log of the core has them */
-        .class = { .least_ahead = 1, .restart.failures_in_a_row = 1 },
+        .class = { .batch = 1, .restart.failures_in_a_row = 1 },
     };
 
     (void)b;

@@ -53,8 +53,8 @@ struct gpi_class_set {
     uint32_t visible;      /* enum gpud_visible */
     uint32_t start_events; /* 1 = each start of an attempt is an event */
     uint32_t sent_ahead;
-    uint32_t max_batch, least_ahead; /* tasks per call; if > 1, tasks at a worker at least */
-    uint32_t max_tasks_per_worker;   /* 0 = no limit */
+    uint32_t max_batch;            /* tasks per call */
+    uint32_t max_tasks_per_worker; /* 0 = no limit */
     uint32_t max_attempts, retry_causes;
     uint64_t batch_wait;
     uint64_t result_wait; /* longest wait for room; 0 = no wait */

@@ -188,7 +188,7 @@ const struct gpi_log_field gpi_log_settings[] = {
     { SETTING("tasks", pool.tasks), FROM(1, 1u << 21, 16) },
     { SETTING("classes", pool.classes), FROM(1, CLASS_MOST + 1, 1) },
     { SETTING("ahead", class.ahead), FROM(0, CELL_MOST + 1, 1) },
-    { SETTING("least_ahead", class.least_ahead), FROM(1, CELL_MOST + 1, 1) },
+    { SETTING("batch", class.batch), FROM(1, CELL_MOST + 1, 1) },
     { SETTING("batch_wait", class.batch_wait), LASTS(0) },
     { SETTING("setup_concurrency", pool.setup_concurrency), FROM(1, UINT32_MAX, UINT32_MAX) },
     { SETTING("makes", pool.makes), FROM(1, UINT32_MAX, 16) },

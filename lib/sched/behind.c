@@ -6,6 +6,9 @@
  * their places in the queue, unless every worker is stuck.  If the queue is empty and a worker is
  * idle, it gets the task that was sent last to the worker with most tasks.
  *
+ * In a pool they return in any case, and a stuck worker gets no task: the plan may have another
+ * worker for these, or boot one.
+ *
  * Every decision checks that, without a timer: the host decides each turn, and it wakes up to read
  * the cells.  Two times keep these checks cheap: before `stuck_at` and before `recall_at` no check
  * can find anything.
@@ -22,7 +25,7 @@
 static void find_stuck(struct gpi_sched *c, struct gpi_sched_class *k)
 {
     k->patience = gpi_place_stuck_at(k->set.batch_wait, k->mean_run);
-    k->stuck_at = gpi_time_add(c->now, CHECK_NS);
+    k->stuck_at = k->n_takes ? gpi_time_add(c->now, CHECK_NS) : GPI_NEVER;
     for (uint32_t i = 0; i < c->n_slots; i++) {
         struct gpi_sched_slot *s = &c->slot[i];
         const uint64_t at = gpi_time_add(s->heard, k->patience);
@@ -112,14 +115,14 @@ static void recall_for_idle(struct gpi_sched *c, struct gpi_sched_class *k)
 
 static void decide(struct gpi_sched *c, struct gpi_sched_class *k)
 {
-    if (k->queue.count == 0) {
+    if (k->queue.count == 0 && !c->plan) {
         if (k->recall_at <= c->now)
             recall_for_idle(c, k);
         return;
     }
     if (k->stuck_at <= c->now)
         find_stuck(c, k);
-    if (k->unfreed && k->n_takes > k->n_stuck)
+    if (k->unfreed && (c->plan || k->n_takes > k->n_stuck))
         free_stuck(c, k);
 }
 

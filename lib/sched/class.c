@@ -45,7 +45,7 @@ int gpi_classes_add(struct gpi_sched *c, uint32_t class, const struct gpi_class_
 
     assert(class <= c->n_classes && class < c->set.classes);
     assert(set->lead <= set->grace && set->ahead <= GPI_SLOT_CELLS);
-    assert(set->least_ahead >= 1 && set->least_ahead <= GPI_SLOT_CELLS);
+    assert(set->batch >= 1 && set->batch <= GPI_SLOT_CELLS);
     if (class < c->n_classes) {
         renew(c, k, set);
         return 0;

@@ -56,7 +56,8 @@ struct gpi_pool_settings {
 /* The workers of a class, and their tasks. */
 struct gpi_class_settings {
     uint32_t ahead;       /* tasks at one worker, 1 to 64; 0 = by the time that its tasks take */
-    uint32_t least_ahead; /* at least as many, 1 to 64: a batch */
+    uint32_t batch;       /* tasks of one call, 1 to 64: at least as many at a worker, and usually
+                           * twice as many */
     uint64_t batch_wait;  /* a worker is silent for this long while it gathers a batch */
     uint32_t max_tasks;   /* attempts in a worker's life; 0 = no limit */
     bool executed;        /* workers are programs: BOOT before SETUP */

@@ -29,13 +29,20 @@ void gpi_spread_free(struct gpi_sched_class *k)
 
 /* ---- how many tasks a worker may have ---- */
 
+/* The next batch is there when one ends, unless no task is to wait. */
+static uint32_t least_depth(const struct gpi_class_settings *set, uint32_t ahead)
+{
+    return set->batch > 1 && !set->ahead && ahead > 1 ? 2 * set->batch : set->batch;
+}
+
 static void set_depth(const struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const struct gpi_class_settings *set = &s->class->set;
+    const uint32_t least = least_depth(set, s->ahead);
     uint32_t n = set->ahead ? set->ahead : s->ahead;
 
-    if (n < set->least_ahead)
-        n = set->least_ahead;
+    if (n < least)
+        n = least;
     if (s->granted == GPI_GRANTED_ONE)
         n = 1;
     if (c->wary)
@@ -49,7 +56,7 @@ void gpi_spread_add(struct gpi_sched *c, struct gpi_sched_slot *s)
         c->class[i].words = gpi_slot_number(c, s) / 64 + 1;
     s->shelf = GPI_SHELF_NONE;
     s->room = GPI_SLOT_CELLS;
-    s->ahead = (uint8_t)gpi_place_depth(0);
+    s->ahead = (uint8_t)gpi_place_depth(0, c->plan);
     set_depth(c, s);
 }
 
@@ -68,7 +75,7 @@ void gpi_spread_seat(struct gpi_sched *c, struct gpi_sched_slot *s, struct gpi_s
     gpi_spread_move(c, s->class); /* it leaves the list of moved slots */
     s->class = k;
     s->mean_run = 0;
-    s->ahead = (uint8_t)gpi_place_depth(0);
+    s->ahead = (uint8_t)gpi_place_depth(0, c->plan);
     set_depth(c, s);
 }
 
@@ -84,9 +91,9 @@ void gpi_spread_room(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t roo
 /* The depth by the time that the tasks take.  Costs no division as long as it stays. */
 static void adapt(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    if (s->class->set.ahead || s->mean_run == 0 || gpi_place_fits(s->ahead, s->mean_run))
+    if (s->class->set.ahead || s->mean_run == 0 || gpi_place_fits(s->ahead, s->mean_run, c->plan))
         return;
-    s->ahead = (uint8_t)gpi_place_depth(s->mean_run);
+    s->ahead = (uint8_t)gpi_place_depth(s->mean_run, c->plan);
     set_depth(c, s);
 }
 

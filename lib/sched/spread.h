@@ -149,7 +149,7 @@ static inline uint32_t gpi_spread_lowest_shelf(struct gpi_sched *c, struct gpi_s
 {
     if (k->moved)
         gpi_spread_move(c, k);
-    return gpi_spread_lowest(k, k->n_takes > k->n_stuck ? 0 : GPI_RANK_STUCK);
+    return gpi_spread_lowest(k, c->plan || k->n_takes > k->n_stuck ? 0 : GPI_RANK_STUCK);
 }
 
 #endif

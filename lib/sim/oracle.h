@@ -78,7 +78,7 @@ struct gpi_truth {
     bool all_external; /* each class is */
     struct gpi_plan_class class[GPI_TRUTH_CLASSES]; /* pooled; the only variant is the first */
     bool own[GPI_TRUTH_CLASSES]; /* its tasks may have requests of their own */
-    uint32_t ahead, least_ahead, setup_concurrency, makes, max_tasks;
+    uint32_t ahead, batch, setup_concurrency, makes, max_tasks;
     uint64_t batch_wait;
     bool executed;
     uint64_t boot_limit, setup_limit, canary_limit, grace, cleanup_limit, memory_wait;

@@ -153,12 +153,14 @@ static uint32_t larger(uint32_t a, uint32_t b)
 
 uint32_t gpi_book_most(const struct gpi_oracle *o, uint32_t slot)
 {
-    return bounded(o, slot, larger(o->truth->ahead ? o->truth->ahead : 64, o->truth->least_ahead));
+    return bounded(o, slot, larger(o->truth->ahead ? o->truth->ahead : 64, o->truth->batch));
 }
 
 uint32_t gpi_book_least(const struct gpi_oracle *o, uint32_t slot)
 {
-    return bounded(o, slot, larger(o->truth->ahead ? o->truth->ahead : 2, o->truth->least_ahead));
+    const uint32_t usual = o->truth->pooled ? 1 : 2 * o->truth->batch;
+
+    return bounded(o, slot, larger(o->truth->ahead ? o->truth->ahead : usual, o->truth->batch));
 }
 
 /* ---- stuck in a long task ---- */

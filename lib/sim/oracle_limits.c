@@ -100,10 +100,10 @@ static bool can_help(const struct gpi_oracle *o, uint32_t slot, bool queued)
 
 static void behind(struct gpi_oracle *o, uint32_t class)
 {
-    const bool queued = gpi_book_queues(o, class);
-    bool help = false;
+    const bool queued = o->truth->pooled || gpi_book_queues(o, class);
+    bool help = o->truth->pooled; /* the plan finds another worker */
 
-    for (uint32_t i = 0; !o->truth->pooled && i < o->truth->slots; i++)
+    for (uint32_t i = 0; !help && i < o->truth->slots; i++)
         help |= o->truth->slot[i].class == class && can_help(o, i, queued);
     for (uint32_t i = 0; help && i < o->truth->slots; i++) {
         const struct gpi_book_slot *s = &o->slot[i];

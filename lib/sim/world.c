@@ -70,7 +70,7 @@ static void draw_settings(struct gpi_world *w)
     p->tasks = (uint32_t)gpi_random_from(r, 4, GPI_TRUTH_TASKS);
     p->classes = w->seed % 5 == 3 ? (uint32_t)gpi_random_from(r, 2, GPI_TRUTH_CLASSES) : 1;
     c->ahead = gpi_random_chance(r, 500000) ? 2 : (uint32_t)gpi_random_from(r, 0, 8);
-    c->least_ahead = gpi_random_chance(r, 800000) ? 1 : (uint32_t)gpi_random_from(r, 2, 4);
+    c->batch = gpi_random_chance(r, 800000) ? 1 : (uint32_t)gpi_random_from(r, 2, 4);
     c->batch_wait = gpi_random_chance(r, 800000) ? 0 : gpi_world_time(w, GPI_US, 20 * GPI_MS);
     p->setup_concurrency = (uint32_t)gpi_random_from(r, 1, p->slots);
     p->makes = gpi_random_chance(r, 500000) ? 32 : (uint32_t)gpi_random_from(r, 1, 3);
@@ -110,7 +110,7 @@ static void tell_truth(struct gpi_world *w)
         .slots = p->slots, .devices = p->devices, .tasks = p->tasks, .classes = p->classes,
         .pooled = p->pooled, .cpus = p->plan.cpus, .host_memory = p->plan.host_memory,
         .foreign_memory = p->plan.foreign_memory,
-        .ahead = c->ahead, .least_ahead = c->least_ahead, .batch_wait = c->batch_wait,
+        .ahead = c->ahead, .batch = c->batch, .batch_wait = c->batch_wait,
         .setup_concurrency = p->setup_concurrency,
         .makes = p->makes, .max_tasks = c->max_tasks, .executed = c->executed,
         .boot_limit = c->boot_limit, .setup_limit = c->setup_limit,

@@ -93,7 +93,7 @@ static void make(struct state *s, const uint8_t *from)
         },
         .class = {
             .ahead = from[0] % 65u,
-            .least_ahead = 1 + from[6] / 2 % 4u,
+            .batch = 1 + from[6] / 2 % 4u,
             .batch_wait = from[6] / 8 * 100 * GPI_US,
             .max_tasks = from[3] % 4u,
             .executed = from[4] & 1,

@@ -346,7 +346,7 @@ T_CASE(every_setting)
     set.pool.slots = set.pool.devices = 4000; /* their maximum is below 0x01010101 */
     set.pool.tasks = 100000;
     set.pool.classes = 200;
-    set.class.ahead = set.class.least_ahead = 64;
+    set.class.ahead = set.class.batch = 64;
     makes_end = offsetof(struct gpi_sched_settings, pool.makes) + sizeof set.pool.makes;
     memset((char *)&set + makes_end, 0,
            offsetof(struct gpi_sched_settings, pool.canary_limit) - makes_end);
@@ -432,7 +432,7 @@ T_CASE(bad_lines)
         { "set grace", "no setting has the name " },
         { "set grace=1", "grace is 1, expected a time such as 20ms, or never" },
         { "set ahead=65", "ahead is 65, expected a number from 0 to 64" },
-        { "set least_ahead=0", "least_ahead is 0, expected a number from 1 to 64" },
+        { "set batch=0", "batch is 0, expected a number from 1 to 64" },
         { "set tasks=0", "tasks is 0, expected a number from 1 to 2097152" },
         { "set executed=yes", "executed is yes, expected 0 or 1" },
         { "device", "event device lacks field d" },

@@ -171,10 +171,30 @@ SABOTAGES = [
         "sched/scripts.gathering"),
     Sabotage(
         "too few are sent ahead for a batch", "lib/sched/spread.c",
-        "if (n < set->least_ahead)",
-        "if (n < set->least_ahead && n == 0)",
+        "    if (n < least)",
+        "    if (n < least && n == 0)",
         "proc/batch.own_outcomes"),
     # ---- seats of a pooled core ----
+    Sabotage(
+        "a worker of a pool gets long tasks ahead", "lib/sched/place.c",
+        "    if (pooled && (mean_run == 0 || mean_run >= LONG_RUN_NS))",
+        "    if (pooled && mean_run == UINT64_MAX)",
+        "sched/scripts.pool_ahead"),
+    Sabotage(
+        "tasks stay behind a long one while all workers of a pool are stuck", "lib/sched/behind.c",
+        "(c->plan || k->n_takes > k->n_stuck))",
+        "k->n_takes > k->n_stuck)",
+        "sched/scripts.pool_ahead"),
+    Sabotage(
+        "tasks stay behind a long one in a pool while none is queued", "lib/sched/behind.c",
+        "    if (k->queue.count == 0 && !c->plan) {",
+        "    if (k->queue.count == 0) {",
+        "sched/scripts.pool_ahead"),
+    Sabotage(
+        "a stuck worker of a pool gets a task back", "lib/sched/spread.h",
+        "c->plan || k->n_takes > k->n_stuck ? 0",
+        "k->n_takes > k->n_stuck ? 0",
+        "sched/scripts.pool_ahead"),
     Sabotage(
         "a worker without a grant takes tasks", "lib/sched/spread.c",
         "may_take(c, s) && ((granted && !s->chosen) || !c->plan);",
