@@ -424,6 +424,31 @@ def test_two_that_do_not_fit_at_a_time() -> None:
         assert [f.result(LIMIT_S) for f in futures] == ["a", "b"] * 20
 
 
+def test_no_task_waits_behind_a_long_one_beside_a_free_device() -> None:
+    with Pool("fake:2") as pool, Gate() as gate:
+        f = pool.add("f", boot_seed=0.01)
+        futures = [f.submit(tasks.through, gate.address, "long")]
+        assert gate.arrivals(1) == ["long"]
+        futures.append(f.submit(tasks.through, gate.address, "next"))
+        assert gate.arrivals(1) == ["next"]  # on the other device
+        gate.open()
+        wait(futures, LIMIT_S)
+
+
+def test_no_task_waits_behind_a_long_one_beside_an_idle_worker() -> None:
+    with Pool("fake:2") as pool, Gate() as gate:
+        f = pool.add("f", boot_seed=0.01)
+        list(f.map(tasks.same, range(1000)))  # short: so some are sent ahead
+        f.ready(2)
+        long = f.submit(tasks.through, gate.address, "long")
+        short = [f.submit(tasks.same, n) for n in range(100)]
+        assert gate.arrivals(1) == ["long"]
+        assert [future.result(LIMIT_S) for future in short] == list(range(100))
+        assert not long.done()
+        gate.open()
+        wait([long], LIMIT_S)
+
+
 def test_load_unload_and_ready(pool: Pool) -> None:
     a = pool.add("a", memory="10GiB")
     assert a.ready(timeout=0) is False
