@@ -195,7 +195,7 @@ struct gpud_class {
 
     /*
      * A worker of a resident class stays this long before it may leave for another
-     * class.  With GPUD_EXTERNAL this time and the next four must be 0.
+     * class.  With GPUD_EXTERNAL it must be 0, as keep_alive, boot_seed and unload_seed.
      * Default: [30 s].  Range: GPUD_AT_ONCE, 1 us to 292 years, GPUD_NEVER.  Unit: ns.
      */
     uint64_t min_residence;
@@ -209,8 +209,9 @@ struct gpud_class {
     uint64_t keep_alive;
 
     /*
-     * A task of this class that has waited this long for a worker may take the place of
-     * one of another class that has tasks of its own.  That worker stays for its own
+     * A task of this class that has waited this long for a worker, or with GPUD_EXTERNAL
+     * for its devices, may take the place of a worker of another class that has tasks of
+     * its own, but for those that come before this one.  That worker stays for its own
      * min_residence, and ends its task first.
      * Default: [5 min].  Range: GPUD_AT_ONCE, 1 us to 292 years, GPUD_NEVER.  Unit: ns.
      */

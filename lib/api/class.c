@@ -86,8 +86,8 @@ static int check_external(const struct gpud_class *c, struct gpud_error *e)
     } of_workers[] = {
         { "min_workers", c->min_workers },     { "max_workers", c->max_workers },
         { "pinned", c->pinned },               { "min_residence", c->min_residence },
-        { "keep_alive", c->keep_alive },       { "max_wait", c->max_wait },
-        { "boot_seed", c->boot_seed },         { "unload_seed", c->unload_seed },
+        { "keep_alive", c->keep_alive },       { "boot_seed", c->boot_seed },
+        { "unload_seed", c->unload_seed },
     };
 
     for (size_t i = 0; i < sizeof of_workers / sizeof *of_workers; i++)

@@ -270,11 +270,14 @@ class Pool(Owner):
         variants: Sequence[Needs] = (),
         timeout: float | None = None,
         priority: int = 0,
+        max_wait: float | None = None,
         label: str | None = None,
         visible: str = "auto",
     ) -> Lease:
         """Devices for a thread, a notebook cell or a subprocess: `with pool.lease() as g:`, `async
-        with`, or open() and close().  `timeout` bounds the wait for them: TimeoutError."""
+        with`, or open() and close().  `timeout` bounds the wait for them: TimeoutError.
+
+        After `max_wait` [5 min] busy workers leave, whose class has no task that comes first."""
         self._engine.check_forked()
         from gpudispatch.leases import Grant, Lease
 
@@ -283,7 +286,7 @@ class Pool(Owner):
         )
         settings.choice("visible", visible, ("auto", "uuid", "index"))
         patience = settings.patience("timeout", timeout)
-        home = self._inner("(lease)", _lease_class, EXTERNAL)
+        home = self._inner("lease", _lease_class, EXTERNAL, max_wait)
         options = home.task_options().but(
             request=wanted,
             priority=settings.integer("priority", priority, -(2**31), 2**31 - 1),
@@ -318,10 +321,11 @@ class Pool(Owner):
         max_attempts: int = 1,
         retry: Sequence[str] | str = ("crash",),
         priority: int = 0,
+        max_wait: float | None = None,
         label: str | None = None,
     ) -> Future[CompletedProcess[bytes]]:
         """Runs a command once it has devices, in a worker of its own: all that the command has
-        started is killed with it.  The arguments are those of subprocess.run()."""
+        started is killed with it.  The arguments are those of subprocess.run(), and of lease()."""
         self._engine.check_forked()
         from gpudispatch import commands
 
@@ -329,7 +333,7 @@ class Pool(Owner):
             devices, memory, share, cpus, host_memory, compute, on, not_on, variants
         )
         call = commands.checked(argv, env, cwd, input, capture_output, check)
-        home = self._inner("(run)", _run_class, TRANSIENT)
+        home = self._inner("run", _run_class, TRANSIENT, max_wait)
         limit = settings.seconds("timeout", timeout)
         view = PoolClass(self, home).options(
             priority=priority, label=label or commands.label_of(call.argv),
@@ -337,14 +341,24 @@ class Pool(Owner):
         )  # fmt: skip
         return view._but(request=wanted, limit=limit, alone=True).submit(commands.run, call)
 
-    def _inner(self, name: str, make: Callable[[int], WorkClass], residence: int) -> WorkClass:
-        """A class of the package's own, made with its first use."""
+    def _inner(
+        self,
+        kind: str,
+        make: Callable[[int], WorkClass],
+        residence: int,
+        max_wait: float | None,
+    ) -> WorkClass:
+        """A class of the package's own, made with its first use; one for each max_wait."""
+        name, fields = f"({kind})", {"residence": residence}
+        if max_wait is not None:
+            fields["max_wait"] = settings.seconds("max_wait", max_wait, zero=True)
+            name = f"({kind}, max_wait {max_wait:g} s)"
         with self._engine.lock:
             home = self._engine.classes.named(name)
             if home is None:
                 home = make(self._quota)
                 home.name = name
-                self._engine.classes.add(home, {"residence": residence}, [])
+                self._engine.classes.add(home, fields, [])
             return home
 
     def __contains__(self, name: object) -> bool:

@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -251,6 +252,26 @@ def test_priority(pool: Pool) -> None:
 
 
 # ---- revoked ----
+
+
+def test_a_busy_model_leaves_after_max_wait() -> None:
+    with Pool("fake:1") as pool, Gate() as gate:
+        model = pool.add("model", min_residence=0)
+        futures = [model.submit(tasks.through, gate.address, n) for n in range(3)]
+        assert gate.arrivals(1) == ["0"]
+        command = pool.run(["true"], priority=2, max_wait=0)
+        with ThreadPoolExecutor(1) as thread:
+            lease = thread.submit(pool.lease(priority=1, max_wait=0).open)
+            assert until(lambda: [r["queued"] for r in pool.classes()] == [2, 1, 1])
+            gate.let_one_go()  # the others of the model wait
+            assert command.result(LIMIT_S).returncode == 0
+            granted = lease.result(LIMIT_S)
+        assert not gate.has_news()
+        granted.close()
+        gate.open()
+        assert [f.result(LIMIT_S) for f in futures] == [0, 1, 2]
+        names = [row["name"] for row in pool.classes()]
+        assert names == ["model", "(run, max_wait 0 s)", "(lease, max_wait 0 s)"]
 
 
 def test_a_device_that_fails(tmp_path: pathlib.Path) -> None:

@@ -383,6 +383,32 @@ T_CASE(external_and_resident_share_a_device)
     t_end(&d, &log);
 }
 
+/* The task is before all that wait for the busy worker, which leaves after its own one. */
+T_CASE(busy_worker_leaves_after_max_wait)
+{
+    struct t_log log = { 0 };
+    struct gpud_event g;
+    gpud_dispatcher *d;
+
+    t_init(NULL, wait_for_gate, NULL);
+    d = T_CREATE(.pooled = 1, .devices = "fake:1");
+    add(d, T_CLASS(.name = "work", .residence = GPUD_EXTERNAL, .max_wait = GPUD_AT_ONCE));
+    add(d, T_CLASS(.name = "model", .min_residence = GPUD_AT_ONCE,
+                   .options = T_OPTIONS(.definition = "test")));
+    T_SUBMIT(d, .tag = 1, .class_name = "model");
+    t_word_wait(RUNS, 1);
+    T_SUBMIT(d, .tag = 2, .class_name = "model");
+    WORK(d, 3, .priority = 1);
+    t_word_set(GATE, 1);
+    g = start_granted(d, &log, 3, 0);
+    T_OUTCOME(&log, 1, SUCCESS);
+    T_EQ(t_word(RUNS), 1);
+    ENDED(d, g, SUCCESS);
+    t_collect(d, &log, 3);
+    T_OUTCOME(&log, 2, SUCCESS);
+    t_end(&d, &log);
+}
+
 /* ---- fields ---- */
 
 static void class_refused(gpud_dispatcher *d, const struct gpud_class *class, const char *field)
@@ -408,7 +434,6 @@ static void classes_refused(gpud_dispatcher *d)
     FIELD(pinned, 1);
     FIELD(min_residence, T_S(1));
     FIELD(keep_alive, T_S(1));
-    FIELD(max_wait, T_S(1));
     FIELD(boot_seed, T_S(1));
     FIELD(unload_seed, T_S(1));
     OPTION(definition, "test");
