@@ -62,7 +62,7 @@ static uint64_t evict_variant(struct gpi_plan *p, uint32_t shape, uint32_t varia
     uint64_t next = GPI_NEVER;
 
     if (k == 0 || gpi_staff_is_enough(p, s->class, r) ||
-        gpi_ways_find(p, shape, variant, k, gpi_shape_hard_at(p, s), way, &next) < k)
+        gpi_ways_find(p, shape, variant, k, gpi_kinds_hard_at(p, s), way, &next) < k)
         return next;
     if (way[k - 1].at > p->now || awaits_tasks(p, way, k))
         return way[k - 1].at;
@@ -100,7 +100,7 @@ bool gpi_evict_is_due(const struct gpi_plan *p, uint32_t run)
     for (uint32_t i = gpi_tree_first(&p->order, &w); i != GPI_NONE && !is_due;
          i = gpi_tree_next(&p->order, i, &w)) {
         const struct gpi_shape *s = &p->shape[i];
-        const bool pressed = gpi_shape_hard_at(p, s) <= p->now && s->begins;
+        const bool pressed = gpi_kinds_hard_at(p, s) <= p->now && s->begins;
         for (uint32_t k = 0; k < s->n_requests && pressed; k++)
             is_due |= is_in_way(p, s, k, run);
         is_due |= pressed && s->lacks_run && p->free_run == GPI_NONE && s->class != r->class &&
@@ -117,7 +117,7 @@ bool gpi_evict_is_ripe(struct gpi_plan *p, uint32_t shape, uint32_t variant)
     struct gpi_way w;
 
     for (uint32_t d = 0; d < p->n_devices && !enough; d++)
-        n += gpi_way_is(p, s, variant, d, gpi_shape_hard_at(p, s), &w) && w.at <= p->now &&
+        n += gpi_way_is(p, s, variant, d, gpi_kinds_hard_at(p, s), &w) && w.at <= p->now &&
              gpi_ways_who_follows(p, shape, variant, &w) == GPI_NONE;
     return n >= s->request[variant].devices;
 }
@@ -127,7 +127,7 @@ struct gpi_obstacle gpi_evict_obstacle(struct gpi_plan *p, uint32_t shape, uint3
 {
     const struct gpi_shape *s = &p->shape[shape];
     const struct gpi_request *r = &s->request[variant];
-    const uint64_t hard = gpi_shape_hard_at(p, s);
+    const uint64_t hard = gpi_kinds_hard_at(p, s);
     uint32_t other;
     struct gpi_obstacle last, going;
     struct gpi_way w;
@@ -172,7 +172,7 @@ static bool is_possible(const struct gpi_plan *p, const struct gpi_shape *s)
     bool could = !s->cold;
 
     for (uint32_t i = 0; i < s->n_requests && !could; i++)
-        could = gpi_shape_in_reach(p, s->class, &s->request[i]);
+        could = gpi_kinds_in_reach(p, s->class, &s->request[i]);
     return could;
 }
 
@@ -214,7 +214,7 @@ static struct runs find_runs(struct gpi_plan *p, uint32_t shape, uint64_t hard_a
  * does now. */
 static uint64_t evict_for_run(struct gpi_plan *p, uint32_t shape)
 {
-    const uint64_t hard = gpi_shape_hard_at(p, &p->shape[shape]);
+    const uint64_t hard = gpi_kinds_hard_at(p, &p->shape[shape]);
     const struct runs f = find_runs(p, shape, hard);
     const uint64_t calm_at =
         f.calm == GPI_NONE ? GPI_NEVER : gpi_way_goes_at(p, &p->run[f.calm], GPI_NEVER);
@@ -250,7 +250,7 @@ void gpi_evict_for(struct gpi_plan *p, uint32_t shape)
     at = gpi_time_min(at, gpi_spare_replace(p, shape));
     if (p->shape[shape].lacks_run)
         at = gpi_time_min(at, evict_for_run(p, shape));
-    at = gpi_time_min(at, gpi_shape_older_at(p, shape));
+    at = gpi_time_min(at, gpi_kinds_older_at(p, shape));
     if (at > p->now && at != GPI_NEVER)
         gpi_heap_set(&p->times, shape, at);
 }

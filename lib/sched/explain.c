@@ -153,7 +153,7 @@ static uint64_t kinds_for(const struct gpi_plan *p, const struct gpi_shape *s)
     uint64_t kinds = 0;
 
     for (uint32_t i = 0; i < s->n_requests; i++)
-        if (gpi_shape_in_reach(p, s->class, &s->request[i]))
+        if (gpi_kinds_in_reach(p, s->class, &s->request[i]))
             kinds |= gpi_memory_kinds(p, s->class, &s->request[i]);
     return kinds;
 }
@@ -210,7 +210,7 @@ static uint64_t late_at(const struct gpi_answer *a, uint32_t class)
     const uint64_t now = a->p->now / GPI_MS * GPI_MS;
 
     return a->supposed ? gpi_time_add(now, a->p->class[class].boot.p50)
-                       : gpi_shape_late_at(a->p, a->shape);
+                       : gpi_kinds_late_at(a->p, a->shape);
 }
 
 /* The workers of the class are enough.  A late task gets one of its own. */

@@ -492,7 +492,7 @@ bool gpi_explain_variant(struct gpi_answer *a, uint32_t variant, const struct gp
     const uint32_t class = a->p->shape[a->shape].class;
     const uint32_t could = r->devices ? count_devices(a, variant, r) : 0;
     const bool reaches =
-        r->devices == 0 || gpi_shape_in_reach(a->p, class, &a->p->shape[a->shape].request[variant]);
+        r->devices == 0 || gpi_kinds_in_reach(a->p, class, &a->p->shape[a->shape].request[variant]);
     uint32_t n = 0;
 
     if (explain_staff(a, variant))

@@ -2,8 +2,7 @@
 /*
  * plan_parts.h - the records of a plan.  Private to its files; each field is written by one file.
  *
- * Floors: tree, soon, learn, actions, memory, shape, reserve, revoke, leave, evict, grant, plan,
- * explain_rows, explain_device, explain.  No file calls a file behind it.
+ * No file calls one that tests/check_floors.py has behind it.
  */
 #ifndef GPI_SCHED_PLAN_PARTS_H
 #define GPI_SCHED_PLAN_PARTS_H
@@ -78,33 +77,35 @@ struct gpi_shape {
     uint32_t class;
     int32_t priority;
     uint32_t n_requests, count;
-    uint32_t head, tail;             /* tasks; of an unused shape `head` is the next one */
+    uint32_t head, tail; /* tasks; of an unused shape `head` is the next one */
+    struct gpi_request request[GPI_VARIANTS];
+    bool needs_host; /* a variant needs some of these */
+    bool loads;      /* it is the load task of its class */
+    bool fresh;      /* its first task has not been examined yet */
+    bool lacks_run;  /* it lacks nothing but a free run */
+    bool stops;      /* evict.c: it comes first where another shape would evict; shape.c */
+    bool told;       /* grant.c: that it is hopeless; shape.c */
+    /* kinds.c */
     uint64_t kinds;                  /* of all its variants, the warm and the coming ones */
     uint64_t warm;                   /* kinds with a worker of its class */
     uint64_t coming;                 /* kinds where one boots, if that holds them         [R2] */
     uint64_t kinds_of[GPI_VARIANTS]; /* where a run, or else a worker, could begin */
     uint64_t claimed;                /* of these, where no younger worker that stays boots or runs
                                       * instead                                           [R2] */
-    struct gpi_request request[GPI_VARIANTS];
+    uint8_t far;                     /* a bit per variant that is out of reach */
+    bool is_short; /* a variant needs more devices than its kinds have; or its class, which is
+                    * transient, has its most workers */
+    bool begins;   /* a run may begin, or a worker boot */
+    bool boots;    /* a worker that stays may boot beside a head */
+    bool cold;     /* no worker of its class, which is transient, serves it */
+    bool served;   /* a worker of its class does for it, or will */
+    bool late;     /* its first task has waited for longer than a boot */
+    bool pressed;  /* it has waited for max_wait, and no worker serves it */
+    bool hopeless; /* no device that is left could hold it */
     /* reserve.c */
-    uint64_t promise;    /* of its first task; GPI_NEVER: none */
-    bool lacks_host;     /* it lacks nothing but CPU slots or host memory */
-    bool stops;          /* evict.c: it comes first where another shape would evict; shape.c */
-    bool is_short;       /* shape.c: a variant needs more devices than its kinds have; or its class,
-                          * which is transient, has its most workers */
-    uint8_t far;         /* shape.c: a bit per variant that is out of reach */
-    bool lacks_run;      /* shape.c: it lacks nothing but a free run */
-    bool needs_host;     /* shape.c: a variant needs some of these */
-    bool fresh;          /* shape.c: its first task has not been examined yet */
-    bool loads;          /* it is the load task of its class */
-    bool begins;         /* shape.c: a run may begin, or a worker boot */
-    bool boots;          /* shape.c: a worker that stays may boot beside a head */
-    bool cold;           /* shape.c: no worker of its class, which is transient, serves it */
-    bool served;         /* shape.c: a worker of its class does for it, or will */
-    bool late;           /* shape.c: its first task has waited for longer than a boot */
-    bool pressed;        /* shape.c: it has waited for max_wait, and no worker serves it */
-    bool hopeless, told; /* shape.c: no device that is left could hold it; grant.c */
-    uint32_t promised;   /* 1 + its place in the list of promised shapes; 0 = none */
+    uint64_t promise;  /* of its first task; GPI_NEVER: none */
+    bool lacks_host;   /* it lacks nothing but CPU slots or host memory */
+    uint32_t promised; /* 1 + its place in the list of promised shapes; 0 = none */
 };
 
 struct gpi_plan_record { /* a task, 32 bytes */
@@ -368,6 +369,31 @@ void gpi_memory_there(struct gpi_plan *p, uint32_t run, bool there);
 /* Shapes of its class may use the worker's devices. */
 void gpi_memory_warm(struct gpi_plan *p, uint32_t run, bool warm);
 
+/* ---- kinds.c: the kinds of devices that a shape may use ---- */
+
+/* Returns true if as many devices as the request needs could hold it as things are, or without
+ * workers that may go. */
+bool gpi_kinds_in_reach(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r);
+/* Returns true if a younger worker that stays takes no device from the variant, should the shape
+ * have this many more.                                                                     [R2] */
+bool gpi_kinds_claims(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t variant,
+                      uint32_t more);
+/* Returns when the first task has waited for as long as a boot takes. */
+uint64_t gpi_kinds_late_at(const struct gpi_plan *p, uint32_t shape);
+/* Returns the time at which it has waited for max_wait.  From then on workers with work go for it.
+ * GPI_NEVER: a worker serves it. */
+uint64_t gpi_kinds_hard_at(const struct gpi_plan *p, const struct gpi_shape *s);
+/* Returns the next of these times that matters to the shape, or GPI_NEVER. */
+uint64_t gpi_kinds_older_at(const struct gpi_plan *p, uint32_t shape);
+/* Returns true if the shape has become late, or pressed, since its kinds were found. */
+bool gpi_kinds_is_older(const struct gpi_plan *p, const struct gpi_shape *s);
+/* Returns true if the class could add a worker for a task that none serves. */
+bool gpi_kinds_may_add(const struct gpi_plan *p, const struct gpi_learned *c);
+/* Writes the kinds that the shape may use, and all that goes with them. */
+void gpi_kinds_find(const struct gpi_plan *p, struct gpi_shape *s);
+/* The same, if the class wanted a further worker, and could add one for a task that none serves. */
+void gpi_kinds_find_if(const struct gpi_plan *p, struct gpi_shape *s, bool wants, bool adds);
+
 /* ---- shape.c: waiting tasks ---- */
 
 int gpi_shape_make(struct gpi_plan *p);
@@ -390,9 +416,6 @@ bool gpi_shape_wants(const struct gpi_plan *p, const struct gpi_learned *c, uint
                      enum gpi_plan_why *ret_why_not);
 /* Returns the smallest number of tasks in the caller's queue with which the class wants one. */
 uint32_t gpi_shape_wants_from(const struct gpi_plan *p, const struct gpi_learned *c);
-/* Returns true if as many devices as the request needs could hold it as things are, or without
- * workers that may go. */
-bool gpi_shape_in_reach(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r);
 void gpi_shape_examine(struct gpi_plan *p, uint32_t shape); /* in the next decision */
 void gpi_shape_examined(struct gpi_plan *p, uint32_t shape);
 /* The shape lacks nothing but a free run, or not any more. */
@@ -408,17 +431,6 @@ void gpi_shape_class(struct gpi_plan *p, uint32_t class);
 void gpi_shape_on_time(struct gpi_plan *p, uint32_t shape);
 /* Computes anew the kinds that the shape may use: the time is later. */
 void gpi_shape_refresh(struct gpi_plan *p, uint32_t shape);
-/* Returns when the first task has waited for as long as a boot takes. */
-uint64_t gpi_shape_late_at(const struct gpi_plan *p, uint32_t shape);
-/* Returns the time at which it has waited for max_wait.  From then on workers with work go for it.
- * GPI_NEVER: a worker serves it. */
-uint64_t gpi_shape_hard_at(const struct gpi_plan *p, const struct gpi_shape *s);
-/* Returns the next of these times that matters to the shape, or GPI_NEVER. */
-uint64_t gpi_shape_older_at(const struct gpi_plan *p, uint32_t shape);
-/* Returns true if a younger worker that stays takes no device from the variant, should the shape
- * have this many more.                                                                     [R2] */
-bool gpi_shape_claims(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t variant,
-                      uint32_t more);
 void gpi_shape_pause(struct gpi_plan *p, uint32_t class); /* or it goes on */
 /* The shapes of the class may have a worker, or want another one. */
 void gpi_shape_examine_class(struct gpi_plan *p, uint32_t class);

@@ -151,173 +151,6 @@ uint32_t gpi_shape_wants_from(const struct gpi_plan *p, const struct gpi_learned
     return n <= GPI_QUEUE_MOST ? (uint32_t)n : UINT32_MAX;
 }
 
-typedef bool has_fn(const struct gpi_plan *p, uint32_t device, const struct gpi_shape *s);
-
-static uint64_t kinds_where(const struct gpi_plan *p, const struct gpi_shape *s, has_fn *has)
-{
-    uint64_t kinds = 0;
-
-    for (uint32_t i = 0; i < p->n_kinds; i++)
-        if (i < GPI_KIND_MIXED && p->kind[i].n && has(p, p->kind[i].member[0], s))
-            kinds |= GPI_BIT_KIND(i);
-    return kinds;
-}
-
-static bool could_start(const struct gpi_plan *p, const struct gpi_shape *s)
-{
-    bool could = false;
-
-    for (uint32_t i = 0; i < s->n_requests && !could; i++)
-        could = gpi_memory_could_hold(p, &s->request[i]);
-    return could;
-}
-
-/* A variant that too few devices could ever hold as things are holds none of them. */
-static bool is_in_reach(const struct gpi_plan *p, const struct gpi_request *r, uint64_t kinds,
-                        uint32_t class)
-{
-    uint32_t n = gpi_memory_count(p, kinds);
-
-    for (uint32_t d = 0; d < p->n_devices && n < r->devices; d++)
-        n += !(kinds & GPI_BIT_KIND(p->device[d].kind)) && gpi_memory_could_clear(p, d, r, class);
-    return n >= r->devices;
-}
-
-bool gpi_shape_in_reach(const struct gpi_plan *p, uint32_t class, const struct gpi_request *r)
-{
-    return r->devices == 0 || (!gpi_staff_is_enough(p, class, r) &&
-                               is_in_reach(p, r, gpi_memory_kinds(p, class, r), class));
-}
-
-/* Workers that stay may leave it too few devices.  Then it keeps none until these go for it, unless
- * no later task may delay the first one.                                                   [R2] */
-bool gpi_shape_claims(const struct gpi_plan *p, const struct gpi_shape *s, uint32_t variant,
-                      uint32_t more)
-{
-    return gpi_memory_count(p, s->kinds_of[variant]) + more >= s->request[variant].devices ||
-           s->pressed || gpi_shape_is_strict(p);
-}
-
-static void find_kinds_of(const struct gpi_plan *p, struct gpi_shape *s, uint32_t variant)
-{
-    const struct gpi_request *r = &s->request[variant];
-    uint64_t *const kinds = &s->kinds_of[variant];
-    const bool may = s->begins && !gpi_staff_is_enough(p, s->class, r);
-    bool is_short;
-
-    *kinds = !may ? 0 : r->devices ? gpi_memory_kinds(p, s->class, r) : GPI_BIT_HOST;
-    is_short = s->begins && gpi_memory_count(p, *kinds) < r->devices;
-    s->is_short |= is_short;
-    if (is_short && !(may && is_in_reach(p, r, *kinds, s->class))) {
-        s->far |= (uint8_t)(1u << variant);
-        *kinds = 0;
-    }
-    if (gpi_shape_claims(p, s, variant, 0))
-        s->claimed |= *kinds;
-}
-
-/* Returns true if a worker of its transient class serves the shape, or will. */
-static bool has_worker(const struct gpi_plan *p, const struct gpi_shape *s)
-{
-    bool has = false;
-
-    for (uint32_t i = 0; i < p->set.runs && p->class[s->class].workers && !has; i++) {
-        const struct gpi_run *r = &p->run[i];
-        has = r->work >= GPI_WORK_BOOT && r->work <= GPI_WORK_BUSY && r->class == s->class &&
-              gpi_staff_serves(p, r, s);
-    }
-    return has;
-}
-
-static uint64_t late_at(const struct gpi_plan *p, const struct gpi_shape *s)
-{
-    const struct gpi_learned *c = &p->class[s->class];
-
-    if (s->loads || s->head == GPI_NONE || c->set.residence == GPI_EXTERNAL)
-        return GPI_NEVER;
-    return gpi_time_add(gpi_shape_since(p, s->head) * GPI_MS, c->boot.p50);
-}
-
-uint64_t gpi_shape_late_at(const struct gpi_plan *p, uint32_t shape)
-{
-    return late_at(p, &p->shape[shape]);
-}
-
-/* Returns true if a worker of its class serves the shape, or will. */
-static bool is_served(const struct gpi_plan *p, const struct gpi_shape *s)
-{
-    const struct gpi_learned *c = &p->class[s->class];
-
-    return !s->loads && c->workers > c->leaving && !s->cold;
-}
-
-uint64_t gpi_shape_hard_at(const struct gpi_plan *p, const struct gpi_shape *s)
-{
-    const struct gpi_learned *c = &p->class[s->class];
-    const uint64_t since = s->head == GPI_NONE ? p->now / GPI_MS : gpi_shape_since(p, s->head);
-
-    return is_served(p, s) ? GPI_NEVER : gpi_time_add(since * GPI_MS, c->set.max_wait);
-}
-
-uint64_t gpi_shape_older_at(const struct gpi_plan *p, uint32_t shape)
-{
-    const struct gpi_shape *s = &p->shape[shape];
-    const uint64_t late = s->late ? GPI_NEVER : late_at(p, s);
-
-    return s->pressed || !s->is_short ? late : gpi_time_min(late, gpi_shape_hard_at(p, s));
-}
-
-/* Returns true if its first task has become late, or pressed, since its kinds were found. */
-static bool is_older(const struct gpi_plan *p, const struct gpi_shape *s)
-{
-    return s->late != (late_at(p, s) <= p->now) ||
-           s->pressed != (gpi_shape_hard_at(p, s) <= p->now);
-}
-
-/* Returns true if the class could add a worker for a task that none serves. */
-static bool may_add(const struct gpi_plan *p, const struct gpi_learned *c)
-{
-    return c->set.residence != GPI_EXTERNAL && !c->paused && p->now >= c->again &&
-           c->workers - c->leaving < c->set.max_workers;
-}
-
-static void find_kinds_if(const struct gpi_plan *p, struct gpi_shape *s, bool wants, bool adds)
-{
-    const struct gpi_learned *c = &p->class[s->class];
-
-    s->cold = c->set.residence == GPI_TRANSIENT && !has_worker(p, s);
-    s->served = is_served(p, s);
-    s->late = late_at(p, s) <= p->now;
-    s->pressed = gpi_shape_hard_at(p, s) <= p->now;
-    s->begins = c->set.residence == GPI_EXTERNAL
-                    ? !c->paused
-                    : wants || (adds && (s->cold || (s->late && c->booting == GPI_NONE)));
-    s->warm = s->coming = 0;
-    if (c->workers && !c->paused && !s->loads) {
-        s->warm = kinds_where(p, s, gpi_staff_has_warm);
-        if (c->booting != GPI_NONE && gpi_shape_is_strict(p)) /* idle while a worker boots */
-            s->coming = kinds_where(p, s, gpi_staff_has_coming);
-    }
-    s->kinds = s->warm | s->coming;
-    s->is_short = !s->begins && s->late && c->set.residence == GPI_TRANSIENT;
-    s->far = 0;
-    s->claimed = 0;
-    for (uint32_t i = 0; i < s->n_requests; i++) {
-        find_kinds_of(p, s, i);
-        s->kinds |= s->served ? 0 : s->kinds_of[i];
-    }
-    s->kinds |= s->claimed;
-    s->boots = c->set.residence == GPI_RESIDENT && s->begins;
-    s->hopeless = p->n_gone && !s->loads && !could_start(p, s);
-}
-
-static void find_kinds(const struct gpi_plan *p, struct gpi_shape *s)
-{
-    const struct gpi_learned *c = &p->class[s->class];
-
-    find_kinds_if(p, s, c->wants, c->may_add);
-}
-
 static void describe(struct gpi_shape *s, const struct gpi_plan_task *what, bool loads)
 {
     *s = (struct gpi_shape){ .class = what->class,
@@ -344,7 +177,7 @@ static uint32_t make(struct gpi_plan *p, uint32_t place, const struct gpi_plan_t
     p->n_shapes += !loads;
     p->free_shape = s->head;
     describe(s, what, loads);
-    find_kinds(p, s);
+    gpi_kinds_find(p, s);
     p->table[place] = i;
     return i;
 }
@@ -465,7 +298,7 @@ static uint64_t renew_kinds(struct gpi_plan *p, struct gpi_shape *s)
     const uint8_t far = s->far;
     const bool began = s->begins, served = s->served;
 
-    find_kinds(p, s);
+    gpi_kinds_find(p, s);
     if (s->stops && (began > s->begins || served < s->served || s->far & ~far)) {
         s->stops = false;
         gpi_shape_evict_again(p);
@@ -488,7 +321,7 @@ static void add_to_order(struct gpi_plan *p, uint32_t shape)
     const struct gpi_tree_node *n = &p->order.node[shape];
 
     s->told = false;
-    if (is_older(p, s))
+    if (gpi_kinds_is_older(p, s))
         note_moved(p, renew_kinds(p, s));
     s->fresh = true;
     p->n_fresh++;
@@ -559,7 +392,7 @@ void gpi_shape_refresh(struct gpi_plan *p, uint32_t shape)
 
 void gpi_shape_on_time(struct gpi_plan *p, uint32_t shape)
 {
-    if (is_older(p, &p->shape[shape]))
+    if (gpi_kinds_is_older(p, &p->shape[shape]))
         gpi_shape_refresh(p, shape);
 }
 
@@ -577,7 +410,7 @@ void gpi_shape_class(struct gpi_plan *p, uint32_t class)
     struct gpi_learned *c = &p->class[class];
     enum gpi_plan_why why_not;
     const bool w = c->set.residence != GPI_EXTERNAL && gpi_shape_wants(p, c, c->queued, &why_not);
-    const bool adds = may_add(p, c);
+    const bool adds = gpi_kinds_may_add(p, c);
     /* which shapes may boot one beside a booting one, and which ones have none, has changed */
     const uint32_t workers = c->workers - c->leaving;
     const uint32_t staff = c->set.residence == GPI_TRANSIENT ? workers : workers != 0;
@@ -672,8 +505,8 @@ uint32_t gpi_shape_suppose(struct gpi_plan *p, const struct gpi_plan_task *what)
     if (there != GPI_NONE && p->task[p->shape[there].head].order <= what->order)
         return there;
     describe(&p->shape[supposed], what, false);
-    find_kinds_if(p, &p->shape[supposed], gpi_shape_wants(p, c, c->queued + 1, &why_not),
-                  may_add(p, c)); /* the class may have been able to for a while */
+    gpi_kinds_find_if(p, &p->shape[supposed], gpi_shape_wants(p, c, c->queued + 1, &why_not),
+                  gpi_kinds_may_add(p, c)); /* the class may have been able to for a while */
     set_node(p, supposed, what->order, what->limit);
     return supposed;
 }

@@ -172,7 +172,7 @@ uint64_t gpi_way_at(const struct gpi_plan *p, uint32_t shape, uint32_t variant, 
     const struct gpi_shape *s = &p->shape[shape];
     struct gpi_way w;
 
-    return gpi_way_is(p, s, variant, device, gpi_shape_hard_at(p, s), &w) ? w.at : GPI_NEVER;
+    return gpi_way_is(p, s, variant, device, gpi_kinds_hard_at(p, s), &w) ? w.at : GPI_NEVER;
 }
 
 /* The class of which some workers have to stay, if the place could do without them; or GPI_NONE. */

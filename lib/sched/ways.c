@@ -42,7 +42,7 @@ static bool may_follow(const struct gpi_plan *p, uint32_t shape, const struct gp
     for (uint32_t i = 0; i < s->n_requests && (again || s->begins) && !p->class[s->class].paused;
          i++)
         if (s->request[i].devices && (again || !(s->far >> i & 1)) &&
-            (again || gpi_shape_claims(p, s, i, more)) &&
+            (again || gpi_kinds_claims(p, s, i, more)) &&
             gpi_memory_could(p, w->device, &s->request[i]) &&
             gpi_way_has_room(p, w, &s->request[i]) &&
             !gpi_staff_is_full(p, w->device, s->class, &s->request[i],
@@ -193,7 +193,7 @@ uint32_t gpi_ways_who_stays(struct gpi_plan *p, uint32_t shape, uint32_t variant
         keeps |= p->class[p->run[w->victim[i]].class].set.min_workers != 0;
     if (!keeps || k == 1)
         return GPI_NONE;
-    n = gpi_ways_find(p, shape, variant, k, gpi_shape_hard_at(p, s), way, NULL);
+    n = gpi_ways_find(p, shape, variant, k, gpi_kinds_hard_at(p, s), way, NULL);
     if (n == k || is_cleared(way, n, w->device))
         return GPI_NONE;
     way[n] = *w;

@@ -143,7 +143,8 @@ static bool could_start(const struct gpi_oracle *o, uint32_t class)
 }
 
 /* A class of a pooled core has tasks and could have a worker, no worker runs a task, and for longer
- * than anything may take nothing has happened. */
+ * than anything may take nothing has happened.  A worker on a paused device stays, and may be all
+ * that max_workers lets its class have. */
 static bool stands_still(const struct gpi_oracle *o, uint32_t class)
 {
     const struct gpi_plan_class *k = &o->truth->class[class];
@@ -158,6 +159,7 @@ static bool stands_still(const struct gpi_oracle *o, uint32_t class)
             return false;
     for (uint32_t i = 0; i < o->truth->slots; i++)
         if (o->lease[i].state || o->slot[i].sent || o->slot[i].still || !o->slot[i].room ||
+            (o->slot[i].life == GPI_LIFE_UP && gpi_book_on_paused(o, i)) ||
             (o->slot[i].life != GPI_LIFE_OFF && o->slot[i].life != GPI_LIFE_UP))
             return false;
     return is_over(o, o->moved_at, longest);
