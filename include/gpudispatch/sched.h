@@ -233,7 +233,7 @@ struct gpud_class {
 
     /*
      * The expected run time of a task.  It counts until the dispatcher has learned that
-     * time.
+     * time; meanwhile a task that runs longer counts instead.
      * Default: [1 s].  Range: 1 us to 292 years.  Unit: ns.
      */
     uint64_t run_seed;

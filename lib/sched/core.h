@@ -357,6 +357,7 @@ struct gpi_sched {
         uint32_t class;
     } *stream;
     uint32_t n_streams, free_stream;
+    uint64_t outlasts_at;  /* when a task runs for longer than the plan expects of a class */
     bool unplanned;        /* the plan has got facts, and has not decided */
     struct gpi_own own;
     struct gpi_external external;

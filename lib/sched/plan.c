@@ -332,6 +332,14 @@ void gpi_plan_queue(struct gpi_plan *p, uint64_t now, uint32_t class, uint32_t n
     gpi_leave_boots(p, class);
 }
 
+void gpi_plan_run_seed(struct gpi_plan *p, uint64_t now, uint32_t class, uint64_t run)
+{
+    set_time(p, now);
+    if (p->class[class].run.n == 0)
+        p->class[class].run.p50 = run;
+    gpi_shape_class(p, class);
+}
+
 uint32_t gpi_plan_wants_from(const struct gpi_plan *p, uint32_t class)
 {
     return gpi_shape_wants_from(p, &p->class[class]);

@@ -133,6 +133,8 @@ void gpi_plan_class_set(struct gpi_plan *p, uint64_t now, uint32_t class,
  * count as waiting tasks of it.  `run`: the mean time that such a task takes, as the caller has
  * measured it; 0: unknown.                                                           [R5] [R6] */
 void gpi_plan_queue(struct gpi_plan *p, uint64_t now, uint32_t class, uint32_t n, uint64_t run);
+/* Until a run of the class is known, one takes `run` ns. */
+void gpi_plan_run_seed(struct gpi_plan *p, uint64_t now, uint32_t class, uint64_t run);
 /* Returns the smallest `n` of gpi_plan_queue with which the class wants a further worker now;
  * UINT32_MAX: with none.  Each fact and decision may change it.                           [R5] */
 uint32_t gpi_plan_wants_from(const struct gpi_plan *p, uint32_t class);

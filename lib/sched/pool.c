@@ -34,6 +34,7 @@ int gpi_pool_make(struct gpi_sched *c)
     set.shapes = c->n_streams + GPI_OWN_SHAPES;
     set.classes = c->set.classes;
     set.devices = c->set.devices;
+    c->outlasts_at = GPI_NEVER;
     c->plan = gpi_plan_create(&set);
     c->seat_of = malloc(sizeof *c->seat_of * set.runs);
     c->stream = malloc(sizeof *c->stream * c->n_streams);
@@ -608,6 +609,29 @@ static bool has_news(const struct gpi_sched_class *k)
     return k->mean_run > k->told_run + quarter || k->mean_run < k->told_run - quarter;
 }
 
+/* Returns since when a task of the class has run, the longest of all; GPI_NEVER: none runs. */
+static uint64_t runs_since(const struct gpi_sched *c, const struct gpi_sched_class *k)
+{
+    uint64_t since = GPI_NEVER;
+
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        if (c->slot[i].class == k && c->slot[i].sent && !c->slot[i].still)
+            since = gpi_time_min(since, c->slot[i].heard);
+    return since;
+}
+
+/* Returns when a task of the class will have run for longer than a run takes to the plan, while no
+ * task of it has ended, and one waits. */
+static uint64_t outlasts_at(const struct gpi_sched *c, const struct gpi_sched_class *k)
+{
+    const uint64_t quarter = k->plan.run / 4;
+
+    if (k->mean_run || k->waiting == GPI_NOWHERE)
+        return GPI_NEVER;
+    return gpi_time_add(gpi_time_add(runs_since(c, k), k->plan.run),
+                        quarter > GPI_MS ? quarter : GPI_MS);
+}
+
 /* The stream in the plan stands for the first task that no unused grant is about to take. */
 static void refresh(struct gpi_sched *c, struct gpi_sched_class *k)
 {
@@ -623,6 +647,11 @@ static void refresh(struct gpi_sched *c, struct gpi_sched_class *k)
         gpi_plan_queue(c->plan, c->now, class_number(c, k), n ? n - 1 : 0, k->told_run);
         fed(c);
     }
+    if (outlasts_at(c, k) <= c->now) {
+        k->plan.run = c->now - runs_since(c, k);
+        gpi_plan_run_seed(c->plan, c->now, class_number(c, k), k->plan.run);
+        fed(c);
+    }
 }
 
 /* Returns true if the plan is to know more about the queue. */
@@ -633,7 +662,7 @@ static bool is_stale(const struct gpi_sched *c, const struct gpi_sched_class *k)
     if (k->waiting == GPI_NOWHERE)
         return n > 0;
     return n == 0 || c->unplanned || has_news(k) || (n != k->behind && n > k->wants_from) ||
-           k->queue.band[0].priority > k->waits_with;
+           k->queue.band[0].priority > k->waits_with || outlasts_at(c, k) <= c->now;
 }
 
 /* The plan learns first which tasks wait no more: it has no more room for shapes than there are. */
@@ -701,6 +730,9 @@ void gpi_pool_decide(struct gpi_sched *c)
 {
     while (plan_once(c))
         ;
+    c->outlasts_at = GPI_NEVER;
+    for (uint32_t i = 0; i < c->n_classes; i++)
+        c->outlasts_at = gpi_time_min(c->outlasts_at, outlasts_at(c, &c->class[i]));
     c->undecided = false;
 }
 
@@ -712,5 +744,7 @@ bool gpi_pool_idles(const struct gpi_sched *c)
 
 uint64_t gpi_pool_due(const struct gpi_sched *c)
 {
-    return c->plan && !gpi_close_starts_nothing(c) ? gpi_plan_due(c->plan) : GPI_NEVER;
+    return c->plan && !gpi_close_starts_nothing(c)
+               ? gpi_time_min(gpi_plan_due(c->plan), c->outlasts_at)
+               : GPI_NEVER;
 }

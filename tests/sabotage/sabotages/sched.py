@@ -176,6 +176,11 @@ SABOTAGES = [
         "proc/batch.own_outcomes"),
     # ---- seats of a pooled core ----
     Sabotage(
+        "the plan does not hear how long the first runs of a class take", "lib/sched/pool.c",
+        "    if (k->mean_run || k->waiting == GPI_NOWHERE)\n",
+        "    if (c->now != GPI_NEVER || k->waiting == GPI_NOWHERE)\n",
+        "sched/scripts.pool_long_runs"),
+    Sabotage(
         "a worker of a pool gets long tasks ahead", "lib/sched/place.c",
         "    if (pooled && (mean_run == 0 || mean_run >= LONG_RUN_NS))",
         "    if (pooled && mean_run == UINT64_MAX)",
