@@ -283,8 +283,8 @@ SABOTAGES = [
         "sched/scripts.pool_order"),
     Sabotage(
         "the plan does not learn of a more urgent first task", "lib/sched/pool.c",
-        "k->queue.band[0].priority > k->waits_with;",
-        "k->queue.band[0].priority > k->waits_with + 1000;",
+        "k->queue.band[0].priority > k->waits_with ||",
+        "k->queue.band[0].priority > k->waits_with + 1000 ||",
         "sched/scripts.pool_urgent"),
     Sabotage(
         "the plan may grant a worker that is due for renewal", "lib/sched/sched.c",
