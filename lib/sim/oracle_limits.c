@@ -142,9 +142,20 @@ static bool could_start(const struct gpi_oracle *o, uint32_t class)
     return false;
 }
 
+/* A worker on a paused device stays, and is one of all that max_workers lets its class have. */
+static bool is_held_up(const struct gpi_oracle *o, uint32_t slot)
+{
+    const uint32_t class = o->truth->slot[slot].class;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < o->truth->slots; i++)
+        n += o->truth->slot[i].class == class && o->slot[i].life == GPI_LIFE_UP;
+    return o->slot[slot].life == GPI_LIFE_UP && gpi_book_on_paused(o, slot) &&
+           n >= o->truth->class[class].max_workers;
+}
+
 /* A class of a pooled core has tasks and could have a worker, no worker runs a task, and for longer
- * than anything may take nothing has happened.  A worker on a paused device stays, and may be all
- * that max_workers lets its class have. */
+ * than anything may take nothing has happened. */
 static bool stands_still(const struct gpi_oracle *o, uint32_t class)
 {
     const struct gpi_plan_class *k = &o->truth->class[class];
@@ -159,7 +170,7 @@ static bool stands_still(const struct gpi_oracle *o, uint32_t class)
             return false;
     for (uint32_t i = 0; i < o->truth->slots; i++)
         if (o->lease[i].state || o->slot[i].sent || o->slot[i].still || !o->slot[i].room ||
-            (o->slot[i].life == GPI_LIFE_UP && gpi_book_on_paused(o, i)) ||
+            is_held_up(o, i) ||
             (o->slot[i].life != GPI_LIFE_OFF && o->slot[i].life != GPI_LIFE_UP))
             return false;
     return is_over(o, o->moved_at, longest);

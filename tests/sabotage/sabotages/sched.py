@@ -186,6 +186,11 @@ SABOTAGES = [
         "    if (pooled && mean_run == UINT64_MAX)",
         "sched/scripts.pool_ahead"),
     Sabotage(
+        "a second batch waits behind a long one in a pool", "lib/sched/spread.c",
+        "!set->ahead && ahead > 1 ?",
+        "!set->ahead ?",
+        "sched/scripts.pool_batch"),
+    Sabotage(
         "tasks stay behind a long one while all workers of a pool are stuck", "lib/sched/behind.c",
         "(c->plan || k->n_takes > k->n_stuck))",
         "k->n_takes > k->n_stuck)",
