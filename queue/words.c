@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* words.c - the texts of the tables in words.h. */
+#include "queue/words.h"
+
+#define TEXT(name, value, text) \
+    case value:                 \
+        return text;
+#define ERROR_TEXT(name, value, status, text) \
+    case value:                               \
+        return text;
+#define ERROR_STATUS(name, value, status, text) \
+    case value:                                 \
+        return status;
+
+const char *gpq_state_text(uint32_t state)
+{
+    switch (state) {
+        GPQ_STATE_MAP(TEXT)
+    default:
+        return "?";
+    }
+}
+
+const char *gpq_outcome_text(uint32_t outcome)
+{
+    switch (outcome) {
+        GPQ_OUTCOME_MAP(TEXT)
+    default:
+        return "?";
+    }
+}
+
+const char *gpq_cause_text(uint32_t cause)
+{
+    switch (cause) {
+        GPQ_CAUSE_MAP(TEXT)
+    default:
+        return "?";
+    }
+}
+
+const char *gpq_condition_text(uint32_t condition)
+{
+    switch (condition) {
+        GPQ_AFTER_MAP(TEXT)
+    default:
+        return "?";
+    }
+}
+
+const char *gpq_error_text(int code)
+{
+    switch (code) {
+        GPQ_ERROR_MAP(ERROR_TEXT)
+    default:
+        return "?";
+    }
+}
+
+int gpq_error_status(int code)
+{
+    switch (code) {
+        GPQ_ERROR_MAP(ERROR_STATUS)
+    default:
+        return 1;
+    }
+}
