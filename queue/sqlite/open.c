@@ -1,3 +1,245 @@
 /* SPDX-License-Identifier: MIT */
-/* open.c - opens the file of a store. */
-#include "queue/store.h"
+/*
+ * open.c - opens the file of a store, and its transactions.
+ *
+ * The settings are those of SQLite's own advice for data that must survive a power cut: a write-ahead
+ * log that each commit syncs (FULL), one connection that holds the file (EXCLUSIVE), no mapping of
+ * the file, in which a failed read would be a signal.  One connection is a rule of safety, too:
+ * SQLite up to 3.51.2 can lose a write-ahead log that two connections restart at once.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/sqlite/counts.h"
+#include "queue/sqlite/ops.h"
+#include "queue/sqlite/spec.h"
+
+#define FILE_NAME "queue.db"
+#define DEFAULT_INLINE 65536u
+
+static const char settings[] = "PRAGMA locking_mode = EXCLUSIVE;"
+                               "PRAGMA mmap_size = 0;"
+                               "PRAGMA temp_store = MEMORY;"
+                               "PRAGMA cache_size = -8192;"
+                               "PRAGMA trusted_schema = OFF;"
+                               "PRAGMA cell_size_check = ON;"
+                               "PRAGMA journal_mode = WAL;"
+                               "PRAGMA synchronous = FULL;"
+                               "PRAGMA journal_size_limit = 67108864;";
+
+static void close_store(struct gpq_store *s)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    for (int i = 0; i < GPQ_SQLS; i++)
+        sqlite3_finalize(db->statement[i]);
+    sqlite3_close(db->file);
+    gpq_counts_free(db);
+    free(db->store.changes);
+    free(db->todo);
+    free(db);
+}
+
+static int read_counters(struct gpq_db *db, struct gpq_error *e)
+{
+    static const char *const name[] = { "order", "low" };
+    int64_t *value[] = { &db->order, &db->low }, *kept[] = { &db->kept_order, &db->kept_low };
+    for (int i = 0; i < 2; i++) {
+        sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_COUNTER_READ);
+        gpq_bind_text(st, 1, name[i]);
+        int code = gpq_db_next(db, st, e);
+        if (code <= 0)
+            return code < 0 ? code : gpq_db_damaged(db, e, "counter \"%s\" is missing", name[i]);
+        *value[i] = *kept[i] = sqlite3_column_int64(st, 0);
+        sqlite3_reset(st);
+    }
+    return 0;
+}
+
+static int begin(struct gpq_store *s, struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    if (db->inside)
+        return gpq_fail(e, GPQ_EINVAL, "store: a transaction has begun already");
+    int code = gpq_db_enter(db, false, e);
+    if (code < 0)
+        return code;
+    gpq_counts_trim(db);
+    db->store.n_changes = 0;
+    code = gpq_db_run(db, gpq_db_use(db, GPQ_SQL_BEGIN), e);
+    db->inside = code == 0;
+    return code;
+}
+
+static void rollback(struct gpq_store *s)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    if (!db->inside)
+        return;
+    db->failed = 0;
+    if (!sqlite3_get_autocommit(db->file)) /* a failure may have rolled back already */
+        gpq_db_run(db, gpq_db_use(db, GPQ_SQL_ROLLBACK), NULL);
+    gpq_counts_drop(db);
+    db->order = db->kept_order;
+    db->low = db->kept_low;
+    db->failed = db->broken;
+    db->store.n_changes = 0;
+    db->n_todo = 0;
+    db->inside = false;
+    if (db->failed == 0)
+        read_counters(db, NULL); /* part of them may have been written */
+}
+
+static int commit(struct gpq_store *s, struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    int code = gpq_db_enter(db, true, e);
+    if (code == 0)
+        code = gpq_counts_write(db, e);
+    if (code == 0)
+        code = gpq_db_run(db, gpq_db_use(db, GPQ_SQL_COMMIT), e);
+    if (code == 0)
+        db->inside = false;
+    else
+        rollback(s);
+    return code;
+}
+
+static const struct gpq_engine engine = {
+    .name = "sqlite",
+    .close = close_store,
+    .begin = begin,
+    .commit = commit,
+    .rollback = rollback,
+    .submit = gpq_sqlite_submit,
+    .seal = gpq_sqlite_seal,
+    .claim = gpq_sqlite_claim,
+    .complete = gpq_sqlite_complete,
+    .give_back = gpq_sqlite_give_back,
+    .cancel = gpq_sqlite_cancel,
+    .retry = gpq_sqlite_retry,
+    .hold = gpq_sqlite_hold,
+    .respec = gpq_sqlite_respec,
+    .first = gpq_sqlite_first,
+    .due = gpq_sqlite_due,
+    .purge = gpq_sqlite_purge,
+    .mark = gpq_sqlite_mark,
+    .unmark = gpq_sqlite_unmark,
+    .span_begin = gpq_sqlite_span_begin,
+    .span_end = gpq_sqlite_span_end,
+    .batches = gpq_sqlite_batches,
+    .batch_named = gpq_sqlite_batch_named,
+    .tasks = gpq_sqlite_tasks,
+    .ready = gpq_sqlite_ready,
+    .shapes = gpq_sqlite_shapes,
+    .running = gpq_sqlite_running,
+    .attempts = gpq_sqlite_attempts,
+    .rounds = gpq_sqlite_rounds,
+    .after = gpq_sqlite_after,
+    .spec = gpq_sqlite_spec,
+    .result = gpq_sqlite_result,
+    .marks = gpq_sqlite_marks,
+    .spans = gpq_sqlite_spans,
+};
+
+/* Reads one number that a PRAGMA returns. */
+static int pragma(struct gpq_db *db, const char *text, int64_t *ret, struct gpq_error *e)
+{
+    sqlite3_stmt *st = NULL;
+    int result = sqlite3_prepare_v2(db->file, text, -1, &st, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(st);
+    if (result == SQLITE_ROW)
+        *ret = sqlite3_column_int64(st, 0);
+    int code = result == SQLITE_ROW ? 0 : gpq_db_fail(db, result, e);
+    sqlite3_finalize(st);
+    return code;
+}
+
+static int run(struct gpq_db *db, const char *text, struct gpq_error *e)
+{
+    int result = sqlite3_exec(db->file, text, NULL, NULL, NULL);
+    return result == SQLITE_OK ? 0 : gpq_db_fail(db, result, e);
+}
+
+/* Tables and version arrive in one transaction. */
+static int make(struct gpq_db *db, struct gpq_error *e)
+{
+    char version[128];
+    snprintf(version, sizeof(version), "PRAGMA application_id = %d; PRAGMA user_version = %d;",
+             GPQ_APPLICATION_ID, GPQ_SCHEMA_VERSION);
+    int code = run(db, "BEGIN IMMEDIATE", e);
+    if (code == 0)
+        code = run(db, GPQ_SCHEMA, e);
+    if (code == 0)
+        code = run(db, version, e);
+    return code == 0 ? run(db, "COMMIT", e) : code;
+}
+
+static int check_version(struct gpq_db *db, struct gpq_error *e)
+{
+    int64_t id = 0, version = 0, tables = 0;
+    int code = pragma(db, "PRAGMA application_id", &id, e);
+    if (code == 0)
+        code = pragma(db, "PRAGMA user_version", &version, e);
+    if (code == 0)
+        code = pragma(db, "SELECT count(*) FROM sqlite_schema", &tables, e);
+    if (code < 0)
+        return code;
+    if (id == 0 && version == 0 && tables == 0)
+        return make(db, e);
+    if (id != GPQ_APPLICATION_ID)
+        return gpq_fail(e, GPQ_EDAMAGED,
+                        "%s is a file of another program (application_id %lld): move it away",
+                        FILE_NAME, (long long)id);
+    if (version > GPQ_SCHEMA_VERSION)
+        return gpq_fail(e, GPQ_EVERSION,
+                        "%s has version %lld, this program knows up to %d: use a newer one",
+                        FILE_NAME, (long long)version, GPQ_SCHEMA_VERSION);
+    if (version < 1)
+        return gpq_fail(e, GPQ_EDAMAGED, "%s has version %lld, expected 1 to %d", FILE_NAME,
+                        (long long)version, GPQ_SCHEMA_VERSION);
+    return 0;
+}
+
+static int open_file(struct gpq_db *db, const struct gpq_options *options, struct gpq_error *e)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof(path), "%s/" FILE_NAME, options->directory);
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return gpq_fail(e, GPQ_EINVAL,
+                        "the path of the state directory has %d bytes, the maximum "
+                        "is %zu",
+                        n, sizeof(path) - sizeof(FILE_NAME) - 1);
+    int result = sqlite3_open_v2(path, &db->file,
+                                 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
+                                     SQLITE_OPEN_NOFOLLOW,
+                                 options->vfs);
+    if (result == SQLITE_OK)
+        sqlite3_extended_result_codes(db->file, 1);
+    if (result == SQLITE_OK)
+        result = sqlite3_exec(db->file, settings, NULL, NULL, NULL);
+    if ((result & 0xff) == SQLITE_BUSY)
+        return gpq_fail(e, GPQ_EBUSY, "%s: another process has it open", path);
+    return result == SQLITE_OK ? 0 : gpq_db_fail(db, result, e);
+}
+
+int gpq_sqlite_open(const struct gpq_options *options, struct gpq_store **ret, struct gpq_error *e)
+{
+    struct gpq_db *db = calloc(1, sizeof(*db));
+    if (!db)
+        return gpq_fail(e, GPQ_ENOMEM, "store: no memory");
+    db->store.engine = &engine;
+    db->results_inline = options->results_inline != 0 ? options->results_inline : DEFAULT_INLINE;
+    int code = open_file(db, options, e);
+    if (code == 0)
+        code = check_version(db, e);
+    if (code == 0)
+        code = read_counters(db, e);
+    if (code < 0) {
+        close_store(&db->store);
+        return code;
+    }
+    *ret = &db->store;
+    return 0;
+}

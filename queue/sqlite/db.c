@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* db.c - statements of a store's file, and what becomes of their failures. */
+#include "queue/sqlite/db.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const sql[GPQ_SQLS] = {
+#define GPQ_X_SQL(name, text) [GPQ_SQL_##name] = text,
+    GPQ_SQL_MAP(GPQ_X_SQL)
+#undef GPQ_X_SQL
+};
+
+static int code_of(int result)
+{
+    switch (result & 0xff) {
+    case SQLITE_FULL:
+        return GPQ_EFULL;
+    case SQLITE_NOMEM:
+        return GPQ_ENOMEM;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_CONSTRAINT: /* a row that cannot be: ids and keys are the engine's own */
+    case SQLITE_MISMATCH:
+        return GPQ_EDAMAGED;
+    default: /* BUSY and LOCKED, too: there is one connection */
+        return GPQ_EIO;
+    }
+}
+
+static int fail(struct gpq_db *db, int code, struct gpq_error *e)
+{
+    if (db->failed == 0)
+        db->failed = code;
+    if (code == GPQ_EIO || code == GPQ_EDAMAGED)
+        db->broken = code;
+    return gpq_fail(e, code, "%s", db->why);
+}
+
+int gpq_db_fail(struct gpq_db *db, int result, struct gpq_error *e)
+{
+    if (db->failed != 0)
+        return gpq_fail(e, db->failed, "%s", db->why);
+    int code = code_of(result);
+    snprintf(db->why, sizeof(db->why), "store: %s: %s (SQLite %d)", gpq_error_text(code),
+             sqlite3_errmsg(db->file), result);
+    return fail(db, code, e);
+}
+
+int gpq_db_no_memory(struct gpq_db *db, struct gpq_error *e)
+{
+    snprintf(db->why, sizeof(db->why), "store: no memory");
+    return fail(db, GPQ_ENOMEM, e);
+}
+
+int gpq_db_damaged(struct gpq_db *db, struct gpq_error *e, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int n = snprintf(db->why, sizeof(db->why), "store: the file is damaged: ");
+    vsnprintf(db->why + n, sizeof(db->why) - (size_t)n, format, list);
+    va_end(list);
+    return fail(db, GPQ_EDAMAGED, e);
+}
+
+int gpq_db_enter(struct gpq_db *db, bool inside, struct gpq_error *e)
+{
+    int code = db->broken != 0 ? db->broken : db->failed;
+    if (code != 0)
+        return gpq_fail(e, code, "%s", db->why);
+    if (inside && !db->inside)
+        return gpq_fail(e, GPQ_EINVAL, "store: this call needs a transaction (begin)");
+    return 0;
+}
+
+sqlite3_stmt *gpq_db_use(struct gpq_db *db, enum gpq_sql name)
+{
+    sqlite3_stmt **st = &db->statement[name];
+    if (!*st) {
+        int result =
+            sqlite3_prepare_v3(db->file, sql[name], -1, SQLITE_PREPARE_PERSISTENT, st, NULL);
+        if (result != SQLITE_OK) {
+            gpq_db_fail(db, result, NULL);
+            return NULL;
+        }
+        return *st;
+    }
+    sqlite3_reset(*st);
+    sqlite3_clear_bindings(*st);
+    return *st;
+}
+
+int gpq_db_next(struct gpq_db *db, sqlite3_stmt *st, struct gpq_error *e)
+{
+    if (!st || db->failed != 0)
+        return gpq_db_fail(db, SQLITE_ERROR, e);
+    int result = sqlite3_step(st);
+    if (result == SQLITE_ROW)
+        return 1;
+    int code = result == SQLITE_DONE ? 0 : gpq_db_fail(db, result, e);
+    sqlite3_reset(st);
+    return code;
+}
+
+int gpq_db_run(struct gpq_db *db, sqlite3_stmt *st, struct gpq_error *e)
+{
+    int n = gpq_db_next(db, st, e);
+    if (n > 0)
+        sqlite3_reset(st);
+    return n < 0 ? n : 0;
+}
+
+void gpq_bind(sqlite3_stmt *st, int at, int64_t value)
+{
+    if (st)
+        sqlite3_bind_int64(st, at, value);
+}
+
+void gpq_bind_text(sqlite3_stmt *st, int at, const char *text)
+{
+    if (st && text)
+        sqlite3_bind_text(st, at, text, -1, SQLITE_STATIC);
+}
+
+void gpq_bind_bytes(sqlite3_stmt *st, int at, struct gpq_bytes bytes)
+{
+    if (st)
+        sqlite3_bind_blob64(st, at, bytes.size != 0 ? bytes.data : "", bytes.size, SQLITE_STATIC);
+}
+
+void gpq_bind_some(sqlite3_stmt *st, int at, struct gpq_bytes bytes)
+{
+    if (bytes.size != 0)
+        gpq_bind_bytes(st, at, bytes);
+}
+
+struct gpq_bytes gpq_column_bytes(sqlite3_stmt *st, int at)
+{
+    const void *data = sqlite3_column_blob(st, at);
+    return (struct gpq_bytes){ data, (size_t)sqlite3_column_bytes(st, at) };
+}
+
+const char *gpq_column_text(sqlite3_stmt *st, int at)
+{
+    return (const char *)sqlite3_column_text(st, at);
+}
+
+int gpq_db_do1(struct gpq_db *db, enum gpq_sql name, int64_t a, struct gpq_error *e)
+{
+    sqlite3_stmt *st = gpq_db_use(db, name);
+    gpq_bind(st, 1, a);
+    return gpq_db_run(db, st, e);
+}
+
+int gpq_db_do2(struct gpq_db *db, enum gpq_sql name, int64_t a, int64_t b, struct gpq_error *e)
+{
+    sqlite3_stmt *st = gpq_db_use(db, name);
+    gpq_bind(st, 1, a);
+    gpq_bind(st, 2, b);
+    return gpq_db_run(db, st, e);
+}
+
+/* Room for one more element; false: no memory. */
+static bool grow(void *array, size_t n, size_t *room, size_t size)
+{
+    if (n < *room)
+        return true;
+    size_t wanted = *room != 0 ? *room * 2 : 64;
+    void *larger = realloc(*(void **)array, wanted * size);
+    if (!larger)
+        return false;
+    *(void **)array = larger;
+    *room = wanted;
+    return true;
+}
+
+int gpq_ids_add(struct gpq_db *db, struct gpq_ids *ids, uint64_t id, struct gpq_error *e)
+{
+    if (!grow(&ids->id, ids->n, &ids->room, sizeof(*ids->id)))
+        return gpq_db_no_memory(db, e);
+    ids->id[ids->n++] = id;
+    return 0;
+}
+
+int gpq_ids_read(struct gpq_db *db, sqlite3_stmt *st, struct gpq_ids *ids, struct gpq_error *e)
+{
+    int n;
+    while ((n = gpq_db_next(db, st, e)) > 0) {
+        n = gpq_ids_add(db, ids, (uint64_t)sqlite3_column_int64(st, 0), e);
+        if (n < 0) {
+            sqlite3_reset(st);
+            break;
+        }
+    }
+    return n;
+}
+
+void gpq_ids_free(struct gpq_ids *ids)
+{
+    free(ids->id);
+    *ids = (struct gpq_ids){ 0 };
+}
+
+void gpq_db_changed(struct gpq_db *db, const struct gpq_change *c)
+{
+    if (grow(&db->store.changes, db->store.n_changes, &db->room_changes, sizeof(*c)))
+        db->store.changes[db->store.n_changes++] = *c;
+    else
+        gpq_db_no_memory(db, NULL);
+}
+
+void gpq_db_todo(struct gpq_db *db, enum gpq_todo_kind kind, uint64_t id)
+{
+    if (grow(&db->todo, db->n_todo, &db->room_todo, sizeof(*db->todo)))
+        db->todo[db->n_todo++] = (struct gpq_todo){ kind, id };
+    else
+        gpq_db_no_memory(db, NULL);
+}
+
+/* FNV-1a: finds candidates, whose bytes are then compared. */
+uint64_t gpq_hash(uint64_t seed, struct gpq_bytes bytes)
+{
+    const unsigned char *at = bytes.data;
+    uint64_t hash = seed ^ 0xcbf29ce484222325U;
+    for (size_t i = 0; i < bytes.size; i++)
+        hash = (hash ^ at[i]) * 0x100000001b3U;
+    return hash;
+}

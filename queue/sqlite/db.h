@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * db.h - the open file of a store: its statements, and the transaction in progress.
+ *
+ * A failing statement is noted in db->failed, and every later call of the transaction returns it;
+ * db->broken stays until the store is closed.  So a function may bind and run several statements and
+ * check the last return value only where the first one has changed nothing in memory.
+ */
+#ifndef GPQ_SQLITE_DB_H
+#define GPQ_SQLITE_DB_H
+
+#include <sqlite3.h>
+
+#include "queue/sqlite/schema.h"
+#include "queue/store.h"
+
+/* What is left to do before an operation ends (settle.h). */
+enum gpq_todo_kind { GPQ_TODO_TASK_ENDED, GPQ_TODO_BATCH, GPQ_TODO_FAILS, GPQ_TODO_TURN };
+struct gpq_todo {
+    uint32_t kind;
+    uint64_t id;
+};
+
+struct gpq_counts; /* counts.h */
+
+struct gpq_db {
+    struct gpq_store store; /* first */
+    sqlite3 *file;
+    sqlite3_stmt *statement[GPQ_SQLS];
+    bool inside; /* a transaction */
+    int failed;  /* of this transaction: GPQ_E code, 0 = none */
+    int broken;  /* of this store */
+    char why[256];
+    struct gpq_counts *counts;
+    int64_t order, low;        /* the counters */
+    int64_t kept_order, kept_low; /* as they are in the file */
+    size_t room_changes;
+    struct gpq_todo *todo;
+    size_t n_todo, room_todo;
+    uint32_t results_inline;
+};
+
+static inline struct gpq_db *gpq_db_of(struct gpq_store *s)
+{
+    return (struct gpq_db *)s;
+}
+
+/* Maps a result code of SQLite, notes it, fills *e.  Returns the GPQ_E code. */
+int gpq_db_fail(struct gpq_db *db, int result, struct gpq_error *e);
+/* Notes that memory ran out, or a row that cannot be. */
+int gpq_db_no_memory(struct gpq_db *db, struct gpq_error *e);
+int gpq_db_damaged(struct gpq_db *db, struct gpq_error *e, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* 0 if an operation may run: in a transaction, for `inside`, that has not failed. */
+int gpq_db_enter(struct gpq_db *db, bool inside, struct gpq_error *e);
+
+/* The statement, reset and without values.  NULL: see db->failed. */
+sqlite3_stmt *gpq_db_use(struct gpq_db *db, enum gpq_sql name);
+/* Runs a statement that returns no row. */
+int gpq_db_run(struct gpq_db *db, sqlite3_stmt *st, struct gpq_error *e);
+/* 1: a row, 0: none is left and the statement is reset, or a GPQ_E code. */
+int gpq_db_next(struct gpq_db *db, sqlite3_stmt *st, struct gpq_error *e);
+
+/* Binding to a NULL statement does nothing. */
+void gpq_bind(sqlite3_stmt *st, int at, int64_t value);
+void gpq_bind_text(sqlite3_stmt *st, int at, const char *text);
+/* Empty bytes are bound as such; gpq_bind_some binds NULL for them. */
+void gpq_bind_bytes(sqlite3_stmt *st, int at, struct gpq_bytes bytes);
+void gpq_bind_some(sqlite3_stmt *st, int at, struct gpq_bytes bytes);
+struct gpq_bytes gpq_column_bytes(sqlite3_stmt *st, int at);
+const char *gpq_column_text(sqlite3_stmt *st, int at);
+
+/* Statements with one or two numbers and no row. */
+int gpq_db_do1(struct gpq_db *db, enum gpq_sql name, int64_t a, struct gpq_error *e);
+int gpq_db_do2(struct gpq_db *db, enum gpq_sql name, int64_t a, int64_t b, struct gpq_error *e);
+
+/* The first column of all rows of a statement. */
+struct gpq_ids {
+    uint64_t *id;
+    size_t n, room;
+};
+int gpq_ids_add(struct gpq_db *db, struct gpq_ids *ids, uint64_t id, struct gpq_error *e);
+int gpq_ids_read(struct gpq_db *db, sqlite3_stmt *st, struct gpq_ids *ids, struct gpq_error *e);
+void gpq_ids_free(struct gpq_ids *ids);
+
+/* Notes a change for followers, and something that is left to do. */
+void gpq_db_changed(struct gpq_db *db, const struct gpq_change *c);
+void gpq_db_todo(struct gpq_db *db, enum gpq_todo_kind kind, uint64_t id);
+
+uint64_t gpq_hash(uint64_t seed, struct gpq_bytes bytes);
+static inline bool gpq_same(struct gpq_bytes a, struct gpq_bytes b)
+{
+    return a.size == b.size && (a.size == 0 || __builtin_memcmp(a.data, b.data, a.size) == 0);
+}
+
+#endif

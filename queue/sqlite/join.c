@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* join.c - candidates are found by a hash, and then compared byte by byte. */
+#include "queue/sqlite/join.h"
+
+#include <stdio.h>
+#include <string.h>
+
+uint64_t gpq_join_hash(const char *name, const struct gpq_spec *spec, const struct gpq_item *item)
+{
+    if (!name)
+        return 0;
+    uint64_t hash = gpq_hash(item->key.size != 0, (struct gpq_bytes){ name, strlen(name) });
+    if (item->key.size != 0)
+        hash = gpq_hash(hash, item->key);
+    else
+        hash = gpq_hash(gpq_hash(hash, spec->content), item->content);
+    return hash != 0 ? hash : 1;
+}
+
+static int refuse(struct gpq_error *e, int code, const struct gpq_item *item, const char *text,
+                  uint64_t task)
+{
+    char line[32] = "";
+    if (item->line != 0)
+        snprintf(line, sizeof(line), "line %u: ", item->line);
+    return gpq_fail(e, code, "%s%s %u.%u", line, text, GPQ_BATCH_OF(task), GPQ_NUMBER_OF(task));
+}
+
+/* 1: *ret_task is the last task with the item's key, 0: there is none. */
+static int find(struct gpq_db *db, const char *name, const struct gpq_spec *spec,
+                const struct gpq_item *item, uint64_t *ret_task, struct gpq_error *e)
+{
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_JOIN_FIND);
+    gpq_bind(st, 1, (int64_t)gpq_join_hash(name, spec, item));
+    gpq_bind_text(st, 2, name);
+    int code;
+    while ((code = gpq_db_next(db, st, e)) > 0) {
+        bool equal = gpq_same(gpq_column_bytes(st, 2), item->content) &&
+                     gpq_same(gpq_column_bytes(st, 3), spec->content);
+        bool match = gpq_same(gpq_column_bytes(st, 1), item->key) && (item->key.size != 0 || equal);
+        if (!match)
+            continue;
+        *ret_task = (uint64_t)sqlite3_column_int64(st, 0);
+        sqlite3_reset(st);
+        if (!equal)
+            return refuse(e, GPQ_EKEY, item, "the key belongs to another command: task", *ret_task);
+        return 1;
+    }
+    return code;
+}
+
+/* 1: the files that the item names are not those of the task's success. */
+static int has_changed(struct gpq_db *db, const struct gpq_item *item, uint64_t task,
+                       struct gpq_error *e)
+{
+    if (item->stamp.size == 0)
+        return 0;
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_PAYLOAD_READ_STAMP);
+    gpq_bind(st, 1, (int64_t)task);
+    int code = gpq_db_next(db, st, e);
+    if (code <= 0)
+        return code;
+    struct gpq_bytes stamp = gpq_column_bytes(st, 0);
+    code = stamp.size != 0 && !gpq_same(stamp, item->stamp);
+    sqlite3_reset(st);
+    return code;
+}
+
+/* The task counts in the batch from now on, too. */
+static int become_member(struct gpq_db *db, struct gpq_tally *batch, struct gpq_row *r,
+                         struct gpq_error *e)
+{
+    if (GPQ_BATCH_OF(r->id) == batch->id)
+        return 0;
+    int code = gpq_db_do2(db, GPQ_SQL_JOINED_ADD, batch->id, (int64_t)r->id, e);
+    if (code < 0 || sqlite3_changes(db->file) == 0)
+        return code;
+    batch->total++;
+    batch->joined++;
+    batch->state[r->state]++;
+    if (r->state == GPQ_DONE)
+        batch->outcome[r->outcome]++;
+    gpq_tally_touch(db, batch);
+    if (r->links & GPQ_LINK_JOINED)
+        return 0;
+    r->links |= GPQ_LINK_JOINED;
+    return gpq_db_do2(db, GPQ_SQL_TASK_LINK, (int64_t)r->id, GPQ_LINK_JOINED, e);
+}
+
+int gpq_join(struct gpq_db *db, struct gpq_tally *batch, const char *name,
+             const struct gpq_spec *spec, const struct gpq_item *item, bool anyway,
+             struct gpq_row *r, struct gpq_error *e)
+{
+    uint64_t task = 0;
+    int code = find(db, name, spec, item, &task, e);
+    if (code <= 0)
+        return code < 0 ? code : GPQ_PLACED_ADDED;
+    code = gpq_row_read(db, task, r, e);
+    if (code < 0)
+        return code;
+    bool ok = r->state == GPQ_DONE && r->outcome == GPQ_OUTCOME_SUCCESS;
+    if (ok && !anyway) {
+        code = has_changed(db, item, task, e);
+        if (code != 0)
+            return code < 0 ? code : GPQ_PLACED_CHANGED;
+    }
+    if (batch->flags & GPQ_BATCH_FOLLOWED && r->links & GPQ_LINK_AFTER)
+        return refuse(e, GPQ_EREFUSED, item,
+                      "tasks wait for the end of the batch, so that it cannot join what has "
+                      "--after: task",
+                      task);
+    code = become_member(db, batch, r, e);
+    if (code < 0)
+        return code;
+    return r->state == GPQ_DONE && !ok ? GPQ_PLACED_AGAIN : GPQ_PLACED_JOINED;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* join.h - finds the task that an item of a submit stands for. [Q6] */
+#ifndef GPQ_SQLITE_JOIN_H
+#define GPQ_SQLITE_JOIN_H
+
+#include "queue/sqlite/counts.h"
+#include "queue/sqlite/row.h"
+
+/* The hash by which candidates are found; 0: nothing joins a batch without a name. */
+uint64_t gpq_join_hash(const char *name, const struct gpq_spec *spec, const struct gpq_item *item);
+
+/* Returns enum gpq_how.  For JOINED and AGAIN *r is the task, which is now a member of the batch.
+ * Errors: EKEY, EREFUSED. */
+int gpq_join(struct gpq_db *db, struct gpq_tally *batch, const char *name,
+             const struct gpq_spec *spec, const struct gpq_item *item, bool anyway,
+             struct gpq_row *r, struct gpq_error *e);
+
+#endif

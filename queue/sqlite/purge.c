@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* purge.c - forgets tasks that ended long ago, and what only they used. */
+#include "queue/sqlite/counts.h"
+#include "queue/sqlite/ops.h"
+#include "queue/sqlite/spec.h"
+
+/* 1: the statement, with one or two numbers, has a row. */
+static int any(struct gpq_db *db, enum gpq_sql name, uint64_t a, uint64_t b, struct gpq_error *e)
+{
+    sqlite3_stmt *st = gpq_db_use(db, name);
+    gpq_bind(st, 1, (int64_t)a);
+    if (b != 0)
+        gpq_bind(st, 2, (int64_t)b);
+    int code = gpq_db_next(db, st, e);
+    if (code > 0)
+        sqlite3_reset(st);
+    return code;
+}
+
+/* 1: all batches in which the task counts have ended. */
+static int batches_ended(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e)
+{
+    struct gpq_ids batches = { 0 };
+    int code = gpq_ids_add(db, &batches, GPQ_BATCH_OF(r->id), e);
+    if (code == 0 && r->links & GPQ_LINK_JOINED) {
+        sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_JOINED_BY);
+        gpq_bind(st, 1, (int64_t)r->id);
+        code = gpq_ids_read(db, st, &batches, e);
+    }
+    bool ended = true;
+    for (size_t i = 0; code == 0 && ended && i < batches.n; i++) {
+        const struct gpq_tally *t = gpq_tally(db, (uint32_t)batches.id[i], &code, e);
+        ended = t && t->ended != 0;
+    }
+    gpq_ids_free(&batches);
+    return code < 0 ? code : ended;
+}
+
+static int may_go(struct gpq_db *db, const struct gpq_row *r, bool keep_failed, struct gpq_error *e)
+{
+    if (keep_failed && r->outcome != GPQ_OUTCOME_SUCCESS)
+        return 0;
+    int code = batches_ended(db, r, e);
+    if (code <= 0 || !(r->links & GPQ_LINK_SOURCE))
+        return code;
+    code = any(db, GPQ_SQL_EDGES_WAITING, r->id, 0, e);
+    return code < 0 ? code : code == 0;
+}
+
+static int forget(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e)
+{
+    static const enum gpq_sql rows[] = {
+        GPQ_SQL_TASK_FORGET,   GPQ_SQL_PAYLOAD_FORGET,      GPQ_SQL_ATTEMPTS_FORGET,
+        GPQ_SQL_ROUNDS_FORGET, GPQ_SQL_RESULT_FORGET,       GPQ_SQL_JOINED_FORGET,
+        GPQ_SQL_EDGES_FORGET,  GPQ_SQL_EDGES_FORGET_SOURCE,
+    };
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
+        code = gpq_db_do1(db, rows[i], (int64_t)r->id, e);
+    if (code == 0)
+        code = gpq_spec_use(db, r->spec, -1, e);
+    return code == 0 ? gpq_shape_use(db, r->shape, -1, e) : code;
+}
+
+static int64_t forget_tasks(struct gpq_db *db, uint64_t before, bool keep_failed, uint32_t most,
+                            struct gpq_error *e)
+{
+    struct gpq_ids ids = { 0 };
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_OVER);
+    gpq_bind(st, 1, (int64_t)before);
+    gpq_bind(st, 2, 0);
+    int64_t count = 0;
+    int code = gpq_ids_read(db, st, &ids, e);
+    for (size_t i = 0; code == 0 && count < most && i < ids.n; i++) {
+        struct gpq_row r;
+        code = gpq_row_read(db, ids.id[i], &r, e);
+        if (code == 0)
+            code = may_go(db, &r, keep_failed, e);
+        if (code <= 0)
+            continue;
+        code = forget(db, &r, e);
+        count++;
+    }
+    gpq_ids_free(&ids);
+    return code < 0 ? code : count;
+}
+
+/* A batch has no tasks left, own or joined, and no task waits for its end. */
+static int is_empty(struct gpq_db *db, uint32_t batch, struct gpq_error *e)
+{
+    int code = any(db, GPQ_SQL_BATCH_HAS_TASK, GPQ_TASK(batch, 1), GPQ_TASK(batch, UINT32_MAX), e);
+    if (code == 0)
+        code = any(db, GPQ_SQL_JOINED_HAS, batch, 0, e);
+    if (code == 0)
+        code = any(db, GPQ_SQL_EDGES_WAITING, GPQ_TASK(batch, 0), 0, e);
+    return code < 0 ? code : code == 0;
+}
+
+static int forget_batches(struct gpq_db *db, uint64_t before, struct gpq_error *e)
+{
+    int code = gpq_counts_write(db, e); /* `ended` is read from the file */
+    struct gpq_ids ids = { 0 };
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_BATCHES_OVER);
+    gpq_bind(st, 1, (int64_t)before);
+    if (code == 0)
+        code = gpq_ids_read(db, st, &ids, e);
+    for (size_t i = 0; code == 0 && i < ids.n; i++) {
+        uint32_t batch = (uint32_t)ids.id[i];
+        code = is_empty(db, batch, e);
+        if (code <= 0)
+            continue;
+        gpq_tally_forget(db, batch);
+        code = gpq_db_do1(db, GPQ_SQL_EDGES_FORGET_SOURCE, (int64_t)GPQ_TASK(batch, 0), e);
+        if (code == 0)
+            code = gpq_db_do1(db, GPQ_SQL_BATCH_FORGET, batch, e);
+    }
+    gpq_ids_free(&ids);
+    return code;
+}
+
+int64_t gpq_sqlite_purge(struct gpq_store *s, uint64_t before, bool keep_failed, uint32_t most,
+                         struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    int64_t count = gpq_db_enter(db, true, e);
+    if (count == 0)
+        count = forget_tasks(db, before, keep_failed, most, e);
+    if (count < 0)
+        return count;
+    int code = forget_batches(db, before, e);
+    if (code == 0)
+        code = gpq_db_do1(db, GPQ_SQL_REQUEST_FORGET, (int64_t)before, e);
+    if (code == 0)
+        code = gpq_db_do1(db, GPQ_SQL_SPAN_FORGET, (int64_t)before, e);
+    return code < 0 ? code : count;
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+/* query.c - the readers of batches, tasks, attempts and results. */
+#include "queue/sqlite/counts.h"
+#include "queue/sqlite/ops.h"
+#include "queue/sqlite/select.h"
+
+/* Counts that a transaction has changed are in memory until the commit. */
+static int enter(struct gpq_db *db, struct gpq_error *e)
+{
+    int code = gpq_db_enter(db, false, e);
+    return code == 0 && db->inside ? gpq_counts_write(db, e) : code;
+}
+
+/* Calls each(st, user) for all rows. */
+static int rows(struct gpq_db *db, sqlite3_stmt *st, int (*each)(sqlite3_stmt *st, void *user),
+                void *user, struct gpq_error *e)
+{
+    int code;
+    while ((code = gpq_db_next(db, st, e)) > 0) {
+        code = each(st, user);
+        if (code != 0) {
+            sqlite3_reset(st);
+            break;
+        }
+    }
+    return code;
+}
+
+/* ---- Batches ---- */
+
+struct batch_call {
+    gpq_batch_fn fn;
+    void *user;
+};
+
+static int each_batch(sqlite3_stmt *st, void *user)
+{
+    const struct batch_call *call = user;
+    struct gpq_tally t;
+    gpq_tally_read(st, &t);
+    struct gpq_batch b = {
+        .id = t.id,
+        .name = gpq_column_text(st, 1),
+        .made = (uint64_t)sqlite3_column_int64(st, 2),
+        .ended = t.ended,
+        .total = t.total,
+        .joined = t.joined,
+        .at_once = t.at_once,
+        .max_fails = t.max_fails,
+        .max_fails_percent = t.percent,
+        .fails_limited = (t.flags & GPQ_BATCH_FAILS) != 0,
+        .open = (t.flags & GPQ_BATCH_OPEN) != 0,
+        .held = (t.flags & GPQ_BATCH_HELD) != 0,
+        .options = gpq_column_bytes(st, 24),
+    };
+    for (int i = 0; i < GPQ_STATES; i++)
+        b.state[i] = t.state[i];
+    for (int i = 0; i < GPQ_OUTCOMES; i++)
+        b.outcome[i] = t.outcome[i];
+    return call->fn(&b, call->user);
+}
+
+int gpq_sqlite_batches(struct gpq_store *s, uint32_t from, gpq_batch_fn fn, void *user,
+                       struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    int code = enter(db, e);
+    if (code < 0)
+        return code;
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_BATCHES);
+    gpq_bind(st, 1, from);
+    return rows(db, st, each_batch, &(struct batch_call){ fn, user }, e);
+}
+
+int gpq_sqlite_batch_named(struct gpq_store *s, const char *name, uint32_t *ret_batch,
+                           struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    int code = enter(db, e);
+    if (code < 0)
+        return code;
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_BATCH_NAMED);
+    gpq_bind_text(st, 1, name);
+    code = gpq_db_next(db, st, e);
+    if (code == 0)
+        return gpq_fail(e, GPQ_ENOTFOUND, "there is no batch named \"%s\"", name);
+    if (code < 0)
+        return code;
+    *ret_batch = (uint32_t)sqlite3_column_int64(st, 0);
+    sqlite3_reset(st);
+    return 0;
+}
+
+/* ---- Tasks ---- */
+
+struct task_call {
+    const struct gpq_select *which;
+    bool whole;
+    gpq_task_fn fn;
+    void *user;
+};
+
+static int each_task(sqlite3_stmt *st, void *user)
+{
+    const struct task_call *call = user;
+    struct gpq_row r;
+    struct gpq_task t;
+    gpq_row_columns(st, &r);
+    if (call->which && !gpq_select_fits(call->which, &r))
+        return 0;
+    gpq_row_task(&r, &t);
+    if (call->whole) {
+        t.line = (uint32_t)sqlite3_column_int64(st, 19);
+        t.name = gpq_column_text(st, 20);
+        t.content = gpq_column_bytes(st, 21);
+        t.key = gpq_column_bytes(st, 22);
+        t.stamp = gpq_column_bytes(st, 23);
+    }
+    return call->fn(&t, call->user);
+}
+
+static int between(struct gpq_db *db, uint64_t first, uint64_t last, struct task_call *call,
+                   struct gpq_error *e)
+{
+    if (first > last || first > INT64_MAX)
+        return 0;
+    sqlite3_stmt *st = gpq_db_use(db, call->whole ? GPQ_SQL_TASKS_WHOLE : GPQ_SQL_TASKS);
+    gpq_bind(st, 1, (int64_t)first);
+    gpq_bind(st, 2, (int64_t)last);
+    return rows(db, st, each_task, call, e);
+}
+
+/* A list in the order of its ids, which the caller has sorted, or the members of a batch. */
+static int each_of(struct gpq_db *db, const uint64_t *id, size_t n, uint64_t after,
+                   struct task_call *call, struct gpq_error *e)
+{
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < n; i++)
+        if (id[i] > after)
+            code = between(db, id[i], id[i], call, e);
+    return code;
+}
+
+static int members(struct gpq_db *db, uint64_t after, struct task_call *call, struct gpq_error *e)
+{
+    uint64_t first, last;
+    struct gpq_ids ids = { 0 };
+    gpq_select_range(call->which, &first, &last);
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_MEMBERS);
+    gpq_bind(st, 1, (int64_t)after);
+    gpq_bind(st, 2, (int64_t)first);
+    gpq_bind(st, 3, (int64_t)last);
+    gpq_bind(st, 4, call->which->batch);
+    int code = gpq_ids_read(db, st, &ids, e);
+    if (code == 0)
+        code = each_of(db, ids.id, ids.n, after, call, e);
+    gpq_ids_free(&ids);
+    return code;
+}
+
+int gpq_sqlite_tasks(struct gpq_store *s, const struct gpq_select *which, uint64_t after,
+                     bool whole, gpq_task_fn fn, void *user, struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    struct task_call call = { which, whole, fn, user };
+    uint64_t first, last;
+    int code = enter(db, e);
+    if (code < 0)
+        return code;
+    gpq_select_range(which, &first, &last);
+    if (which->n_tasks != 0)
+        return each_of(db, which->tasks, which->n_tasks, after, &call, e);
+    if (which->batch != 0 && which->first == 0 && which->last == 0)
+        return members(db, after, &call, e);
+    return between(db, first > after ? first : after + 1, last, &call, e);
+}
+
+struct limited {
+    struct task_call call;
+    uint32_t left;
+};
+
+static int each_ready(sqlite3_stmt *st, void *user)
+{
+    struct limited *l = user;
+    l->left--;
+    return each_task(st, &l->call);
+}
+
+int gpq_sqlite_ready(struct gpq_store *s, uint32_t shape, int32_t priority, int64_t order,
+                     uint32_t most, gpq_task_fn fn, void *user, struct gpq_error *e)
+{
+    static const enum gpq_sql part[] = { GPQ_SQL_READY_SAME, GPQ_SQL_READY_LESS };
+    struct gpq_db *db = gpq_db_of(s);
+    struct limited l = { .call = { .fn = fn, .user = user }, .left = most };
+    int code = enter(db, e);
+    for (int i = 0; code == 0 && i < 2 && l.left != 0; i++) {
+        sqlite3_stmt *st = gpq_db_use(db, part[i]);
+        gpq_bind(st, 1, shape);
+        gpq_bind(st, 2, priority);
+        gpq_bind(st, 3, order);
+        gpq_bind(st, 4, l.left);
+        code = rows(db, st, each_ready, &l, e);
+    }
+    return code;
+}
+
+/* ---- Shapes ---- */
+
+struct shape_call {
+    struct gpq_db *db;
+    gpq_shape_fn fn;
+    void *user;
+    struct gpq_error *e;
+};
+
+/* The first ready task of a shape: by another statement than the one that is read. */
+static int first_of(struct shape_call *call, struct gpq_shape *shape)
+{
+    sqlite3_stmt *st = gpq_db_use(call->db, GPQ_SQL_READY_LESS);
+    gpq_bind(st, 1, shape->id);
+    gpq_bind(st, 2, (int64_t)INT32_MAX + 1);
+    gpq_bind(st, 4, 1);
+    int code = gpq_db_next(call->db, st, call->e);
+    if (code <= 0)
+        return code < 0
+                   ? code
+                   : gpq_db_damaged(call->db, call->e, "shape %u has no ready task", shape->id);
+    struct gpq_row r;
+    gpq_row_columns(st, &r);
+    sqlite3_reset(st);
+    shape->priority = r.priority;
+    shape->order = r.order;
+    return 0;
+}
+
+static int each_shape(sqlite3_stmt *st, void *user)
+{
+    struct shape_call *call = user;
+    struct gpq_shape shape = { .id = (uint32_t)sqlite3_column_int64(st, 0),
+                               .ready = (uint32_t)sqlite3_column_int64(st, 1),
+                               .request = gpq_column_bytes(st, 2) };
+    int code = first_of(call, &shape);
+    return code != 0 ? code : call->fn(&shape, call->user);
+}
+
+int gpq_sqlite_shapes(struct gpq_store *s, gpq_shape_fn fn, void *user, struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    int code = enter(db, e);
+    if (code < 0)
+        return code;
+    return rows(db, gpq_db_use(db, GPQ_SQL_SHAPES), each_shape,
+                &(struct shape_call){ db, fn, user, e }, e);
+}
+
+/* ---- Attempts, rounds, conditions, results ---- */
+
+struct attempt_call {
+    gpq_attempt_fn fn;
+    void *user;
+};
+
+static int each_attempt(sqlite3_stmt *st, void *user)
+{
+    const struct attempt_call *call = user;
+    struct gpq_attempt a = {
+        .task = (uint64_t)sqlite3_column_int64(st, 0),
+        .number = (uint32_t)sqlite3_column_int64(st, 1),
+        .round = (uint32_t)sqlite3_column_int64(st, 2),
+        .outcome = (uint32_t)sqlite3_column_int64(st, 3),
+        .returned = (uint32_t)sqlite3_column_int64(st, 4),
+        .claimed = (uint64_t)sqlite3_column_int64(st, 5),
+        .started = (uint64_t)sqlite3_column_int64(st, 6),
+        .ended = (uint64_t)sqlite3_column_int64(st, 7),
+        .returned_at = (uint64_t)sqlite3_column_int64(st, 8),
+        .charged = sqlite3_column_int64(st, 9) != 0,
+        .status = (int32_t)sqlite3_column_int64(st, 10),
+        .devices = gpq_column_text(st, 11),
+        .run = gpq_column_text(st, 12),
+        .text = gpq_column_text(st, 13),
+    };
+    return call->fn(&a, call->user);
+}
+
+int gpq_sqlite_running(struct gpq_store *s, gpq_attempt_fn fn, void *user, struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    int code = enter(db, e);
+    if (code < 0)
+        return code;
+    return rows(db, gpq_db_use(db, GPQ_SQL_ATTEMPTS_RUNNING), each_attempt,
+                &(struct attempt_call){ fn, user }, e);
+}
+
+static sqlite3_stmt *of_task(struct gpq_db *db, enum gpq_sql name, uint64_t task)
+{
+    sqlite3_stmt *st = gpq_db_use(db, name);
+    gpq_bind(st, 1, (int64_t)task);
+    return st;
+}
+
+int gpq_sqlite_attempts(struct gpq_store *s, uint64_t task, gpq_attempt_fn fn, void *user,
+                        struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    int code = enter(db, e);
+    if (code < 0)
+        return code;
+    return rows(db, of_task(db, GPQ_SQL_ATTEMPTS, task), each_attempt,
+                &(struct attempt_call){ fn, user }, e);
+}
+
+struct round_call {
+    gpq_round_fn fn;
+    void *user;
+};
+
+static int each_round(sqlite3_stmt *st, void *user)
+{
+    const struct round_call *call = user;
+    struct gpq_round r = { .round = (uint32_t)sqlite3_column_int64(st, 0),
+                           .outcome = (uint32_t)sqlite3_column_int64(st, 1),
+                           .attempt = (uint32_t)sqlite3_column_int64(st, 2),
+                           .ended = (uint64_t)sqlite3_column_int64(st, 3),
+                           .cause = (uint64_t)sqlite3_column_int64(st, 4) };
+    return call->fn(&r, call->user);
+}
+
+int gpq_sqlite_rounds(struct gpq_store *s, uint64_t task, gpq_round_fn fn, void *user,
+                      struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    int code = enter(db, e);
+    if (code < 0)
+        return code;
+    return rows(db, of_task(db, GPQ_SQL_ROUNDS, task), each_round, &(struct round_call){ fn, user },
+                e);
+}
+
+struct after_call {
+    int (*fn)(const struct gpq_after *a, bool met, void *user);
+    void *user;
+};
+
+static int each_edge(sqlite3_stmt *st, void *user)
+{
+    const struct after_call *call = user;
+    struct gpq_after a = { (uint64_t)sqlite3_column_int64(st, 0),
+                           (uint32_t)sqlite3_column_int64(st, 1) };
+    return call->fn(&a, sqlite3_column_int64(st, 2) != 0, call->user);
+}
+
+int gpq_sqlite_after(struct gpq_store *s, uint64_t task,
+                     int (*fn)(const struct gpq_after *a, bool met, void *user), void *user,
+                     struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    int code = enter(db, e);
+    if (code < 0)
+        return code;
+    return rows(db, of_task(db, GPQ_SQL_EDGES_OF, task), each_edge,
+                &(struct after_call){ fn, user }, e);
+}
+
+struct result_call {
+    gpq_result_fn fn;
+    void *user;
+};
+
+static int each_result(sqlite3_stmt *st, void *user)
+{
+    const struct result_call *call = user;
+    struct gpq_result r = { .task = (uint64_t)sqlite3_column_int64(st, 0),
+                            .attempt = (uint32_t)sqlite3_column_int64(st, 1),
+                            .size = (uint64_t)sqlite3_column_int64(st, 2),
+                            .data = gpq_column_bytes(st, 3),
+                            .file = gpq_column_text(st, 4) };
+    return call->fn(&r, call->user);
+}
+
+int gpq_sqlite_result(struct gpq_store *s, uint64_t task, gpq_result_fn fn, void *user,
+                      struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    int code = enter(db, e);
+    if (code < 0)
+        return code;
+    return rows(db, of_task(db, GPQ_SQL_RESULT_READ, task), each_result,
+                &(struct result_call){ fn, user }, e);
+}

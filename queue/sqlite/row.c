@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* row.c - reads and writes tasks. */
+#include "queue/sqlite/row.h"
+
+void gpq_row_columns(sqlite3_stmt *st, struct gpq_row *r)
+{
+    int at = 0;
+    *r = (struct gpq_row){ .id = (uint64_t)sqlite3_column_int64(st, at++) };
+    uint32_t *first[] = { &r->state, &r->holds, &r->outcome, &r->shape, &r->spec };
+    for (int i = 0; i < 5; i++)
+        *first[i] = (uint32_t)sqlite3_column_int64(st, at++);
+    r->priority = (int32_t)sqlite3_column_int64(st, at++);
+    r->order = sqlite3_column_int64(st, at++);
+    uint32_t *count[] = { &r->round, &r->attempt, &r->charged, &r->losses };
+    for (int i = 0; i < 4; i++)
+        *count[i] = (uint32_t)sqlite3_column_int64(st, at++);
+    r->cancel = sqlite3_column_int64(st, at++) != 0;
+    r->unmet = (uint32_t)sqlite3_column_int64(st, at++);
+    r->links = (uint32_t)sqlite3_column_int64(st, at++);
+    uint64_t *last[] = { &r->not_before, &r->expires, &r->ended, &r->cause };
+    for (int i = 0; i < 4; i++)
+        *last[i] = (uint64_t)sqlite3_column_int64(st, at++);
+}
+
+int gpq_row_read(struct gpq_db *db, uint64_t id, struct gpq_row *r, struct gpq_error *e)
+{
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_READ);
+    gpq_bind(st, 1, (int64_t)id);
+    int n = gpq_db_next(db, st, e);
+    if (n == 0)
+        return gpq_fail(e, GPQ_ENOTFOUND, "there is no task %u.%u", GPQ_BATCH_OF(id),
+                        GPQ_NUMBER_OF(id));
+    if (n < 0)
+        return n;
+    gpq_row_columns(st, r);
+    sqlite3_reset(st);
+    return 0;
+}
+
+int gpq_row_add(struct gpq_db *db, const struct gpq_row *r, uint64_t key, struct gpq_error *e)
+{
+    const int64_t value[] = { (int64_t)r->id,
+                              r->state,
+                              r->holds,
+                              r->outcome,
+                              r->shape,
+                              r->spec,
+                              r->priority,
+                              r->order,
+                              r->round,
+                              r->attempt,
+                              r->charged,
+                              r->losses,
+                              r->cancel,
+                              r->unmet,
+                              r->links,
+                              (int64_t)r->not_before,
+                              (int64_t)r->expires,
+                              (int64_t)r->ended,
+                              (int64_t)r->cause };
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_ADD);
+    int at = 1;
+    for (; at <= (int)(sizeof(value) / sizeof(value[0])); at++)
+        gpq_bind(st, at, value[at - 1]);
+    if (key != 0)
+        gpq_bind(st, at, (int64_t)key);
+    return gpq_db_run(db, st, e);
+}
+
+int gpq_row_write(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e)
+{
+    const int64_t value[] = { (int64_t)r->id,
+                              r->state,
+                              r->holds,
+                              r->outcome,
+                              r->round,
+                              r->attempt,
+                              r->charged,
+                              r->losses,
+                              r->cancel,
+                              r->unmet,
+                              (int64_t)r->not_before,
+                              (int64_t)r->ended,
+                              (int64_t)r->cause };
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_WRITE);
+    for (int at = 1; at <= (int)(sizeof(value) / sizeof(value[0])); at++)
+        gpq_bind(st, at, value[at - 1]);
+    return gpq_db_run(db, st, e);
+}
+
+int gpq_row_place(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e)
+{
+    const int64_t value[] = { (int64_t)r->id,      r->shape, r->spec, r->priority, r->order,
+                              (int64_t)r->expires, r->links };
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_PLACE);
+    for (int at = 1; at <= (int)(sizeof(value) / sizeof(value[0])); at++)
+        gpq_bind(st, at, value[at - 1]);
+    return gpq_db_run(db, st, e);
+}
+
+void gpq_row_task(const struct gpq_row *r, struct gpq_task *t)
+{
+    *t = (struct gpq_task){
+        .id = r->id,
+        .state = r->state,
+        .holds = r->holds,
+        .outcome = r->outcome,
+        .shape = r->shape,
+        .spec = r->spec,
+        .priority = r->priority,
+        .order = r->order,
+        .round = r->round,
+        .attempt = r->attempt,
+        .charged = r->charged,
+        .losses = r->losses,
+        .cancel = r->cancel,
+        .not_before = r->not_before,
+        .expires = r->expires,
+        .ended = r->ended,
+        .cause = r->cause,
+    };
+}
+
+int gpq_plan_read(struct gpq_db *db, uint32_t spec, struct gpq_plan *plan, struct gpq_error *e)
+{
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_SPEC_READ);
+    gpq_bind(st, 1, spec);
+    int n = gpq_db_next(db, st, e);
+    if (n == 0)
+        return gpq_db_damaged(db, e, "there is no spec %u", spec);
+    if (n < 0)
+        return n;
+    *plan = (struct gpq_plan){ .id = spec, .shape = (uint32_t)sqlite3_column_int64(st, 1) };
+    plan->priority = (int32_t)sqlite3_column_int64(st, 4);
+    for (int i = 0; i < GPQ_CAUSES; i++)
+        plan->retries[i] = (uint32_t)sqlite3_column_int64(st, 5 + i);
+    uint64_t *time[] = { &plan->backoff, &plan->backoff_cap, &plan->begin, &plan->expires };
+    for (int i = 0; i < 4; i++)
+        *time[i] = (uint64_t)sqlite3_column_int64(st, 9 + i);
+    plan->once = sqlite3_column_int64(st, 13) != 0;
+    sqlite3_reset(st);
+    return 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* row.h - one task of the file, as the engine reads, changes and writes it. */
+#ifndef GPQ_SQLITE_ROW_H
+#define GPQ_SQLITE_ROW_H
+
+#include "queue/sqlite/db.h"
+
+enum { GPQ_LINK_SOURCE = 1, GPQ_LINK_JOINED = 2, GPQ_LINK_AFTER = 4 };
+
+struct gpq_row {
+    uint64_t id;
+    uint32_t state; /* 0: not in the file yet */
+    uint32_t holds, outcome, shape, spec;
+    int32_t priority;
+    int64_t order;
+    uint32_t round, attempt, charged, losses;
+    bool cancel;
+    uint32_t unmet; /* conditions of --after */
+    uint32_t links;
+    uint64_t not_before, expires, ended, cause;
+};
+
+/* What the engine uses of a spec. */
+struct gpq_plan {
+    uint32_t id, shape;
+    int32_t priority;
+    uint32_t retries[GPQ_CAUSES];
+    uint64_t backoff, backoff_cap, begin, expires;
+    bool once;
+};
+
+/* Columns of GPQ_TASK_COLUMNS. */
+void gpq_row_columns(sqlite3_stmt *st, struct gpq_row *r);
+int gpq_row_read(struct gpq_db *db, uint64_t id, struct gpq_row *r, struct gpq_error *e);
+/* Inserts; key is the hash for joining, 0 = none. */
+int gpq_row_add(struct gpq_db *db, const struct gpq_row *r, uint64_t key, struct gpq_error *e);
+/* Writes what changes with a state; and gpq_row_place shape, spec, priority, order and expires. */
+int gpq_row_write(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e);
+int gpq_row_place(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e);
+void gpq_row_task(const struct gpq_row *r, struct gpq_task *t);
+
+int gpq_plan_read(struct gpq_db *db, uint32_t spec, struct gpq_plan *plan, struct gpq_error *e);
+
+#endif

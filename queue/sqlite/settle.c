@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* settle.c - works off the list of what follows from ended tasks. */
+#include "queue/sqlite/settle.h"
+
+#include "queue/sqlite/counts.h"
+#include "queue/sqlite/states.h"
+
+static int judged(uint32_t condition, bool all_ok)
+{
+    if (condition == GPQ_AFTER_ENDED)
+        return GPQ_MET;
+    return (condition == GPQ_AFTER_OK) == all_ok ? GPQ_MET : GPQ_IMPOSSIBLE;
+}
+
+int gpq_judge(struct gpq_db *db, uint64_t source, uint32_t condition, struct gpq_error *e)
+{
+    int code = 0;
+    if (GPQ_NUMBER_OF(source) == 0) {
+        const struct gpq_tally *t = gpq_tally(db, GPQ_BATCH_OF(source), &code, e);
+        if (!t)
+            return code;
+        if (t->ended == 0)
+            return GPQ_WAIT;
+        return judged(condition, t->outcome[GPQ_OUTCOME_SUCCESS] == t->total);
+    }
+    struct gpq_row r;
+    code = gpq_row_read(db, source, &r, e);
+    if (code < 0)
+        return code;
+    if (r.state != GPQ_DONE)
+        return GPQ_WAIT;
+    return judged(condition, r.outcome == GPQ_OUTCOME_SUCCESS);
+}
+
+/* One task whose condition on an ended source was open. */
+static int go_on(struct gpq_db *db, uint64_t task, uint64_t source, uint32_t condition,
+                 uint64_t now, struct gpq_error *e)
+{
+    struct gpq_row r;
+    int code = gpq_row_read(db, task, &r, e);
+    if (code < 0 || r.state != GPQ_HELD)
+        return code; /* cancelled, or skipped before */
+    int is = gpq_judge(db, source, condition, e);
+    if (is < 0 || is == GPQ_WAIT)
+        return is;
+    if (is == GPQ_IMPOSSIBLE) {
+        code = gpq_finish(db, &r, GPQ_OUTCOME_SKIPPED, now, source, e);
+    } else {
+        sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_EDGE_MET);
+        gpq_bind(st, 1, (int64_t)task);
+        gpq_bind(st, 2, (int64_t)source);
+        gpq_bind(st, 3, condition);
+        gpq_bind(st, 4, 1);
+        code = gpq_db_run(db, st, e);
+        if (code == 0 && --r.unmet == 0) {
+            r.holds &= ~(uint32_t)GPQ_HOLD_AFTER;
+            code = gpq_release(db, &r, e);
+        }
+    }
+    return code < 0 ? code : gpq_row_write(db, &r, e);
+}
+
+static int source_ended(struct gpq_db *db, uint64_t source, uint64_t now, struct gpq_error *e)
+{
+    struct gpq_ids waiting = { 0 }; /* pairs of task and condition */
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_EDGES_UNMET);
+    gpq_bind(st, 1, (int64_t)source);
+    int code;
+    while ((code = gpq_db_next(db, st, e)) > 0)
+        if (gpq_ids_add(db, &waiting, (uint64_t)sqlite3_column_int64(st, 0), e) < 0 ||
+            gpq_ids_add(db, &waiting, (uint64_t)sqlite3_column_int64(st, 1), e) < 0)
+            break;
+    if (db->failed != 0)
+        code = db->failed;
+    for (size_t i = 0; code == 0 && i < waiting.n; i += 2)
+        code = go_on(db, waiting.id[i], source, (uint32_t)waiting.id[i + 1], now, e);
+    gpq_ids_free(&waiting);
+    return code;
+}
+
+static int batch_ended(struct gpq_db *db, uint32_t batch, uint64_t now, struct gpq_error *e)
+{
+    int code = 0;
+    struct gpq_tally *t = gpq_tally(db, batch, &code, e);
+    if (!t)
+        return code;
+    if (t->building || t->flags & GPQ_BATCH_OPEN || t->ended != 0 || t->state[GPQ_DONE] != t->total)
+        return 0;
+    t->ended = now;
+    gpq_tally_touch(db, t);
+    return t->flags & GPQ_BATCH_FOLLOWED ? source_ended(db, GPQ_TASK(batch, 0), now, e) : 0;
+}
+
+static bool has_failed(const struct gpq_tally *t)
+{
+    uint64_t fails = (uint64_t)t->outcome[GPQ_OUTCOME_ERROR] + t->outcome[GPQ_OUTCOME_TIMEOUT] +
+                     t->outcome[GPQ_OUTCOME_CRASHED] + t->outcome[GPQ_OUTCOME_NO_WORKER] +
+                     t->outcome[GPQ_OUTCOME_LOST];
+    if (t->flags & GPQ_BATCH_FAILS && fails > t->max_fails)
+        return true;
+    return t->percent > 0 && t->percent < 100 && fails * 100 > (uint64_t)t->percent * t->total;
+}
+
+/* More failures than the batch allows: the tasks that wait end. */
+static int too_many_fails(struct gpq_db *db, uint32_t batch, uint64_t now, struct gpq_error *e)
+{
+    int code = 0;
+    const struct gpq_tally *t = gpq_tally(db, batch, &code, e);
+    if (!t || !has_failed(t) || t->state[GPQ_HELD] + t->state[GPQ_READY] == 0)
+        return code;
+    struct gpq_ids tasks = { 0 };
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_IDS);
+    gpq_bind(st, 1, (int64_t)GPQ_TASK(batch, 1));
+    gpq_bind(st, 2, (int64_t)GPQ_TASK(batch, UINT32_MAX));
+    code = gpq_ids_read(db, st, &tasks, e);
+    for (size_t i = 0; code == 0 && i < tasks.n; i++) {
+        struct gpq_row r;
+        code = gpq_row_read(db, tasks.id[i], &r, e);
+        if (code < 0 || !gpq_waits(&r))
+            continue;
+        code = gpq_finish(db, &r, GPQ_OUTCOME_CANCELLED, now, GPQ_TASK(batch, 0), e);
+        if (code == 0)
+            code = gpq_row_write(db, &r, e);
+    }
+    gpq_ids_free(&tasks);
+    return code;
+}
+
+static int give_turns(struct gpq_db *db, uint32_t batch, struct gpq_error *e)
+{
+    int code = 0;
+    const struct gpq_tally *t = gpq_tally(db, batch, &code, e);
+    if (!t)
+        return code;
+    while (code == 0 && t->busy < t->at_once) {
+        sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_TURN);
+        gpq_bind(st, 1, batch);
+        code = gpq_db_next(db, st, e);
+        if (code <= 0)
+            break;
+        struct gpq_row r;
+        uint64_t task = (uint64_t)sqlite3_column_int64(st, 0);
+        sqlite3_reset(st);
+        code = gpq_row_read(db, task, &r, e);
+        if (code < 0)
+            break;
+        r.holds = 0;
+        code = gpq_move(db, &r, GPQ_READY, e);
+        if (code == 0)
+            code = gpq_row_write(db, &r, e);
+    }
+    return code;
+}
+
+int gpq_settle(struct gpq_db *db, uint64_t now, struct gpq_error *e)
+{
+    int code = db->failed;
+    for (size_t i = 0; code == 0 && i < db->n_todo; i++) {
+        struct gpq_todo todo = db->todo[i];
+        switch (todo.kind) {
+        case GPQ_TODO_TASK_ENDED:
+            code = source_ended(db, todo.id, now, e);
+            break;
+        case GPQ_TODO_BATCH:
+            code = batch_ended(db, (uint32_t)todo.id, now, e);
+            break;
+        case GPQ_TODO_FAILS:
+            code = too_many_fails(db, (uint32_t)todo.id, now, e);
+            break;
+        default:
+            code = give_turns(db, (uint32_t)todo.id, e);
+        }
+        if (code == 0)
+            code = db->failed;
+    }
+    db->n_todo = 0;
+    return code;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* spec.h - specs, shapes and environments: rows that many tasks name. */
+#ifndef GPQ_SQLITE_SPEC_H
+#define GPQ_SQLITE_SPEC_H
+
+#include "queue/sqlite/row.h"
+
+/* EINVAL: a number of the spec is out of its range. */
+int gpq_spec_check(const struct gpq_spec *spec, uint32_t index, struct gpq_error *e);
+/* Adds a row that no task names yet. */
+int gpq_spec_add(struct gpq_db *db, const struct gpq_spec *spec, struct gpq_plan *ret,
+                 struct gpq_error *e);
+/* n more tasks name the spec; with n below 0 less, and what nothing names any more is forgotten. */
+int gpq_spec_use(struct gpq_db *db, uint32_t spec, int64_t n, struct gpq_error *e);
+/* n more tasks have the shape; the same. */
+int gpq_shape_use(struct gpq_db *db, uint32_t shape, int64_t n, struct gpq_error *e);
+/* The id of a shape, which is made if there is none. */
+int gpq_shape_of(struct gpq_db *db, struct gpq_bytes request, uint32_t *ret, struct gpq_error *e);
+/* Gives a task another spec, with the counts of both. */
+int gpq_spec_change(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan *plan,
+                    struct gpq_error *e);
+
+int gpq_sqlite_spec(struct gpq_store *s, uint32_t id,
+                    int (*fn)(const struct gpq_spec *spec, void *user), void *user,
+                    struct gpq_error *e);
+
+#endif
