@@ -244,7 +244,7 @@ struct gpq_span {
 struct gpq_change {
     uint64_t task;
     uint32_t shape;
-    uint8_t from, to; /* enum gpq_state; from 0 = new */
+    uint8_t from, to; /* enum gpq_state; from 0 = new, to 0 = forgotten by purge */
     uint8_t outcome;  /* if to is DONE */
     bool cancel;      /* a wish that the running attempt ends */
 };
@@ -347,9 +347,10 @@ struct gpq_engine {
      * *ret_next: the next time at which something will be due, 0 = none. */
     int64_t (*due)(struct gpq_store *s, uint64_t now, uint64_t *ret_next,
                    struct gpq_error *e);
-    /* Forgets up to `most` tasks that ended before `before`; of SUCCESS only, if so.
-     * Then batches that have none left, and what nothing uses any more.  Never a task for
-     * which another one waits. */
+    /* Forgets up to `most` tasks that ended before `before`, with keep_failed only those
+     * of SUCCESS; never a task of a batch that goes on, or for which another one waits.
+     * Then batches that have no task left, and rows that nothing names any more.  The caller
+     * removes the files of the forgotten tasks after the commit. */
     int64_t (*purge)(struct gpq_store *s, uint64_t before, bool keep_failed, uint32_t most,
                      struct gpq_error *e);
 
@@ -388,6 +389,9 @@ struct gpq_engine {
                 struct gpq_error *e); /* without after and held */
     int (*result)(struct gpq_store *s, uint64_t task, gpq_result_fn fn, void *user,
                   struct gpq_error *e);
+    int (*names_file)(struct gpq_store *s, uint64_t task, uint32_t attempt,
+                      struct gpq_error *e); /* 1: a result of this attempt, of any round,
+                                               is a file */
     int (*marks)(struct gpq_store *s, gpq_mark_fn fn, void *user, struct gpq_error *e);
     int (*spans)(struct gpq_store *s, uint64_t since, gpq_span_fn fn, void *user,
                  struct gpq_error *e);

@@ -138,6 +138,7 @@ static const struct gpq_engine engine = {
     .after = gpq_sqlite_after,
     .spec = gpq_sqlite_spec,
     .result = gpq_sqlite_result,
+    .names_file = gpq_sqlite_names_file,
     .marks = gpq_sqlite_marks,
     .spans = gpq_sqlite_spans,
 };

@@ -389,3 +389,18 @@ int gpq_sqlite_result(struct gpq_store *s, uint64_t task, gpq_result_fn fn, void
     return rows(db, of_task(db, GPQ_SQL_RESULT_READ, task), each_result,
                 &(struct result_call){ fn, user }, e);
 }
+
+int gpq_sqlite_names_file(struct gpq_store *s, uint64_t task, uint32_t attempt,
+                          struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    int code = enter(db, e);
+    if (code < 0)
+        return code;
+    sqlite3_stmt *st = of_task(db, GPQ_SQL_RESULT_IS_FILE, task);
+    gpq_bind(st, 2, attempt);
+    code = gpq_db_next(db, st, e);
+    if (code > 0)
+        sqlite3_reset(st);
+    return code;
+}
