@@ -222,7 +222,12 @@ static int open_file(struct gpq_db *db, const struct gpq_options *options, struc
         result = sqlite3_exec(db->file, settings, NULL, NULL, NULL);
     if ((result & 0xff) == SQLITE_BUSY)
         return gpq_fail(e, GPQ_EBUSY, "%s: another process has it open", path);
-    return result == SQLITE_OK ? 0 : gpq_db_fail(db, result, e);
+    if (result == SQLITE_OK)
+        return 0;
+    int number = sqlite3_system_errno(db->file);
+    int code = gpq_db_fail(db, result, NULL);
+    return gpq_fail(e, code, "%s: %s%s%s (SQLite %d)", path, sqlite3_errmsg(db->file),
+                    number != 0 ? ": " : "", number != 0 ? strerror(number) : "", result);
 }
 
 int gpq_sqlite_open(const struct gpq_options *options, struct gpq_store **ret, struct gpq_error *e)
