@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * diskvfs.h - a VFS of SQLite over a disk in memory.
+ *
+ * It does what the VFS "unix" does: it syncs the directory at the first sync of a journal or of a
+ * WAL that it may have created, and after a delete if SQLite wants that.  Its locks hold within
+ * the process.  It has no shared memory, so that WAL needs locking_mode=EXCLUSIVE.
+ */
+#ifndef T_DISKVFS_H
+#define T_DISKVFS_H
+
+#include <stdint.h>
+
+#include "disk.h"
+
+/* What remains of SQLite's syncs. */
+enum diskvfs_syncs {
+    DISKVFS_FULL,   /* all */
+    DISKVFS_NORMAL, /* those of a WAL only of its header and before a checkpoint, as with
+                       synchronous=NORMAL */
+    DISKVFS_OFF,    /* none */
+};
+
+/* Puts the VFS over this disk, for files that are opened from now on, and makes it the default
+ * one.  The seed decides all randomness of SQLite.  Returns its name. */
+const char *diskvfs_use(struct disk *d, uint64_t seed, enum diskvfs_syncs syncs);
+/* Removes the VFS. */
+void diskvfs_remove(void);
+
+#endif
