@@ -24,7 +24,11 @@ struct gpq_files {
     int (*unlink)(void *user, const char *path);
     int (*mkdir)(void *user, const char *path, mode_t mode);
     int (*rmdir)(void *user, const char *path);
-    /* 1: a directory, 0: another file, which *ret_size is the size of; -1 and errno. */
+    int (*chmod)(void *user, const char *path, mode_t mode);
+    /* posix_fallocate from byte 0 on. */
+    int (*allocate)(void *user, int fd, off_t size);
+    /* 1: a directory, 0: a regular file, 2: any other file, such as a symbolic link, which look
+     * does not follow; -1 and errno.  *ret_size is the size of a file. */
     int (*look)(void *user, const char *path, off_t *ret_size);
     /* Calls fn for each entry but . and .., in any order, until it returns another value than 0,
      * which list then returns. */
@@ -34,5 +38,11 @@ struct gpq_files {
 
 /* Those of the system. */
 extern const struct gpq_files gpq_system_files;
+
+/* Room for each path that the queue makes. */
+#define GPQ_PATH 4096
+
+/* Writes a path; 0, or -ENAMETOOLONG. */
+int gpq_path(char path[GPQ_PATH], const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

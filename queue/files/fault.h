@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fault.h - a failed file call as an error of the queue.
+ */
+#ifndef GPQ_FILES_FAULT_H
+#define GPQ_FILES_FAULT_H
+
+#include "queue/store.h"
+
+/*
+ * Returns the GPQ_E code of an errno, with or without its minus sign.  EFULL: no space, inodes or
+ * quota.  ENOMEM: also no descriptors, since processes release both.  EREFUSED: permissions and
+ * names, which a person mends.  ENOTFOUND.  EIO: any other, after which nobody knows what the disk
+ * holds.
+ */
+int gpq_code_of_errno(int number);
+
+/* Fills *e with "FORMAT: text of the errno", and returns its code. */
+int gpq_fault(struct gpq_error *e, int number, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif
