@@ -73,7 +73,8 @@
     X(EBUSY, -8, 75, "another agent owns the state directory")      \
     X(EVERSION, -9, 75, "the file is of a newer version")           \
     X(EDAMAGED, -10, 75, "the file is damaged")                     \
-    X(EIO, -11, 75, "the storage failed")
+    X(EIO, -11, 75, "the storage failed")                           \
+    X(EUNUSABLE, -12, 75, "the state directory cannot be used")
 
 #define GPQ_X_STATE(name, value, text) GPQ_##name = value,
 #define GPQ_X_HOLD(name, bit, text) GPQ_HOLD_##name = bit,
