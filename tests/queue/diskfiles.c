@@ -58,6 +58,28 @@ static int files_rmdir(void *user, const char *path)
     return disk_rmdir(disk_of(user), path);
 }
 
+static int files_chmod(void *user, const char *path, mode_t mode)
+{
+    size_t size;
+
+    (void)mode; /* a disk has no modes */
+    return disk_look(disk_of(user), path, &size) < 0 ? -1 : 0;
+}
+
+static int files_allocate(void *user, int fd, off_t size)
+{
+    static const char zeros[4096];
+
+    for (off_t at = 0; at < size;) {
+        const size_t part = size - at < 4096 ? (size_t)(size - at) : sizeof(zeros);
+        ssize_t n = disk_write_at(disk_of(user), fd, zeros, part, (size_t)at);
+        if (n < 0)
+            return -1;
+        at += n;
+    }
+    return 0;
+}
+
 static int files_look(void *user, const char *path, off_t *ret_size)
 {
     size_t size = 0;
@@ -86,6 +108,8 @@ struct gpq_files diskfiles(struct diskfiles *f)
                                .unlink = files_unlink,
                                .mkdir = files_mkdir,
                                .rmdir = files_rmdir,
+                               .chmod = files_chmod,
+                               .allocate = files_allocate,
                                .look = files_look,
                                .list = files_list };
 }
