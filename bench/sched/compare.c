@@ -154,13 +154,13 @@ static void print_json_way(FILE *out, const struct b_way *way, const struct b_da
 
     (void)fprintf(out, ",\n     \"%s\": {\n      \"utilisation\": %.6g", way->name,
                   d->busy / all(d));
-    b_sched_print_number(out, 6, "utilisation_vs_bound", d->busy / bound);
-    b_sched_print_number(out, 6, "held_for_head", d->held / all(d));
-    b_sched_print_number(out, 6, "missed", d->missed / all(d));
+    b_goals_print_number(out, 6, "utilisation_vs_bound", d->busy / bound);
+    b_goals_print_number(out, 6, "held_for_head", d->held / all(d));
+    b_goals_print_number(out, 6, "missed", d->missed / all(d));
     print_json_waits(out, "wait_narrow_s", &d->narrow);
     print_json_waits(out, "wait_wide_s", &d->wide);
     print_json_waits(out, "delay_of_heads_s", &d->delay);
-    b_sched_print_number(out, 6, "delayed_heads", delayed(&d->delay));
+    b_goals_print_number(out, 6, "delayed_heads", delayed(&d->delay));
     for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++)
         (void)fprintf(out, ",\n      \"%s\": %llu", names[i], counts[i]);
     (void)fprintf(out, "}");
@@ -168,13 +168,13 @@ static void print_json_way(FILE *out, const struct b_way *way, const struct b_da
 
 void b_comparison_print_json(FILE *out, const struct b_comparison *c)
 {
-    b_sched_print_number(out, 2, "load", c->load > 0 ? c->load : NAN);
+    b_goals_print_number(out, 2, "load", c->load > 0 ? c->load : NAN);
     (void)fprintf(out, ",\n  \"workloads\": {");
     for (unsigned i = 0; i < B_WORKLOADS; i++) {
         const double devices = all(&c->day[i][LEARNED]);
         (void)fprintf(out, "%s\n    \"%s\": {\"jobs\": %u", i ? "," : "", b_workload(i)->name,
                       c->jobs);
-        b_sched_print_number(out, 5, "bound", c->bound[i] / devices);
+        b_goals_print_number(out, 5, "bound", c->bound[i] / devices);
         for (unsigned k = 0; k < B_WAYS; k++)
             print_json_way(out, &ways[k], &c->day[i][k], c->bound[i]);
         (void)fprintf(out, "}");

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* rows.h - the keys of --sched with their goals, and how figures are printed. */
+/* rows.h - the keys of --sched with their goals. */
 #ifndef BENCH_SCHED_ROWS_H
 #define BENCH_SCHED_ROWS_H
 
 #include <stdint.h>
-#include <stdio.h>
 
-#include "../report.h"
+#include "../goals.h"
 #include "sched/event.h"
 
 /* X(key, unit, judge, goal, sentence).  A decision is the end of one run and what starts then. */
@@ -70,13 +69,6 @@ int b_sched_promises(const struct b_sched_set *set, double *figures);
 int b_sched_blocked(const struct b_sched_set *set, double *figures);
 int b_sched_bytes(const struct b_sched_set *set, double *figures);
 
-const struct b_key_info *b_sched_row(unsigned row);
-
-/* Prints the rows: as a table, or as members of a JSON object, with a comma before each. */
-void b_sched_print_table(FILE *out, const double *figures);
-void b_sched_print_json(FILE *out, const double *figures);
-
-/* Prints `,\n  "key": number`; null for NaN.  `indent` counts spaces. */
-void b_sched_print_number(FILE *out, int indent, const char *key, double value);
+extern const struct b_goals b_sched_rows;
 
 #endif

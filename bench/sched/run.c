@@ -105,8 +105,8 @@ static void print(const struct b_sched_set *set, const double *figures,
     if (set->json) {
         (void)printf("{\n  \"version\": \"%s\",\n  \"tasks\": %u,\n  \"passing\": \"%s\"",
                      gpud_version(), set->tasks, passing);
-        b_sched_print_number(stdout, 2, "seconds", seconds);
-        b_sched_print_json(stdout, figures);
+        b_goals_print_number(stdout, 2, "seconds", seconds);
+        b_goals_print_json(stdout, &b_sched_rows, figures);
         b_comparison_print_json(stdout, c);
         (void)printf(",\n  \"assertions\": %s,\n  \"quick\": %s\n}\n", asserts ? "true" : "false",
                      b_effort(0, 1) ? "true" : "false");
@@ -116,7 +116,7 @@ static void print(const struct b_sched_set *set, const double *figures,
                  gpud_version(), set->tasks, passing, seconds,
                  b_effort(0, 1) ? ", --quick: a look, no figures to keep" : "",
                  asserts ? ", with assertions: measure a release build" : "");
-    b_sched_print_table(stdout, figures);
+    b_goals_print_table(stdout, &b_sched_rows, figures);
     b_comparison_print_table(stdout, c);
 }
 
