@@ -23,6 +23,9 @@
 #include "raw_fork.h"
 #include "report.h"
 #include "sched/run.h"
+#ifdef BENCH_HAVE_QUEUE
+#include "queue/run.h"
+#endif
 
 static const struct b_cell cells[] = {
     { "idle", b_cell_idle, 0, 0, 40, " idle_switches_10s idle_switches_in_poll_3s " },
@@ -183,7 +186,8 @@ static int usage(FILE *out, int code)
     (void)fputs("usage: gpudispatch-bench [--json] [--quick] [--only KEY]... [--list] [--help]\n"
                 "Measures the library against bare loops; --only takes a key of --list.\n"
                 "With --quick a look of 20 s: fewer rounds, and what takes long is left out.\n"
-                "With --sched other figures: the scheduler's decisions (--sched --help).\n",
+                "With --sched other figures: the scheduler's decisions (--sched --help).\n"
+                "With --queue: the store of the durable queue (--queue --help).\n",
                 out);
     return code;
 }
@@ -210,6 +214,28 @@ static int want(const char *name, char *wanted)
     return b_complain("no key is named %s", name);
 }
 
+static int is_queue(int argc, char **argv)
+{
+    int i;
+
+    for (i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--queue") == 0)
+            return 1;
+    return 0;
+}
+
+static int run_queue(int argc, char **argv)
+{
+#ifdef BENCH_HAVE_QUEUE
+    return bq_run(argc, argv);
+#else
+    (void)argc, (void)argv;
+    (void)b_complain("this build has no durable queue: it needs SQLite 3.37 with"
+                     " SQLITE_ENABLE_PREUPDATE_HOOK, and -Dqueue=enabled");
+    return 1;
+#endif
+}
+
 int main(int argc, char **argv)
 {
     struct b_figure figures[B_KEY_COUNT];
@@ -225,6 +251,8 @@ int main(int argc, char **argv)
         return b_ours_init_worker() ? 1 : 2;
     if (b_sched_is_asked(argc, argv))
         return b_sched_run(argc, argv);
+    if (is_queue(argc, argv))
+        return run_queue(argc, argv);
     for (i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             json = 1;
