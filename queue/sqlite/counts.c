@@ -126,8 +126,7 @@ struct gpq_tally *gpq_tally(struct gpq_db *db, uint32_t batch, int *ret_code, st
     gpq_tally_read(st, &read);
     sqlite3_reset(st);
     t = counts ? insert(&counts->batches, &read, sizeof(read)) : NULL;
-    if (!t)
-        *ret_code = gpq_db_no_memory(db, e);
+    *ret_code = t ? 0 : gpq_db_no_memory(db, e);
     return t;
 }
 
@@ -150,8 +149,7 @@ struct gpq_ready *gpq_ready(struct gpq_db *db, uint32_t shape, int *ret_code, st
     read.uses = (uint32_t)sqlite3_column_int64(st, 1);
     sqlite3_reset(st);
     r = counts ? insert(&counts->shapes, &read, sizeof(read)) : NULL;
-    if (!r)
-        *ret_code = gpq_db_no_memory(db, e);
+    *ret_code = r ? 0 : gpq_db_no_memory(db, e);
     return r;
 }
 
@@ -175,14 +173,26 @@ void gpq_ready_touch(struct gpq_db *db, struct gpq_ready *r)
 
 void gpq_tally_forget(struct gpq_db *db, uint32_t batch)
 {
-    if (db->counts)
-        take_out(&db->counts->batches, batch);
+    if (!db->counts)
+        return;
+    for (struct gpq_tally **at = &db->counts->dirty_batches; *at; at = &(*at)->next_dirty)
+        if ((*at)->id == batch) {
+            *at = (*at)->next_dirty;
+            break;
+        }
+    take_out(&db->counts->batches, batch);
 }
 
 void gpq_ready_forget(struct gpq_db *db, uint32_t shape)
 {
-    if (db->counts)
-        take_out(&db->counts->shapes, shape);
+    if (!db->counts)
+        return;
+    for (struct gpq_ready **at = &db->counts->dirty_shapes; *at; at = &(*at)->next_dirty)
+        if ((*at)->id == shape) {
+            *at = (*at)->next_dirty;
+            break;
+        }
+    take_out(&db->counts->shapes, shape);
 }
 
 static int write_tally(struct gpq_db *db, const struct gpq_tally *t, struct gpq_error *e)

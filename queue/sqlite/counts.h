@@ -40,7 +40,7 @@ struct gpq_ready *gpq_ready(struct gpq_db *db, uint32_t shape, int *ret_code, st
 /* After a change of a record. */
 void gpq_tally_touch(struct gpq_db *db, struct gpq_tally *t);
 void gpq_ready_touch(struct gpq_db *db, struct gpq_ready *r);
-/* After the row was deleted.  The record is not dirty. */
+/* Before the row is deleted. */
 void gpq_tally_forget(struct gpq_db *db, uint32_t batch);
 void gpq_ready_forget(struct gpq_db *db, uint32_t shape);
 

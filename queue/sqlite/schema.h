@@ -168,7 +168,7 @@
                   " attempt = ?6, charged = ?7, losses = ?8, cancel = ?9, unmet = ?10,"          \
                   " not_before = ?11, ended = ?12, cause = ?13 WHERE id = ?1")                   \
     X(TASK_PLACE, "UPDATE task SET shape = ?2, spec = ?3, priority = ?4, place = ?5,"            \
-                  " expires = ?6, links = ?7 WHERE id = ?1")                                     \
+                  " expires = ?6 WHERE id = ?1")                                     \
     X(TASK_LINK, "UPDATE task SET links = links | ?2 WHERE id = ?1 AND links & ?2 <> ?2")        \
     X(TASK_FORGET, "DELETE FROM task WHERE id = ?1")                                             \
     X(TASK_TURN, "SELECT id FROM task WHERE holds = 8 AND id >> 32 = ?1"                         \
