@@ -155,8 +155,6 @@ int64_t gpq_sqlite_respec(struct gpq_store *s, uint64_t now, const struct gpq_se
         code = gpq_spec_check(spec, 0, e);
     if (code == 0)
         code = gpq_spec_add(db, spec, &plan, e);
-    if (code == 0) /* kept while the tasks change, and forgotten if there was none */
-        code = gpq_spec_use(db, plan.id, 1, e);
     if (code < 0)
         return code;
     int64_t count = gpq_select_each(db, which, respec_one, &plan, e);

@@ -90,8 +90,8 @@ int gpq_row_write(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *
 
 int gpq_row_place(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e)
 {
-    const int64_t value[] = { (int64_t)r->id,      r->shape, r->spec, r->priority, r->order,
-                              (int64_t)r->expires };
+    const int64_t value[] = { (int64_t)r->id, r->shape, r->spec,
+                              r->priority,    r->order, (int64_t)r->expires };
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_PLACE);
     for (int at = 1; at <= (int)(sizeof(value) / sizeof(value[0])); at++)
         gpq_bind(st, at, value[at - 1]);

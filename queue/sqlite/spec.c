@@ -100,7 +100,7 @@ int gpq_spec_add(struct gpq_db *db, const struct gpq_spec *spec, struct gpq_plan
     if (code < 0)
         return code;
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_SPEC_MAKE);
-    gpq_bind(st, 1, 0);
+    gpq_bind(st, 1, 1);
     gpq_bind_bytes(st, 2, spec->content);
     gpq_bind(st, 3, ret->shape);
     gpq_bind_bytes(st, 4, spec->options);

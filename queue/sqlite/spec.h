@@ -7,7 +7,7 @@
 
 /* EINVAL: a number of the spec is out of its range. */
 int gpq_spec_check(const struct gpq_spec *spec, uint32_t index, struct gpq_error *e);
-/* Adds a row that no task names yet. */
+/* Adds a row with one use: the caller's, who ends it when its tasks have theirs. */
 int gpq_spec_add(struct gpq_db *db, const struct gpq_spec *spec, struct gpq_plan *ret,
                  struct gpq_error *e);
 /* n more tasks name the spec; with n below 0 less, and what nothing names any more is forgotten. */

@@ -249,14 +249,16 @@ static int use_spec(struct work *w, uint32_t index)
     return code;
 }
 
-/* Writes the uses of specs that the items so far have; before a row may lose its last one. */
-static int write_uses(struct work *w)
+/* Writes the uses of specs by tasks that were added: before a task may change its spec, and at the
+ * end, which also ends the use by the submit itself. */
+static int write_uses(struct work *w, bool end)
 {
     int code = 0;
     for (uint32_t i = 0; code == 0 && i < w->what->n_specs; i++) {
         struct used *u = &w->used[i];
-        if (u->added != 0)
-            code = gpq_spec_use(w->db, u->plan.id, u->added, w->e);
+        int64_t n = u->added - (end && u->plan.id != 0);
+        if (n != 0)
+            code = gpq_spec_use(w->db, u->plan.id, n, w->e);
         u->added = 0;
     }
     return code;
@@ -328,7 +330,7 @@ static int again(struct work *w, const struct gpq_item *item, struct gpq_row *r)
 {
     int code = use_spec(w, item->spec);
     if (code == 0)
-        code = write_uses(w);
+        code = write_uses(w, false);
     if (code < 0)
         return code;
     return gpq_round_again(w->db, r, &w->used[item->spec].plan, w->what->specs[item->spec].held,
@@ -362,7 +364,7 @@ static int place_items(struct work *w)
     for (uint32_t i = 0; code == 0 && i < w->what->n_items; i++)
         code = place_item(w, i);
     if (code == 0)
-        code = write_uses(w);
+        code = write_uses(w, true);
     if (code == 0)
         code = end_batch(w);
     return code == 0 ? keep_answer(w) : code;
