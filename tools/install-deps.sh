@@ -12,18 +12,18 @@ set -eu
 # dpkg-dev: Meson queries it for the directory of libraries.  Without it they go to a directory that
 # neither pkg-config nor the loader searches.
 # python3-pip: fetches NVIDIA's nvml.h from PyPI.
-build="dpkg-dev gcc libc6-dev meson ninja-build pkg-config python3"
+# libjansson-dev, libsqlite3-dev: for the queue, and jansson for the simulator of traces (lib/sim).
+build="dpkg-dev gcc libc6-dev libjansson-dev libsqlite3-dev meson ninja-build pkg-config python3"
 python="gcc libc6-dev python3-dev python3-venv"
 demo="libpocketsphinx-dev pocketsphinx-en-us libspandsp-dev asterisk-core-sounds-en-g722"
 # gdb, golang-go, python3-yaml, rustc, systemd: for the pages of docs/howto (tests/pages.py).
 # groff-base, man-db, mandoc: for the manual pages (tests/manual.py).
-# libjansson-dev: for the simulator of traces (lib/sim).
 # libpython3.N-testsuite, python3-dev, python3-venv: for the Python package (python/tests).
 version=$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null ||
     echo 3.11)
-test="clang cmake cppcheck g++ gdb golang-go groff-base libjansson-dev"
-test="$test libpython$version-testsuite libuv1-dev make man-db mandoc musl-tools python3-dev"
-test="$test python3-pip python3-venv python3-yaml rustc systemd valgrind"
+test="clang cmake cppcheck g++ gdb golang-go groff-base libpython$version-testsuite libuv1-dev"
+test="$test make man-db mandoc musl-tools python3-dev python3-pip python3-venv"
+test="$test python3-yaml rustc systemd valgrind"
 
 fail() {
     printf 'tools/install-deps.sh: %s\n' "$*" >&2

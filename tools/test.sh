@@ -93,7 +93,7 @@ compiled_by_clang() {
 make_clang() {
     CC=clang timed "clang: configure" configure build-clang -Dbuildtype=debug -Ddebug=false \
         -Dwerror=true -Dcuda=disabled -Dtests=true -Dexamples=true -Dbench=true \
-        -Dpython=enabled || return 1
+        -Dpython=enabled -Dqueue=enabled || return 1
     # shellcheck disable=SC2046 # several words
     timed "clang: compile" compile build-clang $(compiled_by_clang build-clang)
 }
@@ -207,8 +207,8 @@ stage() {
 analyse() {
     say cppcheck
     timed cppcheck cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability \
-        --inline-suppr -j "$(nproc)" --std=c11 -Ilib -Iinclude -D_GNU_SOURCE -DGPUD_BUILDING \
-        lib tools/gpudispatch || complain "cppcheck exits $?"
+        --inline-suppr -j "$(nproc)" --std=c11 -Ilib -Iinclude -I. -D_GNU_SOURCE -DGPUD_BUILDING \
+        lib queue tools/gpudispatch || complain "cppcheck exits $?"
     timed "cppcheck: python" cppcheck --quiet --error-exitcode=1 \
         --enable=warning,performance,portability --inline-suppr --std=c11 --library=python \
         -Iinclude -D_GNU_SOURCE -DPy_LIMITED_API=0x030b0000 '-DPy_BEGIN_ALLOW_THREADS={' \
@@ -249,13 +249,13 @@ part() {
     # cases that cannot occur.  Reports name lines, not variables (-g1); clang only compiles.  Part
     # gcc has the CUDA files: nvcc compiles them in the same way everywhere.
     sanitized="-Dbuildtype=debug -Doptimization=1 -Dc_args=-g1 -Dtests=true -Db_lundef=false"
-    sanitized="$sanitized -Dcuda=disabled"
+    sanitized="$sanitized -Dcuda=disabled -Dqueue=enabled"
     # shellcheck disable=SC2086 # several words
     case $1 in
     gcc)
         prepare_python
         CC=gcc stage all gcc -Dbuildtype=debugoptimized -Dc_args=-g1 -Dwerror=true \
-            -Dtests=true -Dexamples=true -Dbench=true -Dpython=enabled
+            -Dtests=true -Dexamples=true -Dbench=true -Dpython=enabled -Dqueue=enabled
         # nvcc's warnings are errors, too.
         cuda=$(grep -c '^build .*\.cu\.o: ' build-gcc/build.ninja)
         cuda="$cuda CUDA files compiled (none without nvcc)"
@@ -317,7 +317,8 @@ esac
 case $what in
 quick)
     timed packages install_packages build
-    stage quick quick -Dbuildtype=debug -Dtests=true -Dcuda=disabled -Dpython=auto
+    stage quick quick -Dbuildtype=debug -Dtests=true -Dcuda=disabled -Dpython=auto \
+        -Dqueue=enabled
     ;;
 all)
     timed packages install_packages test
@@ -337,7 +338,8 @@ slow)
     timed packages install_packages test
     timed "packages of the demo" install_packages demo
     prepare_python
-    if build slow -Dbuildtype=release -Dtests=true -Dexamples=true -Dpython=enabled; then
+    if build slow -Dbuildtype=release -Dtests=true -Dexamples=true -Dpython=enabled \
+        -Dqueue=enabled; then
         timed "slow: tests" check build-slow --suite slow
     fi
     ;;
