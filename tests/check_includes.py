@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Checks includes between folders, calls that lib/ never makes, and names of the built symbols.
 
-usage: check_includes.py ROOT [SHARED_LIBRARY [STATIC_LIBRARY]]
+usage: check_includes.py ROOT [SHARED_LIBRARY [STATIC_LIBRARY [ARCHIVE_OF_THE_QUEUE...]]]
 
 Directions (docs: the tree): api may include everything; host: log, sched, stats, device, wire, os,
 base; worker and keeper: wire, os, base; sched: base; log: sched, base; sim: log, sched, base;
@@ -11,9 +11,15 @@ included by all of lib, and tools, examples, python and bench include nothing bu
 which measures the core, may include sched, sim and base.  Includes inside lib/ are written
 "folder/file.h".
 
+In queue/: agent may include sqlite and files, sqlite files; QUEUE_MAY has the rest.  Every folder
+may include the headers of queue/ itself (store.h, words.h).  Public headers are for those folders
+only that speak with the library, and sqlite3.h is for sqlite alone.  Nothing in queue/ includes
+lib/, and nothing else includes queue/, but tests, bench/queue, and tools, which has the commands of
+queue/client.  Includes are written "queue/folder/file.h".
+
 Calls: code that runs in the host never ends the process, prints or sleeps [C15], waits for no child
 but its own, and makes each descriptor close-on-exec from birth [C13]; nothing in lib/ is lockable
-by two processes.
+by two processes.  Code of queue/ makes its descriptors close-on-exec, too.
 
 Records: struct gpud_dispatcher has one for each noun.  Its comment in lib/host/dispatcher.h names
 the files that write it.  create.c may, too: it sets the first values.  The same holds for the
@@ -41,6 +47,19 @@ MAY = {
     "os": {"os", "base"},
     "base": {"base"},
 }
+# The same for queue/; "" are its own headers.  The runner has libc only.
+QUEUE_MAY = {
+    "": {""},
+    "files": {"files", ""},
+    "sqlite": {"sqlite", "files", ""},
+    "proto": {"proto", "files", ""},
+    "jobs": {"jobs", "files", ""},
+    "runner": {"runner", "files", ""},
+    "agent": {"agent", "sqlite", "proto", "jobs", "files", ""},
+    "client": {"client", "proto", "jobs", "files", ""},
+}
+QUEUE_PUBLIC = {"agent", "client"}  # the folders that may include public headers
+QUEUE_LIBRARIES = {"sqlite3.h": {"sqlite"}, "jansson.h": {"proto", "jobs", "agent", "client"}}
 # The public headers that the core may include.
 CORE_PUBLIC = {"types.h", "error.h"}
 IN_HOST = {"api", "base", "device", "host", "log", "os", "sched", "stats", "wire"}
@@ -60,7 +79,8 @@ SHARED_LOCK = re.compile(
     r"PTHREAD_PROCESS_SHARED|\bsem_open\b|\bflock\s*\(|\bF_SETLKW?\b|\blockf\s*\(")
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 OUTSIDE = ["tools", "examples", "python", "bench"]
-OUTSIDE_MAY = {"bench/sched": {"sched", "sim", "base"}, "bench/queue": {"queue"}}
+OUTSIDE_MAY = {"bench/sched": {"sched", "sim", "base"}}
+OUTSIDE_QUEUE = {"tools/gpudispatch": "queue/client/", "bench/queue": "queue/"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 # A write to a record of a dispatcher d, or of a class c.
 RECORD_WRITE = (r"\b{0}->(\w+)(?:\.\w+|\[[^]]*\])+\s*(?:=(?!=)|[-+|&]=|\+\+|--)"
@@ -96,26 +116,55 @@ def check_lib(root, faults):
                 faults.append(f"{path.relative_to(root)}: {folder}/ must not include {name}")
 
 
+def check_queue(root, faults):
+    for path in sources(root / "queue"):
+        folder = path.parent.relative_to(root / "queue").as_posix().removeprefix(".")
+        where = path.relative_to(root)
+        if folder not in QUEUE_MAY:
+            faults.append(f"{where}: no such folder in the tree: queue/{folder}")
+            continue
+        for kind, name in INCLUDE.findall(path.read_text()):
+            parts = pathlib.PurePosixPath(name).parts
+            if parts[0] == "gpudispatch":
+                if folder not in QUEUE_PUBLIC:
+                    faults.append(f"{where}: queue/{folder} must not include {name}")
+            elif kind == "<":
+                if folder not in QUEUE_LIBRARIES.get(name, {folder}):
+                    faults.append(f"{where}: queue/{folder} must not include <{name}>")
+            elif parts[0] != "queue" or not (root / name).is_file():
+                faults.append(f'{where}: "{name}" is not written "queue/folder/file.h"')
+            elif "/".join(parts[1:-1]) not in QUEUE_MAY[folder]:
+                faults.append(f"{where}: queue/{folder} must not include {name}")
+
+
+def check_descriptors(text, fault):
+    """Each descriptor is close-on-exec from birth."""
+    for m in UNFLAGGED.finditer(text):
+        fault(m.start(), f"{m.group(1)} makes a descriptor that is not close-on-exec")
+    for name, flag in FLAGGED.items():
+        for m in re.finditer(r"(?<![\w.>])" + name + r"\s*\(([^;]*);", text):
+            if flag not in m.group(1):
+                fault(m.start(), f"{name} without {flag}")
+
+
 def check_calls(root, faults):
-    for path in sources(root / "lib"):
+    for path in sources(root / "lib") + sources(root / "queue"):
         # Comments and strings go, line numbers stay.
         text = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), path.read_text())
 
         def fault(at, what):
             faults.append(f"{path.relative_to(root)}:{text.count(chr(10), 0, at) + 1}: {what}")
 
+        if path.is_relative_to(root / "queue"):
+            check_descriptors(text, fault)
+            continue
         for m in SHARED_LOCK.finditer(text):
             fault(m.start(), f"{m.group()} is a lock between processes")
         if path.relative_to(root / "lib").parts[0] not in IN_HOST:
             continue
         for m in NEVER.finditer(text):
             fault(m.start(), f"{m.group(1)} must not be called in the host")
-        for m in UNFLAGGED.finditer(text):
-            fault(m.start(), f"{m.group(1)} makes a descriptor that is not close-on-exec")
-        for name, flag in FLAGGED.items():
-            for m in re.finditer(r"(?<![\w.>])" + name + r"\s*\(([^;]*);", text):
-                if flag not in m.group(1):
-                    fault(m.start(), f"{name} without {flag}")
+        check_descriptors(text, fault)
         for m in re.finditer(r"\bwaitp?id\s*\(\s*(-1|P_ALL)", text):
             fault(m.start(), "waits for children that are not ours")
 
@@ -124,11 +173,16 @@ def check_outside(root, faults):
     internal = {p.relative_to(root / "lib").as_posix() for p in sources(root / "lib")}
     for top in OUTSIDE:
         for path in sources(root / top) if (root / top).is_dir() else []:
-            may = OUTSIDE_MAY.get(path.parent.relative_to(root).as_posix(), ())
+            folder = path.parent.relative_to(root).as_posix()
+            may = OUTSIDE_MAY.get(folder, ())
             for _, name in INCLUDE.findall(path.read_text()):
                 reached = (path.parent / name).resolve()
                 if name.partition("/")[0] in may:
                     continue
+                queue = name.startswith("queue/") and not reached.is_file()
+                if (queue and not name.startswith(OUTSIDE_QUEUE.get(folder, "none"))
+                        or (root / "queue") in reached.parents):
+                    faults.append(f"{path.relative_to(root)}: {top}/ must not include {name}")
                 if name in internal or (root / "lib") in reached.parents:
                     faults.append(f"{path.relative_to(root)}: {top}/ must not include {name}")
 
@@ -181,6 +235,7 @@ def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     faults = []
     check_lib(root, faults)
+    check_queue(root, faults)
     check_calls(root, faults)
     check_outside(root, faults)
     check_public(root, faults)
@@ -194,6 +249,11 @@ def main():
         for name in sorted(defined(sys.argv[3], [])):
             if not name.startswith(("gpud_", "gpi_")):
                 faults.append(f"a symbol shared between files is not named gpi_ or gpud_: {name}")
+    for archive in sys.argv[4:]:
+        for name in sorted(defined(archive, [])):
+            if not name.startswith("gpq_"):
+                faults.append(f"{pathlib.Path(archive).name}: a symbol shared between files is not"
+                              f" named gpq_: {name}")
     if os.environ.get("GPUD_TEST_RESULTS"):
         with open(os.environ["GPUD_TEST_RESULTS"], "a") as out:
             out.write(f"{'fail' if faults else 'pass'} check/includes\n")
