@@ -12,9 +12,10 @@ usage: check_docs.py [--ids-only] [ROOT [BUILD_DIRECTORY]]    (the tree this fil
    tests/entries.py checks functions and options;
  - docs/reference/python.md has each name, parameter and default of the Python package;
  - defaults in the headers' brackets and in the tables are those of the code;
- - each id of a guarantee (C, docs/guarantees.md) and of a failure mode (T and G,
-   docs/explain/failures-elsewhere.md) is named by a test: anywhere in the comment above a case, or
-   as "C6 C7: ..." or "[T7]" in a comment above another function; the list is printed;
+ - each id of a guarantee (C, docs/guarantees.md; Q, a line of a comment that begins with it in a
+   header of queue/) and of a failure mode (T and G, docs/explain/failures-elsewhere.md) is named by
+   a test, Q by one of tests/queue: anywhere in the comment above a case, or as "C6 C7: ..." or
+   "[T7]" in a comment above another function; the list is printed;
  - the table of XIDs in docs/reference/devices.md is that of the code;
  - the figures of docs/performance.md are those that docs/design/0002-speed.md has recorded;
  - the questions of docs/testing.md lead to every how-to and to ten headings of troubleshooting;
@@ -30,8 +31,8 @@ import sys
 sys.dont_write_bytecode = True  # the tree stays as it is
 from reference import defaults, headers, python
 
-FOLDERS = ("include/", "lib/", "tests/", "tools/", "docs/", "bench/", "examples/")
-ID = re.compile(r"\b([CTG][1-9]\d?)\b")
+FOLDERS = ("include/", "lib/", "queue/", "tests/", "tools/", "docs/", "bench/", "examples/")
+ID = re.compile(r"\b([CTGQ][1-9]\d?)\b")
 CASE = re.compile(r"\s*(?:T_CASE|T_LONG_CASE)\((\w+)")
 # Defaults as they were decided (0: none; None: never).  ELSEWHERE has those that no line of
 # options.c holds alone, each with words of the header, a file, and text of that file.
@@ -58,6 +59,8 @@ CONSTANTS = (("lib/host/slot.h", "#define GPI_TAIL_SIZE 8192u"),
 # First words of README's command lines; tests run the lines that install the Python package.
 CHECKED_COMMANDS = ("sh", "meson", "ninja", "ldconfig", "cc")
 INSTALLS_THE_PACKAGE = ("python3 -m venv env && . env/bin/activate", "pip install .")
+# The guarantees of the queue, which headers of queue/ define one by one as they are built.
+QUEUE = {f"Q{i}" for i in range(1, 13)}
 # Nothing but a GPU can show these.
 NEED_A_GPU = {"T15"}
 
@@ -108,13 +111,15 @@ def check_links(root, faults):
 def check_paths(root, faults):
     for doc in documents(root):
         for path in re.findall(r"`([\w./-]+)`", prose(doc)):
-            if path.startswith(FOLDERS) and not (root / path).exists():
+            # bench/README.md names its own files, such as queue/run.h.
+            if path.startswith(FOLDERS) and not any((top / path).exists()
+                                                    for top in (root, doc.parent)):
                 faults.append(f"{doc.relative_to(root)}: no such file: {path}")
 
 
 def check_named_pages(root, faults):
     """Pages that code, headers, tests and scripts name by their path exist."""
-    folders = ("bench", "cuda", "debian", "examples", "include", "lib", "tests", "tools")
+    folders = ("bench", "cuda", "debian", "examples", "include", "lib", "queue", "tests", "tools")
     paths = [path for folder in folders for path in sorted((root / folder).rglob("*"))]
     for path in paths + [root / "meson.build"]:
         if path.suffix in (".md", ".pyc") or not path.is_file():
@@ -156,13 +161,28 @@ def defined(root, faults):
         if here != [f"{letter}{i}" for i in range(1, last + 1)]:
             faults.append(f"{where}: ids {letter}1 to {letter}{last} are not there once each and in"
                           f" order: {' '.join(here)}")
-    return guarantees + modes
+    return guarantees + modes + defined_by_queue(root, faults)
+
+
+def defined_by_queue(root, faults):
+    """The ids of which a header of the queue speaks, each of which one header defines."""
+    headers_of = collections.defaultdict(list)
+    for header in sorted((root / "queue").rglob("*.h")):
+        text, path = header.read_text(), header.relative_to(root).as_posix()
+        for name in re.findall(r"^ \* (Q\d+) +\S", text, flags=re.M):
+            headers_of[name].append(path)
+        for name in sorted(set(re.findall(r"\bQ\d+\b", text)) - QUEUE):
+            faults.append(f"{path} names {name}; the queue has Q1 to Q12")
+    for name, paths in headers_of.items():
+        if len(paths) > 1:
+            faults.append(f"{name} is defined in {' and in '.join(paths)}")
+    return sorted(headers_of, key=lambda name: int(name[1:]))
 
 
 def ids(comment):
     """What a comment names: in brackets, or at its beginning before a colon."""
-    tagged = " ".join(re.findall(r"\[((?:[CTG]\d+[ ,]*)+)\]", comment))
-    begin = re.match(r"\W*((?:[CTG]\d+[ ,]*)+):", comment)
+    tagged = " ".join(re.findall(r"\[((?:[CTGQ]\d+[ ,]*)+)\]", comment))
+    begin = re.match(r"\W*((?:[CTGQ]\d+[ ,]*)+):", comment)
     return set(ID.findall(tagged + " " + (begin.group(1) if begin else "")))
 
 
@@ -201,6 +221,8 @@ def check_ids(root, faults):
             else:
                 continue
             for name, test in found:
+                if name[0] == "Q" and not path.startswith("queue/"):
+                    continue
                 if test not in shown[name]:
                     shown[name].append(test)
     for name in known:
@@ -208,7 +230,7 @@ def check_ids(root, faults):
         print(f"{name}: {', '.join(shown[name]) or none}")
         if not shown[name] and name not in NEED_A_GPU:
             faults.append(f"no test names {name} in the comment above a case")
-    for name in sorted(set(shown) - set(known)):
+    for name in sorted(set(shown) - set(known) - QUEUE):
         if shown[name]:
             faults.append(f"{shown[name][0]} names {name}, which no document defines")
     for header in (root / "include").rglob("*.h"):

@@ -30,7 +30,8 @@ PER_CENT = 3  # of the sentences, for bare words and for passives
 WIDTH, HEADER_WIDTH, ROW_WIDTH = 100, 90, 120
 TEXTS = ("*.md", "docs/**/*.md", "bench/*.md", "examples/**/*.md", "include/**/*.h",
          "lib/**/*.[ch]")
-FOLDERS = ("bench", "cuda", "debian", "docs", "examples", "include", "lib", "tests", "tools")
+FOLDERS = ("bench", "cuda", "debian", "docs", "examples", "include", "lib", "queue", "tests",
+           "tools")
 SOURCES = (".c", ".cc", ".cpp", ".cu", ".h", ".py", ".sh", ".build")
 
 # A pronoun in place of a noun.  "who" after a noun of persons is not bare.
