@@ -133,12 +133,25 @@ void content_sync_fails(struct content *c, uint64_t *seed)
     c->synced = left;
 }
 
+/* How many changes the size that is left includes.  All and none are as likely as all others. */
+static size_t draw_sized(size_t pending, uint64_t *seed)
+{
+    switch (draw_below(seed, 4)) {
+    case 0:
+        return 0;
+    case 1:
+        return pending;
+    default:
+        return draw_below(seed, (uint32_t)pending + 1);
+    }
+}
+
 struct bytes content_survives(const struct content *c, uint64_t *seed)
 {
     /* All, none, all but a few, or a few: each of them finds another kind of fault. */
     static const uint32_t chances[] = { 0, 10, 50, 90, 100 };
     const uint32_t percent = chances[draw_below(seed, T_LENGTH(chances))];
-    const size_t sized = draw_below(seed, (uint32_t)c->n_pending + 1);
+    const size_t sized = draw_sized(c->n_pending, seed);
     struct bytes b = bytes_copy(&c->synced);
     size_t size = b.size;
 

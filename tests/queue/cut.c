@@ -13,6 +13,7 @@
 #include "harness.h"
 
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +28,10 @@
 
 enum {
     CUTS_OF_A_LIFE = 5,
-    TRANSACTIONS = 40,
-    CHANGES = 900, /* of the disk, at most, before a cut */
-    WINDOW = 600,  /* changes before the cut from which on each commit is dumped */
+    TRANSACTIONS = 30, /* at most, before a cut of an idle disk */
+    CHANGES = 900,     /* of the disk, at most, before a cut */
+    WINDOW = 600,      /* changes before the cut from which on each commit is dumped */
+    CHECKPOINT = 60,   /* pages of the WAL: far fewer than usual, so that some cuts hit one */
 };
 #define STATE "/state"
 #define RESULTS STATE "/results"
@@ -74,7 +76,8 @@ struct life {
     struct text kept; /* what the store shows after the last acknowledged commit */
     bool kept_known;
     bool in_flight; /* the commit that work.shown precedes */
-    uint64_t seed;
+    uint64_t first_seed, seed;
+    unsigned cuts;
     char why[512]; /* of the harm */
 };
 
@@ -99,7 +102,8 @@ static int open_store(struct life *l, struct disk *d, struct gpq_store **ret)
 static void fail_undead(const struct life *l, int rc, const struct gpq_error *e)
 {
     if (!disk_dead(l->disk))
-        T_FAIL("the store failed with %d (%s), and the disk works", rc, e->text);
+        T_FAIL("seed %llu, cut %u: the store failed with %d (%s), and the disk works",
+               (unsigned long long)l->first_seed, l->cuts + 1, rc, e->text);
 }
 
 /* Knows from here on what the store shows. */
@@ -142,14 +146,15 @@ static void live_until_cut(struct life *l, struct tally *t)
 {
     uint64_t cut_at =
         disk_changes(l->disk) + 1 + draw_below(&l->seed, draw_chance(&l->seed, 25) ? 60 : CHANGES);
+    const unsigned most = 1 + draw_below(&l->seed, TRANSACTIONS);
     unsigned n = 0;
 
     l->in_flight = false;
-    disk_cut_at(l->disk, cut_at);
+    disk_cut_in(l->disk, cut_at, draw_chance(&l->seed, 30) ? DISK_SYNC : DISK_ANY);
     if (open_store(l, l->disk, &l->work.store) == 0) {
-        while (n < TRANSACTIONS && transact(l, cut_at))
+        while (n < most && transact(l, cut_at))
             n++;
-        if (n == TRANSACTIONS) {
+        if (n == most) {
             t->idle++;
             show(l);
             if (draw_chance(&l->seed, 50)) {
@@ -158,7 +163,7 @@ static void live_until_cut(struct life *l, struct tally *t)
             }
         }
     } else if (!disk_dead(l->disk)) {
-        T_FAIL("%s", l->why);
+        T_FAIL("seed %llu, cut %u: %s", (unsigned long long)l->first_seed, l->cuts + 1, l->why);
     }
     t->in_flight += l->in_flight;
 }
@@ -292,7 +297,7 @@ static struct life *life_make(const struct control *c, uint64_t seed)
 
     T_CHECK(l);
     l->control = c;
-    l->seed = seed;
+    l->first_seed = l->seed = seed;
     l->disk = l->diskfiles.disk = disk_make(seed);
     l->diskfiles.no_file_sync = c->no_file_sync;
     l->diskfiles.no_directory_sync = c->no_directory_sync;
@@ -321,15 +326,15 @@ static void live(const struct control *c, uint64_t seed, struct tally *t)
     struct life *l = life_make(c, seed);
     enum harm harm = NONE;
 
-    for (unsigned n = 0; n < CUTS_OF_A_LIFE && harm == NONE; n++) {
+    for (; l->cuts < CUTS_OF_A_LIFE && harm == NONE; l->cuts++) {
         live_until_cut(l, t);
         cut(l);
         harm = judge(l, t);
         t->cuts++;
         t->harm[harm]++;
         if (harm != NONE && c->harmless)
-            T_FAIL("seed %llu, cut %u: %s: %s", (unsigned long long)seed, n + 1, harm_names[harm],
-                   l->why);
+            T_FAIL("seed %llu, cut %u: %s: %s", (unsigned long long)seed, l->cuts + 1,
+                   harm_names[harm], l->why);
     }
     for (unsigned i = 0; i < WORK_OPERATIONS; i++) {
         t->done[i] += l->work.done[i];
@@ -338,14 +343,24 @@ static void live(const struct control *c, uint64_t seed, struct tally *t)
     life_free(l);
 }
 
+/* SQLite calls this for each file that it opens. */
+static int checkpoint_often(sqlite3 *file, const char **ret_why, const void *routines)
+{
+    (void)ret_why;
+    (void)routines;
+    return sqlite3_wal_autocheckpoint(file, CHECKPOINT);
+}
+
 static struct tally live_often(const struct control *c, uint64_t cuts)
 {
     const char *only = getenv("T_SEED"); /* one life, to find out why it failed */
     uint64_t seed = only ? strtoull(only, NULL, 10) : 1;
     struct tally t = { 0 };
 
+    T_EQ(sqlite3_auto_extension((void (*)(void))checkpoint_often), SQLITE_OK);
     for (; t.cuts < (only ? 1 : cuts); seed++)
         live(c, seed, &t);
+    sqlite3_reset_auto_extension();
     diskvfs_remove();
     (void)printf("%llu cuts, %llu while idle, %llu in a commit, of which %llu arrived;",
                  (unsigned long long)t.cuts, (unsigned long long)t.idle,
@@ -361,7 +376,7 @@ static uint64_t harms(const struct tally *t)
     return t->cuts - t->harm[NONE];
 }
 
-T_LONG_CASE(what_was_acknowledged_is_there, 600)
+T_LONG_CASE(what_was_acknowledged_is_there, 3000)
 {
     const char *cuts = getenv("T_CUTS");
     struct control c = { .harmless = true };

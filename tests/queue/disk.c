@@ -24,6 +24,7 @@ struct disk {
     uint64_t seed, limit, changes, cut_at, calls[KINDS];
     struct disk_fault fault;
     uint64_t met, failed; /* calls of the fault's kinds since it was set; those that failed */
+    uint32_t cut_kinds;
     bool dead;
 };
 
@@ -65,7 +66,13 @@ struct disk *disk_cut(const struct disk *d, uint64_t seed)
 
 void disk_cut_at(struct disk *d, uint64_t nth)
 {
+    disk_cut_in(d, nth, DISK_ANY);
+}
+
+void disk_cut_in(struct disk *d, uint64_t nth, uint32_t kinds)
+{
     d->cut_at = nth;
+    d->cut_kinds = kinds;
 }
 
 uint64_t disk_changes(const struct disk *d)
@@ -144,9 +151,10 @@ static int enter(struct disk *d, uint32_t kind)
 }
 
 /* Counts a change.  Returns true if the power is cut in its middle. */
-static bool dies(struct disk *d)
+static bool dies(struct disk *d, uint32_t kind)
 {
-    d->dead = ++d->changes == d->cut_at;
+    d->changes++;
+    d->dead = d->cut_at != 0 && d->changes >= d->cut_at && (d->cut_kinds & kind);
     return d->dead;
 }
 
@@ -163,7 +171,7 @@ int disk_mkdir(struct disk *d, const char *path)
         return fail(EEXIST);
     tree_change_entry(&d->tree, tree_begin_change(&d->tree), directory, name,
                       tree_make_node(&d->tree, true));
-    return dies(d) ? fail(EIO) : 0;
+    return dies(d, DISK_MKDIR) ? fail(EIO) : 0;
 }
 
 static int removes(struct disk *d, const char *path, bool of_directory)
@@ -181,7 +189,7 @@ static int removes(struct disk *d, const char *path, bool of_directory)
     if (of_directory && d->tree.nodes[node].now.n > 0)
         return fail(ENOTEMPTY);
     tree_change_entry(&d->tree, tree_begin_change(&d->tree), directory, name, NONE);
-    return dies(d) ? fail(EIO) : 0;
+    return dies(d, of_directory ? DISK_RMDIR : DISK_UNLINK) ? fail(EIO) : 0;
 }
 
 int disk_unlink(struct disk *d, const char *path)
@@ -224,7 +232,7 @@ int disk_rename(struct disk *d, const char *from, const char *to)
     p = tree_begin_change(&d->tree);
     tree_change_entry(&d->tree, p, new_directory, new_name, node);
     tree_change_entry(&d->tree, p, directory, name, NONE);
-    return dies(d) ? fail(EIO) : 0;
+    return dies(d, DISK_RENAME) ? fail(EIO) : 0;
 }
 
 int disk_look(struct disk *d, const char *path, size_t *ret_size)
@@ -288,7 +296,7 @@ static int create(struct disk *d, int directory, const char *name)
     int node = tree_make_node(&d->tree, false);
 
     tree_change_entry(&d->tree, tree_begin_change(&d->tree), directory, name, node);
-    return dies(d) ? fail(EIO) : node;
+    return dies(d, DISK_OPEN) ? fail(EIO) : node;
 }
 
 static int open_node(struct disk *d, int node, int flags)
@@ -301,7 +309,7 @@ static int open_node(struct disk *d, int node, int flags)
         return fail(ENOTDIR);
     if ((flags & O_TRUNC) && d->tree.nodes[node].content.now.size > 0) {
         content_truncate(&d->tree.nodes[node].content, 0);
-        return dies(d) ? fail(EIO) : node;
+        return dies(d, DISK_OPEN) ? fail(EIO) : node;
     }
     return node;
 }
@@ -381,7 +389,7 @@ ssize_t disk_write_at(struct disk *d, int fd, const void *data, size_t size, siz
     if (fit == 0 && size > 0)
         return fail(ENOSPC);
     content_write(content(d, fd), offset, data, fit);
-    return dies(d) ? fail(EIO) : (ssize_t)fit;
+    return dies(d, DISK_WRITE) ? fail(EIO) : (ssize_t)fit;
 }
 
 ssize_t disk_read(struct disk *d, int fd, void *data, size_t size)
@@ -416,7 +424,7 @@ int disk_truncate(struct disk *d, int fd, size_t size)
     if (enter(d, DISK_TRUNCATE) < 0)
         return -1;
     content_truncate(content(d, fd), size);
-    return dies(d) ? fail(EIO) : 0;
+    return dies(d, DISK_TRUNCATE) ? fail(EIO) : 0;
 }
 
 static int sync_file(struct disk *d, struct content *c)
@@ -427,7 +435,7 @@ static int sync_file(struct disk *d, struct content *c)
             content_sync_fails(c, &d->seed);
         return fail(error);
     }
-    if (dies(d))
+    if (dies(d, DISK_SYNC))
         return fail(EIO);
     content_sync(c);
     return 0;
@@ -443,7 +451,7 @@ int disk_sync(struct disk *d, int fd)
         return sync_file(d, content(d, fd));
     if (enter(d, DISK_SYNC_DIRECTORY) < 0)
         return -1;
-    if (dies(d))
+    if (dies(d, DISK_SYNC_DIRECTORY))
         return fail(EIO);
     tree_sync(&d->tree, o->node);
     return 0;

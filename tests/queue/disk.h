@@ -31,6 +31,8 @@ void disk_free(struct disk *d);
 struct disk *disk_cut(const struct disk *d, uint64_t seed);
 /* Cuts the power in the middle of the nth change; 0 = never. */
 void disk_cut_at(struct disk *d, uint64_t nth);
+/* The same, in the first change of these kinds that is the nth or a later one. */
+void disk_cut_in(struct disk *d, uint64_t nth, uint32_t kinds);
 uint64_t disk_changes(const struct disk *d);
 /* The power was cut, and every call fails. */
 bool disk_dead(const struct disk *d);

@@ -317,6 +317,20 @@ T_CASE(the_power_is_cut_in_the_middle_of_a_change)
     disk_free(d);
 }
 
+T_CASE(the_power_is_cut_in_the_next_sync)
+{
+    struct disk *d = disk_make(1);
+
+    disk_cut_in(d, 2, DISK_SYNC | DISK_SYNC_DIRECTORY);
+    fill(d, "/a", 'a', 100);
+    fill(d, "/b", 'b', 100);
+    T_CHECK(!disk_dead(d));
+    int fd = disk_open(d, "/", O_RDONLY);
+    T_EQ(disk_sync(d, fd), -1);
+    T_CHECK(disk_dead(d));
+    disk_free(d);
+}
+
 T_CASE(the_nth_call_fails)
 {
     struct disk *d = disk_make(1);

@@ -91,7 +91,8 @@ static void live(uint64_t s, enum diskvfs_syncs syncs, struct harm *h)
         struct disk *after;
         sqlite3 *db;
         struct harm before = *h;
-        disk_cut_at(d, 1 + draw_below(&seed, 150));
+        disk_cut_in(d, 1 + draw_below(&seed, 150),
+                    draw_chance(&seed, 30) ? DISK_SYNC | DISK_SYNC_DIRECTORY : DISK_ANY);
         (void)diskvfs_use(d, draw(&seed), syncs);
         db = open_file();
         for (unsigned n = 0; db && n < COMMITS && commit(db, turn + 1, &seed); n++)

@@ -7,7 +7,7 @@
 
 #include "harness.h"
 
-enum { SHAPES = 64, BATCHES = 1024 };
+enum { SHAPES = 64, BATCHES = 1024, SPECS = 4096 };
 
 struct shapes {
     struct gpq_shape of[SHAPES];
@@ -136,9 +136,43 @@ static int recount_shapes(struct gpq_store *s, struct gpq_error *e)
     return rc;
 }
 
+/* The spec that each task names, in a list of flags. */
+static int keep_spec(const struct gpq_task *t, void *user)
+{
+    T_CMP(t->spec, <, SPECS);
+    ((bool *)user)[t->spec] = true;
+    return 0;
+}
+
+static int spec_is_there(const struct gpq_spec *spec, void *user)
+{
+    (void)spec;
+    (void)user;
+    return 0;
+}
+
+static int find_specs(struct gpq_store *s, struct gpq_error *e)
+{
+    bool *named = calloc(SPECS, sizeof(*named));
+    int rc;
+
+    T_CHECK(named);
+    rc = s->engine->tasks(s, &(struct gpq_select){ 0 }, 0, false, keep_spec, named, e);
+    for (uint32_t i = 0; i < SPECS && rc == 0; i++)
+        if (named[i])
+            rc = s->engine->spec(s, i, spec_is_there, NULL, e);
+    free(named);
+    if (rc != GPQ_ENOTFOUND)
+        return rc;
+    (void)printf("a task names a spec: %s\n", e->text);
+    return 1;
+}
+
 int recount(struct gpq_store *s, bool purged, struct gpq_error *e)
 {
     int rc = recount_batches(s, purged, e);
 
-    return rc != 0 ? rc : recount_shapes(s, e);
+    if (rc == 0)
+        rc = recount_shapes(s, e);
+    return rc != 0 ? rc : find_specs(s, e);
 }

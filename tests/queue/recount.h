@@ -4,7 +4,7 @@
  *
  * Batches: total, joined, states, outcomes.  A purge forgets tasks that ended, and leaves the counts:
  * where there was one, more of them may be counted than there are.  Shapes: the number of READY
- * tasks, the priority and the order of the first one.
+ * tasks, the priority and the order of the first one.  Each spec that a task names is there.
  */
 #ifndef T_RECOUNT_H
 #define T_RECOUNT_H

@@ -2,7 +2,6 @@
 /* work.c - random transactions of a store. */
 #include "work.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "draw.h"
 #include "dump.h"
 #include "harness.h"
+#include "queue/files/save.h"
 
 enum { ITEMS = 20, SPECS = 3, CONTENTS = 120, INLINE = 1024, FILE_SIZE = 5000 };
 
@@ -196,30 +196,6 @@ static int do_claim(struct work *w, struct gpq_error *e)
     if (w->start_early)
         ledger_start(w->ledger, t->id, t->attempt);
     return 0;
-}
-
-/* Writes, syncs, renames, and syncs the directory. */
-static int gpq_save(const struct gpq_files *f, const char *directory, const char *name,
-                    const void *data, size_t size)
-{
-    char path[200], temporary[200];
-    int fd, rc;
-
-    (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
-    (void)snprintf(temporary, sizeof(temporary), "%s/%s.tmp", directory, name);
-    fd = f->open(f->user, temporary, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (fd < 0)
-        return -1;
-    rc = f->write(f->user, fd, data, size) == (ssize_t)size ? f->fsync(f->user, fd) : -1;
-    (void)f->close(f->user, fd);
-    if (rc != 0 || f->rename(f->user, temporary, path) != 0)
-        return -1;
-    fd = f->open(f->user, directory, O_RDONLY | O_DIRECTORY, 0);
-    if (fd < 0)
-        return -1;
-    rc = f->fsync(f->user, fd);
-    (void)f->close(f->user, fd);
-    return rc;
 }
 
 static int save_result(struct work *w, const struct gpq_end *end, const char *name)
