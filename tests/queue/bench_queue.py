@@ -50,8 +50,8 @@ def check_rows(d):
             for side in "bare", "table":
                 check(f"{key}_vs_{side}", 0.01 < d[f"{key}_vs_{side}"] < 10, d[f"{key}_vs_{side}"])
             check(f"{key}_rows", 1 <= d[f"{key}_rows"] <= 20, d[f"{key}_rows"])
-    check("settings", d["settings"]["journal_mode"] == "wal" and d["settings"]["synchronous"] == "2",
-          d["settings"])
+    s = d["settings"]
+    check("settings", s["journal_mode"] == "wal" and s["synchronous"] == "2", s)
 
 
 def check_text(program, d):
