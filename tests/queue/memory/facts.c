@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* facts.c - marks and spans. */
+#include "operations.h"
+
+#include <string.h>
+
+static struct gpq_mark *find(struct mem_state *s, const char *kind, const char *subject)
+{
+    MEM_EACH (struct gpq_mark, mark, s, marks)
+        if (!strcmp(mark->kind, kind) && !strcmp(mark->subject, subject))
+            return mark;
+    return NULL;
+}
+
+int mem_mark(struct gpq_store *store, const struct gpq_mark *mark, struct gpq_error *e)
+{
+    struct mem_store *m = mem_of(store);
+
+    if (!m->within)
+        return gpq_fail(e, GPQ_EINVAL, "mark: no transaction");
+
+    struct gpq_mark *row = find(&m->now, mark->kind, mark->subject);
+
+    if (!row)
+        row = MEM_ADD(&m->now, marks);
+    *row = (struct gpq_mark){
+        .kind = mem_text(m, mark->kind),
+        .subject = mem_text(m, mark->subject),
+        .text = mem_text(m, mark->text),
+        .since = mark->since,
+    };
+    return 0;
+}
+
+int mem_unmark(struct gpq_store *store, const char *kind, const char *subject, struct gpq_error *e)
+{
+    struct mem_store *m = mem_of(store);
+
+    if (!m->within)
+        return gpq_fail(e, GPQ_EINVAL, "unmark: no transaction");
+
+    struct gpq_mark *row = find(&m->now, kind, subject);
+
+    if (!row)
+        return gpq_fail(e, GPQ_ENOTFOUND, "%s %s: no such mark", kind, subject);
+    MEM_DROP(&m->now, marks, row);
+    return 0;
+}
+
+int mem_span_begin(struct gpq_store *store, const struct gpq_span *span, uint64_t *ret_id,
+                   struct gpq_error *e)
+{
+    struct mem_store *m = mem_of(store);
+
+    if (!m->within)
+        return gpq_fail(e, GPQ_EINVAL, "span_begin: no transaction");
+
+    struct mem_span *row = MEM_ADD(&m->now, spans);
+
+    row->id = ++m->now.last_span;
+    row->row = *span;
+    row->row.kind = mem_text(m, span->kind);
+    row->row.subject = mem_text(m, span->subject);
+    row->row.reason = mem_text(m, span->reason);
+    row->row.text = mem_text(m, span->text);
+    *ret_id = row->id;
+    return 0;
+}
+
+int mem_span_end(struct gpq_store *store, uint64_t id, uint64_t until, struct gpq_error *e)
+{
+    struct mem_store *m = mem_of(store);
+
+    if (!m->within)
+        return gpq_fail(e, GPQ_EINVAL, "span_end: no transaction");
+    MEM_EACH (struct mem_span, span, &m->now, spans) {
+        if (span->id != id || span->row.until)
+            continue;
+        span->row.until = until;
+        return 0;
+    }
+    return gpq_fail(e, GPQ_ENOTFOUND, "no such span");
+}
+
+int mem_marks(struct gpq_store *store, gpq_mark_fn fn, void *user, struct gpq_error *e)
+{
+    int stopped = 0;
+
+    (void)e;
+    MEM_EACH (const struct gpq_mark, mark, &mem_of(store)->now, marks)
+        if (!stopped)
+            stopped = fn(mark, user);
+    return stopped;
+}
+
+int mem_spans(struct gpq_store *store, uint64_t since, gpq_span_fn fn, void *user,
+              struct gpq_error *e)
+{
+    int stopped = 0;
+
+    (void)e;
+    MEM_EACH (const struct mem_span, span, &mem_of(store)->now, spans)
+        if (!stopped && (!span->row.until || span->row.until >= since))
+            stopped = fn(&span->row, user);
+    return stopped;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/* view.c - what a store shows, as text. */
+#include "view.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness.h"
+
+void view_add(struct view *v, const char *format, ...)
+{
+    va_list list, again;
+    int n;
+
+    va_start(list, format);
+    va_copy(again, list);
+    n = vsnprintf(v->text ? v->text + v->size : NULL, v->room - v->size, format, list);
+    va_end(list);
+    T_CHECK(n >= 0);
+    if (v->size + (size_t)n + 1 > v->room) {
+        v->room = 2 * (v->size + (size_t)n + 1);
+        v->text = realloc(v->text, v->room);
+        T_CHECK(v->text);
+        (void)vsnprintf(v->text + v->size, v->room - v->size, format, again);
+    }
+    va_end(again);
+    v->size += (size_t)n;
+}
+
+void view_clear(struct view *v)
+{
+    v->size = 0;
+    view_add(v, "%s", "");
+}
+
+void view_free(struct view *v)
+{
+    free(v->text);
+    *v = (struct view){ 0 };
+}
+
+const char *view_id(uint64_t task)
+{
+    static char text[8][24];
+    static unsigned next;
+    char *to = text[next++ % T_LENGTH(text)];
+
+    (void)snprintf(to, sizeof(text[0]), "%u.%u", GPQ_BATCH_OF(task), GPQ_NUMBER_OF(task));
+    return to;
+}
+
+/* ---- A view being made ---- */
+
+enum { NUMBERS = 1024 };
+
+/* Ids of the engine, each at its number in the view. */
+struct numbers {
+    uint32_t id[NUMBERS];
+    uint32_t n;
+};
+
+struct making {
+    struct view *v;
+    struct numbers shapes, specs;
+    uint64_t *tasks;
+    size_t n_tasks;
+};
+
+static uint32_t number_of(struct numbers *numbers, uint32_t id)
+{
+    uint32_t i = 0;
+
+    while (i < numbers->n && numbers->id[i] != id)
+        i++;
+    if (i == numbers->n) {
+        T_CMP(numbers->n, <, NUMBERS);
+        numbers->id[numbers->n++] = id;
+    }
+    return i;
+}
+
+static const char *or_none(const char *text)
+{
+    return text ? text : "-";
+}
+
+static void add_bytes(struct view *v, const char *what, struct gpq_bytes bytes)
+{
+    if (bytes.size)
+        view_add(v, " %s=%.*s", what, (int)bytes.size, (const char *)bytes.data);
+}
+
+static int add_batch(const struct gpq_batch *b, void *user)
+{
+    struct view *v = ((struct making *)user)->v;
+
+    view_add(v, "batch %u %s made %" PRIu64 " ended %" PRIu64 " total %u joined %u states", b->id,
+             or_none(b->name), b->made, b->ended, b->total, b->joined);
+    for (uint32_t i = 1; i < GPQ_STATES; i++)
+        view_add(v, " %u", b->state[i]);
+    view_add(v, " outcomes");
+    for (uint32_t i = 1; i < GPQ_OUTCOMES; i++)
+        view_add(v, " %u", b->outcome[i]);
+    view_add(v, " at_once %u fails %u %u%%%s%s%s", b->at_once, b->max_fails, b->max_fails_percent,
+             b->fails_limited ? " limited" : "", b->open ? " open" : "", b->held ? " held" : "");
+    add_bytes(v, "options", b->options);
+    view_add(v, "\n");
+    return 0;
+}
+
+static int add_task(const struct gpq_task *t, void *user)
+{
+    struct making *making = user;
+    struct view *v = making->v;
+
+    making->tasks = realloc(making->tasks, (making->n_tasks + 1) * sizeof(*making->tasks));
+    T_CHECK(making->tasks);
+    making->tasks[making->n_tasks++] = t->id;
+    view_add(v,
+             "task %s %s holds %u outcome %u shape %u spec %u priority %d order %" PRId64
+             " round %u attempt %u charged %u losses %u%s not_before %" PRIu64 " expires %" PRIu64
+             " ended %" PRIu64 " cause %s",
+             view_id(t->id), gpq_state_text(t->state), t->holds, t->outcome,
+             number_of(&making->shapes, t->shape), number_of(&making->specs, t->spec), t->priority,
+             t->order, t->round, t->attempt, t->charged, t->losses, t->cancel ? " cancel" : "",
+             t->not_before, t->expires, t->ended, view_id(t->cause));
+    view_add(v, " line %u name %s", t->line, or_none(t->name));
+    add_bytes(v, "content", t->content);
+    add_bytes(v, "key", t->key);
+    add_bytes(v, "stamp", t->stamp);
+    view_add(v, "\n");
+    return 0;
+}
+
+static int add_attempt(const struct gpq_attempt *a, void *user)
+{
+    struct view *v = ((struct making *)user)->v;
+
+    view_add(v,
+             "attempt %s %u round %u outcome %u returned %u at %" PRIu64 " claimed %" PRIu64
+             " started %" PRIu64 " ended %" PRIu64 "%s status %d devices %s run %s text %s\n",
+             view_id(a->task), a->number, a->round, a->outcome, a->returned, a->returned_at,
+             a->claimed, a->started, a->ended, a->charged ? " charged" : "", a->status,
+             or_none(a->devices), or_none(a->run), or_none(a->text));
+    return 0;
+}
+
+static int add_round(const struct gpq_round *r, void *user)
+{
+    view_add(((struct making *)user)->v,
+             "round %u outcome %u attempt %u ended %" PRIu64 " cause %s\n", r->round, r->outcome,
+             r->attempt, r->ended, view_id(r->cause));
+    return 0;
+}
+
+static int add_after(const struct gpq_after *a, bool met, void *user)
+{
+    view_add(((struct making *)user)->v, "after %s %s%s\n", view_id(a->id),
+             gpq_condition_text(a->condition), met ? " met" : "");
+    return 0;
+}
+
+static int add_result(const struct gpq_result *r, void *user)
+{
+    struct view *v = ((struct making *)user)->v;
+
+    view_add(v, "result %s %u size %" PRIu64 " file %s", view_id(r->task), r->attempt, r->size,
+             or_none(r->file));
+    add_bytes(v, "data", r->data);
+    view_add(v, "\n");
+    return 0;
+}
+
+static int add_ready(const struct gpq_task *t, void *user)
+{
+    view_add(((struct making *)user)->v, " %s", view_id(t->id));
+    return 0;
+}
+
+static int add_shape(const struct gpq_shape *s, void *user)
+{
+    struct making *making = user;
+
+    view_add(making->v, "shape %u ready %u priority %d order %" PRId64,
+             number_of(&making->shapes, s->id), s->ready, s->priority, s->order);
+    add_bytes(making->v, "request", s->request);
+    view_add(making->v, "\n");
+    return 0;
+}
+
+static int add_mark(const struct gpq_mark *m, void *user)
+{
+    view_add(((struct making *)user)->v, "mark %s '%s' text %s since %" PRIu64 "\n", m->kind,
+             m->subject, or_none(m->text), m->since);
+    return 0;
+}
+
+static int add_span(const struct gpq_span *s, void *user)
+{
+    view_add(((struct making *)user)->v,
+             "span %s %s reason %s text %s since %" PRIu64 " until %" PRIu64 " boot %" PRIu64 "\n",
+             s->kind, or_none(s->subject), or_none(s->reason), or_none(s->text), s->since, s->until,
+             s->since_boot);
+    return 0;
+}
+
+static int add_spec(const struct gpq_spec *s, void *user)
+{
+    struct view *v = ((struct making *)user)->v;
+
+    view_add(v, "spec");
+    add_bytes(v, "content", s->content);
+    add_bytes(v, "shape", s->shape);
+    add_bytes(v, "options", s->options);
+    add_bytes(v, "environment", s->environment);
+    view_add(v,
+             " priority %d retries %u %u %u %u backoff %" PRIu64 " cap %" PRIu64 " begin %" PRIu64
+             " expires %" PRIu64 "%s after %u%s\n",
+             s->priority, s->retries[0], s->retries[1], s->retries[2], s->retries[3], s->backoff,
+             s->backoff_cap, s->begin, s->expires, s->at_most_once ? " once" : "", s->n_after,
+             s->held ? " held" : "");
+    return 0;
+}
+
+static void add_details(struct making *making, struct gpq_store *s, uint64_t task)
+{
+    struct gpq_error e;
+
+    view_add(making->v, "details %s\n", view_id(task));
+    T_EQ(s->engine->attempts(s, task, add_attempt, making, &e), 0);
+    T_EQ(s->engine->rounds(s, task, add_round, making, &e), 0);
+    T_EQ(s->engine->after(s, task, add_after, making, &e), 0);
+    T_EQ(s->engine->result(s, task, add_result, making, &e), 0);
+}
+
+void view_store(struct view *v, struct gpq_store *s, bool details)
+{
+    const struct gpq_select all = { 0 };
+    struct making making = { .v = v };
+    struct gpq_error e;
+
+    T_EQ(s->engine->batches(s, 0, add_batch, &making, &e), 0);
+    T_EQ(s->engine->tasks(s, &all, 0, true, add_task, &making, &e), 0);
+    T_EQ(s->engine->shapes(s, add_shape, &making, &e), 0);
+    for (uint32_t i = 0; i < making.shapes.n; i++) {
+        view_add(v, "ready of shape %u:", i);
+        T_EQ(s->engine->ready(s, making.shapes.id[i], INT32_MAX, INT64_MIN, UINT32_MAX, add_ready,
+                              &making, &e),
+             0);
+        view_add(v, "\n");
+    }
+    T_EQ(s->engine->running(s, add_attempt, &making, &e), 0);
+    T_EQ(s->engine->marks(s, add_mark, &making, &e), 0);
+    T_EQ(s->engine->spans(s, 0, add_span, &making, &e), 0);
+    for (uint32_t i = 0; i < making.specs.n; i++)
+        T_EQ(s->engine->spec(s, making.specs.id[i], add_spec, &making, &e), 0);
+    for (size_t i = 0; details && i < making.n_tasks; i++)
+        add_details(&making, s, making.tasks[i]);
+    free(making.tasks);
+}
+
+/* ---- Changes ---- */
+
+static int by_task(const void *a, const void *b)
+{
+    const struct gpq_change *x = a, *y = b;
+
+    return (x->task > y->task) - (x->task < y->task);
+}
+
+/* Adds a later change of a task to an earlier one. */
+static void merge(struct gpq_change *first, const struct gpq_change *later)
+{
+    first->to = later->to;
+    first->outcome = later->outcome;
+    first->shape = later->shape;
+    first->cancel |= later->cancel;
+}
+
+void view_changes(struct view *v, const struct gpq_store *s)
+{
+    struct gpq_change *net = calloc(s->n_changes + 1, sizeof(*net));
+    size_t n = 0;
+
+    T_CHECK(net);
+    for (size_t i = 0; i < s->n_changes; i++) {
+        size_t k = 0;
+
+        while (k < n && net[k].task != s->changes[i].task)
+            k++;
+        if (k == n)
+            net[n++] = s->changes[i];
+        else
+            merge(&net[k], &s->changes[i]);
+    }
+    qsort(net, n, sizeof(*net), by_task);
+    for (size_t i = 0; i < n; i++)
+        view_add(v, "change %s %s -> %s outcome %u%s\n", view_id(net[i].task),
+                 net[i].from ? gpq_state_text(net[i].from) : "new",
+                 net[i].to ? gpq_state_text(net[i].to) : "forgotten",
+                 net[i].to == GPQ_DONE ? net[i].outcome : 0, net[i].cancel ? " cancel" : "");
+    free(net);
+}
+
+void view_difference(const struct view *a, const struct view *b, const char **ret_a,
+                     const char **ret_b)
+{
+    const char *x = a->text ? a->text : "", *y = b->text ? b->text : "";
+
+    *ret_a = *ret_b = NULL;
+    if (!strcmp(x, y))
+        return;
+    for (;;) {
+        size_t n = strcspn(x, "\n"), k = strcspn(y, "\n");
+
+        if (n != k || memcmp(x, y, n) || !x[n] || !y[k])
+            break;
+        x += n + 1;
+        y += k + 1;
+    }
+    *ret_a = x;
+    *ret_b = y;
+}
