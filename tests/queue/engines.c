@@ -13,9 +13,9 @@ static int (*const opener[])(const struct gpq_options *, struct gpq_store **,
     [SQLITE] = gpq_sqlite_open,
 };
 
-struct gpq_store *engine_open(enum engine_kind kind, const char *directory)
+struct gpq_store *engine_open(enum engine_kind kind, const char *directory, const char *vfs)
 {
-    const struct gpq_options options = { .directory = directory, .now = 1 };
+    const struct gpq_options options = { .directory = directory, .vfs = vfs, .now = 1 };
     struct gpq_store *s = NULL;
     struct gpq_error e = { 0 };
 
@@ -27,7 +27,7 @@ struct gpq_store *engine_open(enum engine_kind kind, const char *directory)
 
 void engine_case(enum engine_kind kind, void (*run)(struct gpq_store *s))
 {
-    struct gpq_store *s = engine_open(kind, "state");
+    struct gpq_store *s = engine_open(kind, "state", NULL);
 
     run(s);
     s->engine->close(s);

@@ -9,8 +9,9 @@
 
 enum engine_kind { MEMORY, SQLITE };
 
-/* Opens the engine's store in this directory, which is made if there is none. */
-struct gpq_store *engine_open(enum engine_kind kind, const char *directory);
+/* Opens the engine's store in this directory, which is made if there is none.  vfs: SQLite's, NULL
+ * = that of the system. */
+struct gpq_store *engine_open(enum engine_kind kind, const char *directory, const char *vfs);
 
 /* A case for each engine: `BOTH (joins) { ... }` has an empty store `s`. */
 #define BOTH(name)                              \

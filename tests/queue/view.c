@@ -65,8 +65,9 @@ struct numbers {
 struct making {
     struct view *v;
     struct numbers shapes, specs;
-    uint64_t *tasks;
+    struct gpq_task *tasks; /* without texts */
     size_t n_tasks;
+    bool done; /* the task whose details are added */
 };
 
 static uint32_t number_of(struct numbers *numbers, uint32_t id)
@@ -118,7 +119,7 @@ static int add_task(const struct gpq_task *t, void *user)
 
     making->tasks = realloc(making->tasks, (making->n_tasks + 1) * sizeof(*making->tasks));
     T_CHECK(making->tasks);
-    making->tasks[making->n_tasks++] = t->id;
+    making->tasks[making->n_tasks++] = *t;
     view_add(v,
              "task %s %s holds %u outcome %u shape %u spec %u priority %d order %" PRId64
              " round %u attempt %u charged %u losses %u%s not_before %" PRIu64 " expires %" PRIu64
@@ -158,8 +159,10 @@ static int add_round(const struct gpq_round *r, void *user)
 
 static int add_after(const struct gpq_after *a, bool met, void *user)
 {
-    view_add(((struct making *)user)->v, "after %s %s%s\n", view_id(a->id),
-             gpq_condition_text(a->condition), met ? " met" : "");
+    struct making *making = user;
+
+    view_add(making->v, "after %s %s%s\n", view_id(a->id), gpq_condition_text(a->condition),
+             met && !making->done ? " met" : "");
     return 0;
 }
 
@@ -225,15 +228,25 @@ static int add_spec(const struct gpq_spec *s, void *user)
     return 0;
 }
 
-static void add_details(struct making *making, struct gpq_store *s, uint64_t task)
+/* A reader that fails is a difference like any other. */
+static void note(struct making *making, int code, const struct gpq_error *e)
+{
+    if (code)
+        view_add(making->v, "reader returned %d: %s\n", code, e->text);
+}
+
+/* Whether a condition is met is a fact of a task that waits or went on: a DONE one may have ended
+ * before the next one was looked at. */
+static void add_details(struct making *making, struct gpq_store *s, const struct gpq_task *t)
 {
     struct gpq_error e;
 
-    view_add(making->v, "details %s\n", view_id(task));
-    T_EQ(s->engine->attempts(s, task, add_attempt, making, &e), 0);
-    T_EQ(s->engine->rounds(s, task, add_round, making, &e), 0);
-    T_EQ(s->engine->after(s, task, add_after, making, &e), 0);
-    T_EQ(s->engine->result(s, task, add_result, making, &e), 0);
+    making->done = t->state == GPQ_DONE;
+    view_add(making->v, "details %s\n", view_id(t->id));
+    note(making, s->engine->attempts(s, t->id, add_attempt, making, &e), &e);
+    note(making, s->engine->rounds(s, t->id, add_round, making, &e), &e);
+    note(making, s->engine->after(s, t->id, add_after, making, &e), &e);
+    note(making, s->engine->result(s, t->id, add_result, making, &e), &e);
 }
 
 void view_store(struct view *v, struct gpq_store *s, bool details)
@@ -242,23 +255,24 @@ void view_store(struct view *v, struct gpq_store *s, bool details)
     struct making making = { .v = v };
     struct gpq_error e;
 
-    T_EQ(s->engine->batches(s, 0, add_batch, &making, &e), 0);
-    T_EQ(s->engine->tasks(s, &all, 0, true, add_task, &making, &e), 0);
-    T_EQ(s->engine->shapes(s, add_shape, &making, &e), 0);
+    note(&making, s->engine->batches(s, 0, add_batch, &making, &e), &e);
+    note(&making, s->engine->tasks(s, &all, 0, true, add_task, &making, &e), &e);
+    note(&making, s->engine->shapes(s, add_shape, &making, &e), &e);
     for (uint32_t i = 0; i < making.shapes.n; i++) {
         view_add(v, "ready of shape %u:", i);
-        T_EQ(s->engine->ready(s, making.shapes.id[i], INT32_MAX, INT64_MIN, UINT32_MAX, add_ready,
+        note(&making,
+             s->engine->ready(s, making.shapes.id[i], INT32_MAX, INT64_MIN, UINT32_MAX, add_ready,
                               &making, &e),
-             0);
+             &e);
         view_add(v, "\n");
     }
-    T_EQ(s->engine->running(s, add_attempt, &making, &e), 0);
-    T_EQ(s->engine->marks(s, add_mark, &making, &e), 0);
-    T_EQ(s->engine->spans(s, 0, add_span, &making, &e), 0);
+    note(&making, s->engine->running(s, add_attempt, &making, &e), &e);
+    note(&making, s->engine->marks(s, add_mark, &making, &e), &e);
+    note(&making, s->engine->spans(s, 0, add_span, &making, &e), &e);
     for (uint32_t i = 0; i < making.specs.n; i++)
-        T_EQ(s->engine->spec(s, making.specs.id[i], add_spec, &making, &e), 0);
+        note(&making, s->engine->spec(s, making.specs.id[i], add_spec, &making, &e), &e);
     for (size_t i = 0; details && i < making.n_tasks; i++)
-        add_details(&making, s, making.tasks[i]);
+        add_details(&making, s, &making.tasks[i]);
     free(making.tasks);
 }
 
