@@ -116,6 +116,8 @@ int64_t gpq_sqlite_hold(struct gpq_store *s, uint64_t now, const struct gpq_sele
         if (t) {
             t->flags = held ? t->flags | GPQ_BATCH_HELD : t->flags & ~(uint32_t)GPQ_BATCH_HELD;
             gpq_tally_touch(db, t);
+        } else if (code == GPQ_ENOTFOUND) {
+            return 0;
         }
     }
     if (code < 0)

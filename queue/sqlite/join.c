@@ -2,6 +2,7 @@
 /* join.c - candidates are found by a hash, and then compared byte by byte. */
 #include "queue/sqlite/join.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,13 +18,17 @@ uint64_t gpq_join_hash(const char *name, const struct gpq_spec *spec, const stru
     return hash != 0 ? hash : 1;
 }
 
-static int refuse(struct gpq_error *e, int code, const struct gpq_item *item, const char *text,
-                  uint64_t task)
+int gpq_join_fail(struct gpq_error *e, int code, const struct gpq_item *item, const char *format,
+                  ...)
 {
-    char line[32] = "";
-    if (item->line != 0)
-        snprintf(line, sizeof(line), "line %u: ", item->line);
-    return gpq_fail(e, code, "%s%s %u.%u", line, text, GPQ_BATCH_OF(task), GPQ_NUMBER_OF(task));
+    char text[256];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    if (item->line == 0)
+        return gpq_fail(e, code, "%s", text);
+    return gpq_fail(e, code, "line %u: %s", item->line, text);
 }
 
 /* 1: *ret_task is the last task with the item's key, 0: there is none. */
@@ -43,7 +48,9 @@ static int find(struct gpq_db *db, const char *name, const struct gpq_spec *spec
         *ret_task = (uint64_t)sqlite3_column_int64(st, 0);
         sqlite3_reset(st);
         if (!equal)
-            return refuse(e, GPQ_EKEY, item, "the key belongs to another command: task", *ret_task);
+            return gpq_join_fail(e, GPQ_EKEY, item,
+                                 "the key belongs to task %u.%u, which has another content",
+                                 GPQ_BATCH_OF(*ret_task), GPQ_NUMBER_OF(*ret_task));
         return 1;
     }
     return code;
@@ -105,10 +112,10 @@ int gpq_join(struct gpq_db *db, struct gpq_tally *batch, const char *name,
             return code < 0 ? code : GPQ_PLACED_CHANGED;
     }
     if (batch->flags & GPQ_BATCH_FOLLOWED && r->links & GPQ_LINK_AFTER)
-        return refuse(e, GPQ_EREFUSED, item,
-                      "tasks wait for the end of the batch, so that it cannot join what has "
-                      "--after: task",
-                      task);
+        return gpq_join_fail(e, GPQ_EREFUSED, item,
+                             "tasks wait for the end of batch %u, so that it cannot join task "
+                             "%u.%u, which has --after",
+                             batch->id, GPQ_BATCH_OF(task), GPQ_NUMBER_OF(task));
     code = become_member(db, batch, r, e);
     if (code < 0)
         return code;

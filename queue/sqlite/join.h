@@ -15,4 +15,8 @@ int gpq_join(struct gpq_db *db, struct gpq_tally *batch, const char *name,
              const struct gpq_spec *spec, const struct gpq_item *item, bool anyway,
              struct gpq_row *r, struct gpq_error *e);
 
+/* gpq_fail with a text that begins with the item's line, if it has one. */
+int gpq_join_fail(struct gpq_error *e, int code, const struct gpq_item *item, const char *format,
+                  ...) __attribute__((format(printf, 4, 5)));
+
 #endif

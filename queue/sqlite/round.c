@@ -66,9 +66,9 @@ int gpq_round_again(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan 
                     uint64_t now, struct gpq_error *e)
 {
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_ROUND_KEEP);
-    const int64_t value[] = { (int64_t)r->id, r->round,          r->outcome,
-                              r->attempt,     (int64_t)r->ended, (int64_t)r->cause };
-    for (int at = 1; at <= 6; at++)
+    const int64_t value[] = { (int64_t)r->id, r->round, r->outcome, (int64_t)r->ended,
+                              (int64_t)r->cause };
+    for (int at = 1; at <= 5; at++)
         gpq_bind(st, at, value[at - 1]);
     int code = gpq_db_run(db, st, e);
     if (code == 0)

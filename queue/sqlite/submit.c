@@ -26,9 +26,8 @@ struct work {
     char *name_copy;
     struct gpq_tally *batch;
     struct used *used;
-    struct gpq_submitted *ret;
-    struct gpq_placed *placed;
-    bool own_placed;
+    struct gpq_submitted ret;
+    struct gpq_placed *placed; /* the caller sees both when all is done */
     bool savepoint;
     struct gpq_error *e;
 };
@@ -72,7 +71,7 @@ static int keep_answer(struct work *w)
     const struct gpq_submit *what = w->what;
     if (!what->request)
         return w->db->failed;
-    const struct gpq_submitted *ret = w->ret;
+    const struct gpq_submitted *ret = &w->ret;
     bool all_added = ret->count[GPQ_PLACED_ADDED] == what->n_items && what->n_items != 0;
     sqlite3_stmt *st = gpq_db_use(w->db, GPQ_SQL_REQUEST_ADD);
     gpq_bind_text(st, 1, what->request);
@@ -171,16 +170,15 @@ static int check(struct work *w)
         code = check_append(w);
     for (uint32_t i = 0; code == 0 && i < what->n_items; i++)
         if (what->items[i].spec >= what->n_specs)
-            return gpq_fail(w->e, GPQ_EINVAL, "items[%u].spec is %u, there are %u specs", i,
-                            what->items[i].spec, what->n_specs);
+            return gpq_join_fail(w->e, GPQ_EINVAL, &what->items[i],
+                                 "items[%u].spec is %u, there are %u specs", i, what->items[i].spec,
+                                 what->n_specs);
     uint32_t numbers = w->batch ? w->batch->numbers : 0;
     if (code == 0 && what->n_items > (uint32_t)INT32_MAX - numbers)
         return gpq_fail(w->e, GPQ_EINVAL, "a batch of %llu tasks, the maximum is %d",
                         (unsigned long long)numbers + what->n_items, INT32_MAX);
     w->used = calloc(what->n_specs != 0 ? what->n_specs : 1, sizeof(*w->used));
-    w->own_placed = !w->placed;
-    if (w->own_placed)
-        w->placed = calloc(what->n_items != 0 ? what->n_items : 1, sizeof(*w->placed));
+    w->placed = calloc(what->n_items != 0 ? what->n_items : 1, sizeof(*w->placed));
     if (!w->used || !w->placed)
         return gpq_db_no_memory(w->db, w->e);
     for (uint32_t i = 0; code == 0 && i < what->n_specs; i++)
@@ -212,7 +210,7 @@ static int begin_batch(struct work *w)
     if (!w->batch)
         return code;
     w->batch->building = true;
-    w->ret->batch = id;
+    w->ret.batch = id;
     return 0;
 }
 
@@ -354,7 +352,7 @@ static int place_item(struct work *w, uint32_t index)
         code = again(w, item, &r);
     else if (how != GPQ_PLACED_JOINED)
         code = add_item(w, item, placed);
-    w->ret->count[how]++;
+    w->ret.count[how]++;
     return code < 0 ? code : w->db->failed;
 }
 
@@ -408,10 +406,7 @@ int gpq_sqlite_submit(struct gpq_store *s, uint64_t now, const struct gpq_submit
         code = repeated(db, what, ret, placed, e);
     if (code != 0)
         return code < 0 ? code : 0;
-    *ret = (struct gpq_submitted){ 0 };
-    struct work w = {
-        .db = db, .what = what, .now = now, .name = what->name, .ret = ret, .placed = placed, .e = e
-    };
+    struct work w = { .db = db, .what = what, .now = now, .name = what->name, .e = e };
     code = check(&w);
     if (code == 0)
         code = begin_savepoint(&w);
@@ -420,12 +415,15 @@ int gpq_sqlite_submit(struct gpq_store *s, uint64_t now, const struct gpq_submit
     if (code == 0)
         code = place_items(&w);
     code = end_savepoint(&w, code, order, n_changes);
+    if (code == 0)
+        *ret = w.ret;
+    if (code == 0 && placed)
+        memcpy(placed, w.placed, what->n_items * sizeof(*placed));
     for (uint32_t i = 0; w.used && i < what->n_specs; i++)
         free(w.used[i].after);
     free(w.used);
     free(w.name_copy);
-    if (w.own_placed)
-        free(w.placed);
+    free(w.placed);
     return code;
 }
 
