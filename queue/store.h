@@ -337,7 +337,8 @@ struct gpq_engine {
      * for what is appended later. */
     int64_t (*hold)(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
                     bool held, struct gpq_error *e);
-    /* Gives waiting tasks another spec.  Its after and held are not used. */
+    /* Gives waiting tasks another spec.  Its begin, after and held are not used, and its
+     * content must be that which the tasks have, else EINVAL. */
     int64_t (*respec)(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
                       const struct gpq_spec *spec, struct gpq_error *e);
     /* Puts waiting tasks before all others of their priority, and keeps their order. */

@@ -53,29 +53,48 @@ int64_t gpq_sqlite_cancel(struct gpq_store *s, uint64_t now, const struct gpq_se
 /* ---- retry ---- */
 
 struct retry {
-    uint64_t now;
     uint32_t outcomes;
+    struct gpq_ids opened;
 };
 
-static int retry_one(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq_error *e)
+static int open_one(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq_error *e)
 {
-    const struct retry *what = user;
+    struct retry *what = user;
     struct gpq_plan plan;
     if (r->state != GPQ_DONE || (r->outcome == GPQ_OUTCOME_SUCCESS && what->outcomes == 0))
         return 0;
-    int code = gpq_plan_read(db, r->spec, &plan, e);
+    int code = gpq_ids_add(db, &what->opened, r->id, e);
     if (code == 0)
-        code = gpq_round_again(db, r, &plan, false, what->now, e);
+        code = gpq_plan_read(db, r->spec, &plan, e);
+    if (code == 0)
+        code = gpq_round_open(db, r, &plan, e);
     return code < 0 ? code : 1;
 }
 
+static int place_one(struct gpq_db *db, uint64_t task, uint64_t now, struct gpq_error *e)
+{
+    struct gpq_row r;
+    struct gpq_plan plan;
+    int code = gpq_row_read(db, task, &r, e);
+    if (code == 0)
+        code = gpq_plan_read(db, r.spec, &plan, e);
+    return code == 0 ? gpq_round_place(db, &r, &plan, false, now, e) : code;
+}
+
+/* Conditions are judged when all rounds are open: a task waits for those that run again with it. */
 int64_t gpq_sqlite_retry(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
                          struct gpq_error *e)
 {
     struct gpq_db *db = gpq_db_of(s);
-    struct retry what = { now, which->outcomes };
+    struct retry what = { .outcomes = which->outcomes };
     int code = gpq_db_enter(db, true, e);
-    return code < 0 ? code : settled(db, now, gpq_select_each(db, which, retry_one, &what, e), e);
+    int64_t count = code < 0 ? code : gpq_select_each(db, which, open_one, &what, e);
+    for (size_t i = 0; count >= 0 && i < what.opened.n; i++) {
+        code = place_one(db, what.opened.id[i], now, e);
+        count = code < 0 ? code : count;
+    }
+    gpq_ids_free(&what.opened);
+    return settled(db, now, count, e);
 }
 
 /* ---- hold ---- */
@@ -136,11 +155,38 @@ static void moved(struct gpq_db *db, const struct gpq_row *r)
                            .task = r->id, .shape = r->shape, .from = GPQ_READY, .to = GPQ_READY });
 }
 
+struct respec {
+    struct gpq_bytes content;
+    struct gpq_plan plan;
+    uint32_t same; /* the last spec that had the content */
+};
+
+/* What a task is does not change: a later submit of its line must still join it. */
+static int check_one(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq_error *e)
+{
+    struct respec *what = user;
+    if (!gpq_waits(r) || r->spec == what->same)
+        return 0;
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_SPEC_READ);
+    gpq_bind(st, 1, r->spec);
+    int code = gpq_db_next(db, st, e);
+    if (code <= 0)
+        return code < 0 ? code : gpq_db_damaged(db, e, "there is no spec %u", r->spec);
+    bool same = gpq_same(gpq_column_bytes(st, 0), what->content);
+    sqlite3_reset(st);
+    if (!same)
+        return gpq_fail(e, GPQ_EINVAL, "spec.content is not that of task %u.%u, which must stay",
+                        GPQ_BATCH_OF(r->id), GPQ_NUMBER_OF(r->id));
+    what->same = r->spec;
+    return 0;
+}
+
 static int respec_one(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq_error *e)
 {
+    const struct respec *what = user;
     if (!gpq_waits(r))
         return 0;
-    int code = gpq_spec_change(db, r, user, e);
+    int code = gpq_spec_change(db, r, &what->plan, e);
     if (code == 0)
         code = gpq_row_place(db, r, e);
     moved(db, r);
@@ -151,17 +197,17 @@ int64_t gpq_sqlite_respec(struct gpq_store *s, uint64_t now, const struct gpq_se
                           const struct gpq_spec *spec, struct gpq_error *e)
 {
     struct gpq_db *db = gpq_db_of(s);
-    struct gpq_plan plan;
-    int code = gpq_db_enter(db, true, e);
-    if (code == 0)
-        code = gpq_spec_check(spec, 0, e);
-    if (code == 0)
-        code = gpq_spec_add(db, spec, &plan, e);
-    if (code < 0)
-        return code;
-    int64_t count = gpq_select_each(db, which, respec_one, &plan, e);
-    if (count >= 0)
-        code = gpq_spec_use(db, plan.id, -1, e);
+    struct respec what = { .content = spec->content };
+    int64_t count = gpq_db_enter(db, true, e);
+    if (count == 0)
+        count = gpq_spec_check(spec, 0, e);
+    if (count == 0)
+        count = gpq_select_each(db, which, check_one, &what, e);
+    if (count == 0)
+        count = gpq_spec_add(db, spec, &what.plan, e);
+    if (count == 0)
+        count = gpq_select_each(db, which, respec_one, &what, e);
+    int code = count < 0 ? (int)count : gpq_spec_use(db, what.plan.id, -1, e);
     return code < 0 ? code : settled(db, now, count, e);
 }
 

@@ -153,6 +153,19 @@ struct gpq_ready *gpq_ready(struct gpq_db *db, uint32_t shape, int *ret_code, st
     return r;
 }
 
+/* The flag stays when a purge forgets the tasks. */
+int gpq_tally_followed(struct gpq_db *db, const struct gpq_tally *t, struct gpq_error *e)
+{
+    if (!(t->flags & GPQ_BATCH_FOLLOWED))
+        return 0;
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_EDGES_FROM);
+    gpq_bind(st, 1, (int64_t)GPQ_TASK(t->id, 0));
+    int code = gpq_db_next(db, st, e);
+    if (code > 0)
+        sqlite3_reset(st);
+    return code;
+}
+
 void gpq_tally_touch(struct gpq_db *db, struct gpq_tally *t)
 {
     if (t->dirty)

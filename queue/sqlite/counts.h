@@ -37,6 +37,8 @@ struct gpq_ready {
  * operation. */
 struct gpq_tally *gpq_tally(struct gpq_db *db, uint32_t batch, int *ret_code, struct gpq_error *e);
 struct gpq_ready *gpq_ready(struct gpq_db *db, uint32_t shape, int *ret_code, struct gpq_error *e);
+/* 1: a task has a condition on the end of the batch. */
+int gpq_tally_followed(struct gpq_db *db, const struct gpq_tally *t, struct gpq_error *e);
 /* After a change of a record. */
 void gpq_tally_touch(struct gpq_db *db, struct gpq_tally *t);
 void gpq_ready_touch(struct gpq_db *db, struct gpq_ready *r);

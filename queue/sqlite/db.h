@@ -15,7 +15,13 @@
 #include "queue/store.h"
 
 /* What is left to do before an operation ends (settle.h). */
-enum gpq_todo_kind { GPQ_TODO_TASK_ENDED, GPQ_TODO_BATCH, GPQ_TODO_FAILS, GPQ_TODO_TURN };
+enum gpq_todo_kind {
+    GPQ_TODO_TASK_ENDED,
+    GPQ_TODO_BATCH,
+    GPQ_TODO_FAILS,
+    GPQ_TODO_TURN,
+    GPQ_TODO_KINDS
+};
 struct gpq_todo {
     uint32_t kind;
     uint64_t id;
@@ -32,7 +38,7 @@ struct gpq_db {
     int broken;  /* of this store */
     char why[256];
     struct gpq_counts *counts;
-    int64_t order, low;        /* the counters */
+    int64_t order, low;           /* the counters */
     int64_t kept_order, kept_low; /* as they are in the file */
     size_t room_changes;
     struct gpq_todo *todo;

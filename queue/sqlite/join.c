@@ -94,6 +94,17 @@ static int become_member(struct gpq_db *db, struct gpq_tally *batch, struct gpq_
     return gpq_db_do2(db, GPQ_SQL_TASK_LINK, (int64_t)r->id, GPQ_LINK_JOINED, e);
 }
 
+/* 1: the task has conditions whose sources were not forgotten. */
+static int has_conditions(struct gpq_db *db, uint64_t task, struct gpq_error *e)
+{
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_EDGES_OF);
+    gpq_bind(st, 1, (int64_t)task);
+    int code = gpq_db_next(db, st, e);
+    if (code > 0)
+        sqlite3_reset(st);
+    return code;
+}
+
 int gpq_join(struct gpq_db *db, struct gpq_tally *batch, const char *name,
              const struct gpq_spec *spec, const struct gpq_item *item, bool anyway,
              struct gpq_row *r, struct gpq_error *e)
@@ -111,7 +122,12 @@ int gpq_join(struct gpq_db *db, struct gpq_tally *batch, const char *name,
         if (code != 0)
             return code < 0 ? code : GPQ_PLACED_CHANGED;
     }
-    if (batch->flags & GPQ_BATCH_FOLLOWED && r->links & GPQ_LINK_AFTER)
+    code = r->links & GPQ_LINK_AFTER ? gpq_tally_followed(db, batch, e) : 0;
+    if (code > 0)
+        code = has_conditions(db, task, e);
+    if (code < 0)
+        return code;
+    if (code > 0)
         return gpq_join_fail(e, GPQ_EREFUSED, item,
                              "tasks wait for the end of batch %u, so that it cannot join task "
                              "%u.%u, which has --after",

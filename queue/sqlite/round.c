@@ -62,8 +62,8 @@ static int judge_edges(struct gpq_db *db, uint64_t task, struct gpq_verdict *v, 
     return code;
 }
 
-int gpq_round_again(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan *plan, bool held,
-                    uint64_t now, struct gpq_error *e)
+int gpq_round_open(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan *plan,
+                   struct gpq_error *e)
 {
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_ROUND_KEEP);
     const int64_t value[] = { (int64_t)r->id, r->round, r->outcome, (int64_t)r->ended,
@@ -75,9 +75,6 @@ int gpq_round_again(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan 
         code = gpq_db_do1(db, GPQ_SQL_RESULT_FORGET, (int64_t)r->id, e);
     if (code == 0)
         code = gpq_move(db, r, GPQ_HELD, e);
-    struct gpq_verdict v = { 0 };
-    if (code == 0 && r->links & GPQ_LINK_AFTER)
-        code = judge_edges(db, r->id, &v, e);
     if (code < 0)
         return code;
     r->round++;
@@ -89,8 +86,16 @@ int gpq_round_again(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan 
     r->cause = 0;
     code = gpq_spec_change(db, r, plan, e);
     if (code == 0)
-        code = gpq_round_begin(db, r, plan, held, &v, now, e);
-    if (code == 0)
         code = gpq_row_place(db, r, e);
+    return code == 0 ? gpq_row_write(db, r, e) : code;
+}
+
+int gpq_round_place(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan *plan, bool held,
+                    uint64_t now, struct gpq_error *e)
+{
+    struct gpq_verdict v = { 0 };
+    int code = r->links & GPQ_LINK_AFTER ? judge_edges(db, r->id, &v, e) : 0;
+    if (code == 0)
+        code = gpq_round_begin(db, r, plan, held, &v, now, e);
     return code == 0 ? gpq_row_write(db, r, e) : code;
 }

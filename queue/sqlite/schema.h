@@ -201,6 +201,7 @@
     X(EDGE_MET, "UPDATE edge SET met = ?4 WHERE task = ?1 AND source = ?2 AND condition = ?3")   \
     X(EDGES_OF, "SELECT source, condition, met FROM edge WHERE task = ?1"                        \
                 " ORDER BY source, condition")                                                   \
+    X(EDGES_FROM, "SELECT 1 FROM edge WHERE source = ?1 LIMIT 1")                                \
     X(EDGES_UNMET, "SELECT task, condition FROM edge WHERE source = ?1 AND met = 0"              \
                    " ORDER BY task, condition")                                                  \
     X(EDGES_WAITING, "SELECT 1 FROM edge e JOIN task t ON t.id = e.task"                         \

@@ -152,11 +152,40 @@ static int give_turns(struct gpq_db *db, uint32_t batch, struct gpq_error *e)
     return code;
 }
 
+/* What is left to do, and where each kind of it is. */
+struct left {
+    size_t next[GPQ_TODO_KINDS];
+    struct gpq_todo todo; /* the one that was taken */
+};
+
+static bool take_kind(const struct gpq_db *db, struct left *l, uint32_t kind)
+{
+    for (size_t *at = &l->next[kind]; *at < db->n_todo; ++*at)
+        if (db->todo[*at].kind == kind) {
+            l->todo = db->todo[(*at)++];
+            return true;
+        }
+    return false;
+}
+
+/* Conditions are judged before limits are enforced, those of all batches together, and turns are
+ * given last: what follows from an operation does not depend on the order of its tasks. */
+static bool take(const struct gpq_db *db, struct left *l)
+{
+    if (l->todo.kind == GPQ_TODO_FAILS && take_kind(db, l, GPQ_TODO_FAILS))
+        return true;
+    for (uint32_t kind = 0; kind < GPQ_TODO_KINDS; kind++)
+        if (take_kind(db, l, kind))
+            return true;
+    return false;
+}
+
 int gpq_settle(struct gpq_db *db, uint64_t now, struct gpq_error *e)
 {
+    struct left left = { 0 };
     int code = db->failed;
-    for (size_t i = 0; code == 0 && i < db->n_todo; i++) {
-        struct gpq_todo todo = db->todo[i];
+    while (code == 0 && take(db, &left)) {
+        struct gpq_todo todo = left.todo;
         switch (todo.kind) {
         case GPQ_TODO_TASK_ENDED:
             code = source_ended(db, todo.id, now, e);

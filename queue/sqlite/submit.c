@@ -122,7 +122,10 @@ static int check_spec(struct work *w, uint32_t index)
     int code = gpq_spec_check(spec, index, w->e);
     if (code < 0 || spec->n_after == 0)
         return code;
-    if (w->batch && w->batch->flags & GPQ_BATCH_FOLLOWED)
+    int followed = w->batch ? gpq_tally_followed(w->db, w->batch, w->e) : 0;
+    if (followed < 0)
+        return followed;
+    if (followed)
         return gpq_fail(w->e, GPQ_EREFUSED,
                         "batch %u: tasks wait for its end, so that no task with --after can be "
                         "appended",
@@ -331,8 +334,11 @@ static int again(struct work *w, const struct gpq_item *item, struct gpq_row *r)
         code = write_uses(w, false);
     if (code < 0)
         return code;
-    return gpq_round_again(w->db, r, &w->used[item->spec].plan, w->what->specs[item->spec].held,
-                           w->now, w->e);
+    const struct gpq_plan *plan = &w->used[item->spec].plan;
+    code = gpq_round_open(w->db, r, plan, w->e);
+    return code < 0
+               ? code
+               : gpq_round_place(w->db, r, plan, w->what->specs[item->spec].held, w->now, w->e);
 }
 
 static int place_item(struct work *w, uint32_t index)

@@ -87,6 +87,11 @@ int64_t mem_hold(struct gpq_store *store, uint64_t now, const struct gpq_select 
     return n;
 }
 
+static bool has_content(struct mem_store *m, const struct mem_task *t, const struct gpq_spec *spec)
+{
+    return mem_same(mem_spec(&m->now, t->row.spec)->spec.content, spec->content);
+}
+
 int64_t mem_respec(struct gpq_store *store, uint64_t now, const struct gpq_select *which,
                    const struct gpq_spec *spec, struct gpq_error *e)
 {
@@ -95,6 +100,11 @@ int64_t mem_respec(struct gpq_store *store, uint64_t now, const struct gpq_selec
 
     if (outside(m, e))
         return GPQ_EINVAL;
+
+    MEM_EACH (struct mem_task, t, &m->now, tasks)
+        if (is_chosen(m, t, which) && mem_waits(t) && !has_content(m, t, spec))
+            return gpq_fail(e, GPQ_EINVAL, "spec.content is not that of task %llu",
+                            (unsigned long long)t->row.id);
 
     uint32_t id = mem_new_spec(m, spec);
 
