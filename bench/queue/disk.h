@@ -10,13 +10,15 @@ struct bq_disk {
     char folder[512];
     char kind[32];  /* "ext4"; "?" if unknown */
     bool in_memory; /* its syncs cost nothing */
-    double sync_us; /* median of: append 4 KiB, fdatasync */
 };
 
 /* Makes a directory in `base`: NULL means $TMPDIR, else the current directory.  Returns: 0, or -1
  * after a complaint. */
 int bq_disk_open(struct bq_disk *d, const char *base);
 void bq_disk_close(struct bq_disk *d);
+
+/* Returns the median time of an append of 4 KiB and its sync, in us; -1 after a complaint. */
+double bq_disk_sync(const struct bq_disk *d);
 
 /* Makes folder/name for a store, without what was there before; ret_path has 600 bytes. */
 #define BQ_PATH 600

@@ -172,6 +172,19 @@ static int open_many(const struct bq_set *set, struct bq_ours *o)
     return bq_disk_log(file) ? -1 : open_again(directory, o, &seconds);
 }
 
+/* Returns the time of the first submit, in s: it may read what later ones find in memory. */
+static int submit_first(struct use *u, double *ret_s)
+{
+    const uint64_t begun = b_now();
+    int rc;
+
+    bq_load_fill(&u->load, u->line, 64);
+    u->line += 64;
+    rc = bq_ours_submit(&u->many, &u->load, 64, 1);
+    *ret_s = (double)(b_now() - begun) / 1e9;
+    return rc;
+}
+
 int bq_many_use(const struct bq_set *set, double *figures)
 {
     const size_t rounds = b_effort(ROUNDS, 2);
@@ -180,6 +193,8 @@ int bq_many_use(const struct bq_set *set, double *figures)
 
     if (rc == 0)
         rc = open_many(set, &u.many);
+    if (rc == 0)
+        rc = submit_first(&u, &figures[BQ_many_first_submit_s_ROW]);
     for (size_t i = 0; i < rounds && rc == 0; i++)
         rc = do_round(&u, i);
     figures[BQ_many_rss_mib_ROW] = resident();

@@ -19,33 +19,35 @@
     X(op##_##n##_cpu_vs_bare, "", B_ANY, 0, "CPU time, the store over the bare loop") \
     X(op##_##n##_rows, "rows", B_ANY, 0, "that the store writes per task")
 
-#define BQ_ROWS(X)                                                                               \
-    X(sync_us, "us", B_ANY, 0, "append 4 KiB and fdatasync: what one commit waits for")          \
-    BQ_RATE_ROWS(X, submit, 1)                                                                   \
-    BQ_RATE_ROWS(X, claim, 1)                                                                    \
-    BQ_RATE_ROWS(X, complete, 1)                                                                 \
-    BQ_RATE_ROWS(X, submit, 64)                                                                  \
-    BQ_RATE_ROWS(X, claim, 64)                                                                   \
-    BQ_RATE_ROWS(X, complete, 64)                                                                \
-    BQ_RATE_ROWS(X, submit, 1024)                                                                \
-    BQ_RATE_ROWS(X, claim, 1024)                                                                 \
-    BQ_RATE_ROWS(X, complete, 1024)                                                              \
-    X(list_10000_s, "s", B_AT_MOST, 0.5, "10,000 tasks by one submit, an empty store")           \
-    X(list_fifth_vs_first, "", B_AT_MOST, 1.2, "the fifth such list over the first")             \
-    X(claim_64_empty_us, "us", B_ANY, 0, "find 64 tasks and claim them, nothing else waits")     \
-    X(claim_64_behind_held, "", B_AT_MOST, 2, "the same with 100,000 HELD tasks, over that")     \
-    X(claim_64_behind_ready, "", B_AT_MOST, 2, "with 100,000 READY of another shape, over that") \
-    X(open_many_s, "s", B_AT_MOST, 2, "open with 10^6 tasks, no page of the file in memory")     \
-    X(open_many_warm_s, "s", B_ANY, 0, "the same again")                                         \
-    X(open_many_rss_mib, "MiB", B_AT_MOST, 64, "memory of the process then")                     \
-    X(many_rss_mib, "MiB", B_AT_MOST, 64, "memory of it after the commits below")                \
-    X(many_bytes_per_task, "bytes", B_ANY, 0, "of the file")                                     \
-    X(many_list_s, "s", B_ANY, 0, "the last 10,000 of these tasks by one submit")                \
-    X(submit_1_many_vs_few, "", B_AT_MOST, 1.3, "time with 10^6 tasks over that with 1,000")     \
-    X(claim_1_many_vs_few, "", B_AT_MOST, 1.3, "the same, 1 per commit")                         \
-    X(complete_1_many_vs_few, "", B_AT_MOST, 1.3, "the same")                                    \
-    X(submit_64_many_vs_few, "", B_AT_MOST, 1.3, "the same, 64 per commit")                      \
-    X(claim_64_many_vs_few, "", B_AT_MOST, 1.3, "the same")                                      \
+#define BQ_ROWS(X)                                                                                \
+    X(sync_us, "us", B_ANY, 0, "append 4 KiB and fdatasync: what one commit waits for")           \
+    X(sync_after_us, "us", B_ANY, 0, "the same after the cells: has the disk changed?")           \
+    BQ_RATE_ROWS(X, submit, 1)                                                                    \
+    BQ_RATE_ROWS(X, claim, 1)                                                                     \
+    BQ_RATE_ROWS(X, complete, 1)                                                                  \
+    BQ_RATE_ROWS(X, submit, 64)                                                                   \
+    BQ_RATE_ROWS(X, claim, 64)                                                                    \
+    BQ_RATE_ROWS(X, complete, 64)                                                                 \
+    BQ_RATE_ROWS(X, submit, 1024)                                                                 \
+    BQ_RATE_ROWS(X, claim, 1024)                                                                  \
+    BQ_RATE_ROWS(X, complete, 1024)                                                               \
+    X(list_10000_s, "s", B_AT_MOST, 0.5, "10,000 tasks by one submit, an empty store")            \
+    X(list_fifth_vs_first, "", B_AT_MOST, 1.2, "the fifth such list over the first")              \
+    X(claim_64_empty_us, "us", B_ANY, 0, "find 64 tasks and claim them, nothing else waits")      \
+    X(claim_64_behind_held, "", B_AT_MOST, 2, "the same with 100,000 HELD tasks, over that")      \
+    X(claim_64_behind_ready, "", B_AT_MOST, 2, "with 100,000 READY of another shape, over that")  \
+    X(open_many_s, "s", B_AT_MOST, 2, "open with 10^6 tasks, no page of the file in memory")      \
+    X(open_many_warm_s, "s", B_ANY, 0, "the same again")                                          \
+    X(open_many_rss_mib, "MiB", B_AT_MOST, 64, "memory of the process then")                      \
+    X(many_rss_mib, "MiB", B_AT_MOST, 64, "memory of it after the commits below")                 \
+    X(many_bytes_per_task, "bytes", B_ANY, 0, "of the file")                                      \
+    X(many_list_s, "s", B_ANY, 0, "the last 10,000 of these tasks by one submit")                 \
+    X(many_first_submit_s, "s", B_AT_MOST, 2, "the first 64 tasks that are submitted after open") \
+    X(submit_1_many_vs_few, "", B_AT_MOST, 1.3, "time with 10^6 tasks over that with 1,000")      \
+    X(claim_1_many_vs_few, "", B_AT_MOST, 1.3, "the same, 1 per commit")                          \
+    X(complete_1_many_vs_few, "", B_AT_MOST, 1.3, "the same")                                     \
+    X(submit_64_many_vs_few, "", B_AT_MOST, 1.3, "the same, 64 per commit")                       \
+    X(claim_64_many_vs_few, "", B_AT_MOST, 1.3, "the same")                                       \
     X(complete_64_many_vs_few, "", B_AT_MOST, 1.3, "the same")
 
 #define BQ_X(name, unit, judge, goal, text) BQ_##name##_ROW,

@@ -213,8 +213,9 @@ int bq_run(int argc, char **argv)
     }
     for (unsigned i = 0; i < BQ_ROW_COUNT; i++)
         figures[i] = NAN;
-    figures[BQ_sync_us_ROW] = o.set.disk.sync_us;
-    rc = do_cells(&o, figures);
+    figures[BQ_sync_us_ROW] = bq_disk_sync(&o.set.disk);
+    rc = figures[BQ_sync_us_ROW] < 0 ? -1 : do_cells(&o, figures);
+    figures[BQ_sync_after_us_ROW] = bq_disk_sync(&o.set.disk);
     if (!o.statements)
         print(&o, figures, (double)(b_now() - begun) / 1e9);
     bq_disk_close(&o.set.disk);
