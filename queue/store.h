@@ -261,7 +261,7 @@ struct gpq_end {
     struct gpq_bytes result; /* inline */
     const char *result_file; /* or a file below results/, whole and synced */
     uint64_t result_size;
-    struct gpq_bytes stamp; /* of SUCCESS */
+    struct gpq_bytes stamp; /* of SUCCESS: the state of the files that the task names */
     struct gpq_bytes shape; /* of the retry, if it asks for more; empty = as before */
 };
 

@@ -119,31 +119,22 @@ static int note_end(struct gpq_db *db, const struct gpq_end *end, struct gpq_err
     gpq_bind(st, 5, (int64_t)end->ended);
     gpq_bind(st, 6, end->status);
     gpq_bind_text(st, 7, end->text);
+    gpq_bind_some(st, 8,
+                  end->outcome == GPQ_OUTCOME_SUCCESS ? end->stamp : (struct gpq_bytes){ 0 });
     return gpq_db_run(db, st, e);
 }
 
-/* The result, and the state of the files with which the task succeeded. */
 static int keep_result(struct gpq_db *db, const struct gpq_end *end, struct gpq_error *e)
 {
-    int code = 0;
-    if (end->result.size != 0 || end->result_file) {
-        sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_RESULT_ADD);
-        gpq_bind(st, 1, (int64_t)end->task);
-        gpq_bind(st, 2, end->attempt);
-        gpq_bind(st, 3, (int64_t)(end->result_file ? end->result_size : end->result.size));
-        if (end->result_file)
-            gpq_bind_text(st, 5, end->result_file);
-        else
-            gpq_bind_bytes(st, 4, end->result);
-        code = gpq_db_run(db, st, e);
-    }
-    if (code == 0 && end->outcome == GPQ_OUTCOME_SUCCESS && end->stamp.size != 0) {
-        sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_PAYLOAD_STAMP);
-        gpq_bind(st, 1, (int64_t)end->task);
-        gpq_bind_bytes(st, 2, end->stamp);
-        code = gpq_db_run(db, st, e);
-    }
-    return code;
+    if (end->result.size == 0 && !end->result_file)
+        return 0;
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_RESULT_ADD);
+    gpq_bind(st, 1, (int64_t)end->task);
+    gpq_bind(st, 2, end->attempt);
+    gpq_bind(st, 3, (int64_t)(end->result_file ? end->result_size : end->result.size));
+    gpq_bind_some(st, 4, end->result_file ? (struct gpq_bytes){ 0 } : end->result);
+    gpq_bind_text(st, 5, end->result_file);
+    return gpq_db_run(db, st, e);
 }
 
 static int check_end(const struct gpq_db *db, const struct gpq_end *end, struct gpq_error *e)

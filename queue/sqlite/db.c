@@ -88,7 +88,6 @@ sqlite3_stmt *gpq_db_use(struct gpq_db *db, enum gpq_sql name)
         return *st;
     }
     sqlite3_reset(*st);
-    sqlite3_clear_bindings(*st);
     return *st;
 }
 
@@ -120,7 +119,7 @@ void gpq_bind(sqlite3_stmt *st, int at, int64_t value)
 
 void gpq_bind_text(sqlite3_stmt *st, int at, const char *text)
 {
-    if (st && text)
+    if (st) /* NULL binds NULL */
         sqlite3_bind_text(st, at, text, -1, SQLITE_STATIC);
 }
 
@@ -134,6 +133,8 @@ void gpq_bind_some(sqlite3_stmt *st, int at, struct gpq_bytes bytes)
 {
     if (bytes.size != 0)
         gpq_bind_bytes(st, at, bytes);
+    else if (st)
+        sqlite3_bind_null(st, at);
 }
 
 struct gpq_bytes gpq_column_bytes(sqlite3_stmt *st, int at)

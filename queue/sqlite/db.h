@@ -28,6 +28,7 @@ struct gpq_todo {
 };
 
 struct gpq_counts; /* counts.h */
+struct gpq_kept;   /* row.c */
 
 struct gpq_db {
     struct gpq_store store; /* first */
@@ -38,6 +39,7 @@ struct gpq_db {
     int broken;  /* of this store */
     char why[256];
     struct gpq_counts *counts;
+    struct gpq_kept *kept;
     int64_t order, low;           /* the counters */
     int64_t kept_order, kept_low; /* as they are in the file */
     size_t room_changes;
@@ -60,7 +62,7 @@ int gpq_db_damaged(struct gpq_db *db, struct gpq_error *e, const char *format, .
 /* 0 if an operation may run: in a transaction, for `inside`, that has not failed. */
 int gpq_db_enter(struct gpq_db *db, bool inside, struct gpq_error *e);
 
-/* The statement, reset and without values.  NULL: see db->failed. */
+/* The statement, reset.  It has the values of its last use: bind all.  NULL: see db->failed. */
 sqlite3_stmt *gpq_db_use(struct gpq_db *db, enum gpq_sql name);
 /* Runs a statement that returns no row. */
 int gpq_db_run(struct gpq_db *db, sqlite3_stmt *st, struct gpq_error *e);

@@ -6,15 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The upper half is the name's: keys of one name are neighbours in the index, so that the lines of
+ * a list touch few of its pages however many tasks other lists have. */
 uint64_t gpq_join_hash(const char *name, const struct gpq_spec *spec, const struct gpq_item *item)
 {
     if (!name)
         return 0;
-    uint64_t hash = gpq_hash(item->key.size != 0, (struct gpq_bytes){ name, strlen(name) });
-    if (item->key.size != 0)
-        hash = gpq_hash(hash, item->key);
-    else
-        hash = gpq_hash(gpq_hash(hash, spec->content), item->content);
+    uint64_t hash = gpq_hash(0, (struct gpq_bytes){ name, strlen(name) });
+    uint64_t line = item->key.size != 0 ? gpq_hash(1, item->key)
+                                        : gpq_hash(gpq_hash(0, spec->content), item->content);
+    hash = (hash & ~(uint64_t)UINT32_MAX) | line >> 32;
     return hash != 0 ? hash : 1;
 }
 
@@ -57,13 +58,14 @@ static int find(struct gpq_db *db, const char *name, const struct gpq_spec *spec
 }
 
 /* 1: the files that the item names are not those of the task's success. */
-static int has_changed(struct gpq_db *db, const struct gpq_item *item, uint64_t task,
+static int has_changed(struct gpq_db *db, const struct gpq_item *item, const struct gpq_row *r,
                        struct gpq_error *e)
 {
     if (item->stamp.size == 0)
         return 0;
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_PAYLOAD_READ_STAMP);
-    gpq_bind(st, 1, (int64_t)task);
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_ATTEMPT_STAMP);
+    gpq_bind(st, 1, (int64_t)r->id);
+    gpq_bind(st, 2, r->attempt);
     int code = gpq_db_next(db, st, e);
     if (code <= 0)
         return code;
@@ -91,7 +93,7 @@ static int become_member(struct gpq_db *db, struct gpq_tally *batch, struct gpq_
     if (r->links & GPQ_LINK_JOINED)
         return 0;
     r->links |= GPQ_LINK_JOINED;
-    return gpq_db_do2(db, GPQ_SQL_TASK_LINK, (int64_t)r->id, GPQ_LINK_JOINED, e);
+    return gpq_row_link(db, r->id, GPQ_LINK_JOINED, e);
 }
 
 /* 1: the task has conditions whose sources were not forgotten. */
@@ -118,7 +120,7 @@ int gpq_join(struct gpq_db *db, struct gpq_tally *batch, const char *name,
         return code;
     bool ok = r->state == GPQ_DONE && r->outcome == GPQ_OUTCOME_SUCCESS;
     if (ok && !anyway) {
-        code = has_changed(db, item, task, e);
+        code = has_changed(db, item, r, e);
         if (code != 0)
             return code < 0 ? code : GPQ_PLACED_CHANGED;
     }

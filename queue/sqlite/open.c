@@ -13,6 +13,7 @@
 
 #include "queue/sqlite/counts.h"
 #include "queue/sqlite/ops.h"
+#include "queue/sqlite/row.h"
 #include "queue/sqlite/spec.h"
 
 #define FILE_NAME "queue.db"
@@ -35,6 +36,7 @@ static void close_store(struct gpq_store *s)
         sqlite3_finalize(db->statement[i]);
     sqlite3_close(db->file);
     gpq_counts_free(db);
+    gpq_rows_free(db);
     free(db->store.changes);
     free(db->todo);
     free(db);
@@ -80,6 +82,7 @@ static void rollback(struct gpq_store *s)
     if (!sqlite3_get_autocommit(db->file)) /* a failure may have rolled back already */
         gpq_db_run(db, gpq_db_use(db, GPQ_SQL_ROLLBACK), NULL);
     gpq_counts_drop(db);
+    gpq_rows_drop(db);
     db->order = db->kept_order;
     db->low = db->kept_low;
     db->failed = db->broken;

@@ -50,11 +50,11 @@ static int may_go(struct gpq_db *db, const struct gpq_row *r, bool keep_failed, 
 static int forget(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e)
 {
     static const enum gpq_sql rows[] = {
-        GPQ_SQL_TASK_FORGET,   GPQ_SQL_PAYLOAD_FORGET,      GPQ_SQL_ATTEMPTS_FORGET,
-        GPQ_SQL_ROUNDS_FORGET, GPQ_SQL_RESULT_FORGET,       GPQ_SQL_JOINED_FORGET,
-        GPQ_SQL_EDGES_FORGET,  GPQ_SQL_EDGES_FORGET_SOURCE,
+        GPQ_SQL_PAYLOAD_FORGET,      GPQ_SQL_ATTEMPTS_FORGET, GPQ_SQL_ROUNDS_FORGET,
+        GPQ_SQL_RESULT_FORGET,       GPQ_SQL_JOINED_FORGET,   GPQ_SQL_EDGES_FORGET,
+        GPQ_SQL_EDGES_FORGET_SOURCE,
     };
-    int code = 0;
+    int code = gpq_row_forget(db, r->id, e);
     for (size_t i = 0; code == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
         code = gpq_db_do1(db, rows[i], (int64_t)r->id, e);
     gpq_db_changed(

@@ -2,6 +2,49 @@
 /* row.c - reads and writes tasks. */
 #include "queue/sqlite/row.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEPT = 16384 };
+
+struct gpq_kept {
+    struct gpq_row row[KEPT]; /* id 0: none */
+    struct gpq_plan plan;     /* the last one that was read; id 0: none */
+};
+
+/* NULL without memory: then nothing is kept. */
+static struct gpq_row *slot(struct gpq_db *db, uint64_t id)
+{
+    if (!db->kept)
+        db->kept = calloc(1, sizeof(*db->kept));
+    return db->kept ? &db->kept->row[(GPQ_NUMBER_OF(id) + GPQ_BATCH_OF(id) * 61) % KEPT] : NULL;
+}
+
+static struct gpq_row *kept(struct gpq_db *db, uint64_t id)
+{
+    struct gpq_row *r = slot(db, id);
+    return r && id != 0 && r->id == id ? r : NULL;
+}
+
+static void keep(struct gpq_db *db, const struct gpq_row *r)
+{
+    struct gpq_row *at = slot(db, r->id);
+    if (at)
+        *at = *r;
+}
+
+void gpq_rows_drop(struct gpq_db *db)
+{
+    if (db->kept)
+        memset(db->kept, 0, sizeof(*db->kept));
+}
+
+void gpq_rows_free(struct gpq_db *db)
+{
+    free(db->kept);
+    db->kept = NULL;
+}
+
 void gpq_row_columns(sqlite3_stmt *st, struct gpq_row *r)
 {
     int at = 0;
@@ -24,6 +67,11 @@ void gpq_row_columns(sqlite3_stmt *st, struct gpq_row *r)
 
 int gpq_row_read(struct gpq_db *db, uint64_t id, struct gpq_row *r, struct gpq_error *e)
 {
+    const struct gpq_row *known = kept(db, id);
+    if (known) {
+        *r = *known;
+        return 0;
+    }
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_READ);
     gpq_bind(st, 1, (int64_t)id);
     int n = gpq_db_next(db, st, e);
@@ -34,6 +82,7 @@ int gpq_row_read(struct gpq_db *db, uint64_t id, struct gpq_row *r, struct gpq_e
         return n;
     gpq_row_columns(st, r);
     sqlite3_reset(st);
+    keep(db, r);
     return 0;
 }
 
@@ -64,7 +113,12 @@ int gpq_row_add(struct gpq_db *db, const struct gpq_row *r, uint64_t key, struct
         gpq_bind(st, at, value[at - 1]);
     if (key != 0)
         gpq_bind(st, at, (int64_t)key);
-    return gpq_db_run(db, st, e);
+    else
+        gpq_bind_some(st, at, (struct gpq_bytes){ 0 });
+    int code = gpq_db_run(db, st, e);
+    if (code == 0)
+        keep(db, r);
+    return code;
 }
 
 int gpq_row_write(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e)
@@ -85,6 +139,17 @@ int gpq_row_write(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_WRITE);
     for (int at = 1; at <= (int)(sizeof(value) / sizeof(value[0])); at++)
         gpq_bind(st, at, value[at - 1]);
+    struct gpq_row *known = kept(db, r->id);
+    if (known) {
+        const struct gpq_row old = *known;
+        *known = *r;
+        known->shape = old.shape;
+        known->spec = old.spec;
+        known->priority = old.priority;
+        known->order = old.order;
+        known->expires = old.expires;
+        known->links = old.links;
+    }
     return gpq_db_run(db, st, e);
 }
 
@@ -95,8 +160,33 @@ int gpq_row_place(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_PLACE);
     for (int at = 1; at <= (int)(sizeof(value) / sizeof(value[0])); at++)
         gpq_bind(st, at, value[at - 1]);
+    struct gpq_row *known = kept(db, r->id);
+    if (known) {
+        known->shape = r->shape;
+        known->spec = r->spec;
+        known->priority = r->priority;
+        known->order = r->order;
+        known->expires = r->expires;
+    }
     return gpq_db_run(db, st, e);
 }
+
+int gpq_row_link(struct gpq_db *db, uint64_t id, uint32_t flag, struct gpq_error *e)
+{
+    struct gpq_row *known = kept(db, id);
+    if (known)
+        known->links |= flag;
+    return gpq_db_do2(db, GPQ_SQL_TASK_LINK, (int64_t)id, flag, e);
+}
+
+int gpq_row_forget(struct gpq_db *db, uint64_t id, struct gpq_error *e)
+{
+    struct gpq_row *known = kept(db, id);
+    if (known)
+        known->id = 0;
+    return gpq_db_do1(db, GPQ_SQL_TASK_FORGET, (int64_t)id, e);
+}
+
 
 void gpq_row_task(const struct gpq_row *r, struct gpq_task *t)
 {
@@ -123,6 +213,10 @@ void gpq_row_task(const struct gpq_row *r, struct gpq_task *t)
 
 int gpq_plan_read(struct gpq_db *db, uint32_t spec, struct gpq_plan *plan, struct gpq_error *e)
 {
+    if (db->kept && db->kept->plan.id == spec) {
+        *plan = db->kept->plan;
+        return 0;
+    }
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_SPEC_READ);
     gpq_bind(st, 1, spec);
     int n = gpq_db_next(db, st, e);
@@ -139,5 +233,7 @@ int gpq_plan_read(struct gpq_db *db, uint32_t spec, struct gpq_plan *plan, struc
         *time[i] = (uint64_t)sqlite3_column_int64(st, 9 + i);
     plan->once = sqlite3_column_int64(st, 13) != 0;
     sqlite3_reset(st);
+    if (db->kept)
+        db->kept->plan = *plan;
     return 0;
 }

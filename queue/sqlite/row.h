@@ -29,6 +29,12 @@ struct gpq_plan {
     bool once;
 };
 
+/*
+ * Rows that were read or written last are kept in memory: a task is claimed soon after its submit
+ * or its return, and a short one ends soon after its claim.  Each statement that changes a row
+ * changes the kept one, so all of them are here.
+ */
+
 /* Columns of GPQ_TASK_COLUMNS. */
 void gpq_row_columns(sqlite3_stmt *st, struct gpq_row *r);
 int gpq_row_read(struct gpq_db *db, uint64_t id, struct gpq_row *r, struct gpq_error *e);
@@ -37,7 +43,14 @@ int gpq_row_add(struct gpq_db *db, const struct gpq_row *r, uint64_t key, struct
 /* Writes what changes with a state; and gpq_row_place shape, spec, priority, order and expires. */
 int gpq_row_write(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e);
 int gpq_row_place(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e);
+/* Sets a flag of links. */
+int gpq_row_link(struct gpq_db *db, uint64_t id, uint32_t flag, struct gpq_error *e);
+int gpq_row_forget(struct gpq_db *db, uint64_t id, struct gpq_error *e);
 void gpq_row_task(const struct gpq_row *r, struct gpq_task *t);
+
+/* Forgets what is kept, as after a rollback; and frees it. */
+void gpq_rows_drop(struct gpq_db *db);
+void gpq_rows_free(struct gpq_db *db);
 
 int gpq_plan_read(struct gpq_db *db, uint32_t spec, struct gpq_plan *plan, struct gpq_error *e);
 

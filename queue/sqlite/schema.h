@@ -73,7 +73,7 @@
     "CREATE INDEX task_turn ON task(id >> 32, priority DESC, place) WHERE holds = 8;"            \
     "CREATE INDEX task_key ON task(key) WHERE key IS NOT NULL;"                                  \
     "CREATE TABLE payload(id INTEGER PRIMARY KEY, line INTEGER NOT NULL, name TEXT,"             \
-    " content BLOB NOT NULL, key BLOB, stamp BLOB) STRICT;"                                      \
+    " content BLOB NOT NULL, key BLOB) STRICT;"                                      \
     "CREATE TABLE edge(task INTEGER NOT NULL, source INTEGER NOT NULL,"                          \
     " condition INTEGER NOT NULL, met INTEGER NOT NULL, PRIMARY KEY(task, source, condition))"   \
     " STRICT, WITHOUT ROWID;"                                                                    \
@@ -83,7 +83,7 @@
     " returned INTEGER NOT NULL DEFAULT 0, claimed INTEGER NOT NULL,"                            \
     " started INTEGER NOT NULL DEFAULT 0, ended INTEGER NOT NULL DEFAULT 0,"                     \
     " returned_at INTEGER NOT NULL DEFAULT 0, charged INTEGER NOT NULL DEFAULT 1,"               \
-    " status INTEGER NOT NULL DEFAULT 0, devices TEXT, run TEXT, text TEXT,"                     \
+    " status INTEGER NOT NULL DEFAULT 0, devices TEXT, run TEXT, text TEXT, stamp BLOB,"                     \
     " PRIMARY KEY(task, number)) STRICT, WITHOUT ROWID;"                                         \
     "CREATE TABLE round(task INTEGER NOT NULL, round INTEGER NOT NULL,"                          \
     " outcome INTEGER NOT NULL, attempt INTEGER NOT NULL, ended INTEGER NOT NULL,"               \
@@ -180,8 +180,9 @@
     X(TASK_IDS, "SELECT id FROM task WHERE id BETWEEN ?1 AND ?2 ORDER BY id")                    \
     X(TASK_OVER, "SELECT id FROM task WHERE state = 4 AND ended < ?1 AND id > ?2 ORDER BY id")   \
     X(TASKS, "SELECT " GPQ_TASK_COLUMNS " FROM task t WHERE id BETWEEN ?1 AND ?2 ORDER BY id")   \
-    X(TASKS_WHOLE, "SELECT " GPQ_TASK_COLUMNS ", p.line, p.name, p.content, p.key, p.stamp"      \
-                   " FROM task t JOIN payload p ON p.id = t.id"                                  \
+    X(TASKS_WHOLE, "SELECT " GPQ_TASK_COLUMNS ", p.line, p.name, p.content, p.key, a.stamp"      \
+                   " FROM task t JOIN payload p ON p.id = t.id LEFT JOIN attempt a"              \
+                   " ON a.task = t.id AND a.number = t.attempt AND t.outcome = 1"                \
                    " WHERE t.id BETWEEN ?1 AND ?2 ORDER BY t.id")                                \
     X(MEMBERS, "SELECT id FROM task WHERE id > ?1 AND id BETWEEN ?2 AND ?3"                      \
                " UNION ALL SELECT task FROM joined WHERE batch = ?4 AND task > ?1 ORDER BY 1")   \
@@ -189,9 +190,8 @@
                   " AND priority = ?2 AND place > ?3 ORDER BY place LIMIT ?4")                   \
     X(READY_LESS, "SELECT " GPQ_TASK_COLUMNS " FROM task t WHERE state = 2 AND shape = ?1"       \
                   " AND priority < ?2 ORDER BY priority DESC, place LIMIT ?4")                   \
-    X(PAYLOAD_ADD, "INSERT INTO payload VALUES(?1, ?2, ?3, ?4, ?5, NULL)")                       \
-    X(PAYLOAD_STAMP, "UPDATE payload SET stamp = ?2 WHERE id = ?1")                              \
-    X(PAYLOAD_READ_STAMP, "SELECT stamp FROM payload WHERE id = ?1")                             \
+    X(PAYLOAD_ADD, "INSERT INTO payload VALUES(?1, ?2, ?3, ?4, ?5)")                       \
+    X(ATTEMPT_STAMP, "SELECT stamp FROM attempt WHERE task = ?1 AND number = ?2")                \
     X(PAYLOAD_FORGET, "DELETE FROM payload WHERE id = ?1")                                       \
     X(JOIN_FIND, "SELECT t.id, p.key, p.content, s.content FROM task t"                          \
                  " CROSS JOIN batch b ON b.id = t.id >> 32 CROSS JOIN payload p ON p.id = t.id"  \
@@ -211,7 +211,7 @@
     X(ATTEMPT_ADD, "INSERT INTO attempt(task, number, round, claimed, devices, run)"             \
                    " VALUES(?1, ?2, ?3, ?4, ?5, ?6)")                                            \
     X(ATTEMPT_END, "UPDATE attempt SET outcome = ?3, started = ?4, ended = ?5, status = ?6,"     \
-                   " text = ?7 WHERE task = ?1 AND number = ?2")                                 \
+                   " text = ?7, stamp = ?8 WHERE task = ?1 AND number = ?2")                      \
     X(ATTEMPT_RETURN, "UPDATE attempt SET returned = ?3, returned_at = ?4, charged = 0,"         \
                       " text = ?5 WHERE task = ?1 AND number = ?2")                              \
     X(ATTEMPTS, "SELECT " GPQ_ATTEMPT_COLUMNS " FROM attempt a WHERE task = ?1 ORDER BY number") \

@@ -80,8 +80,8 @@ static int keep_answer(struct work *w)
     for (int i = 0; i < GPQ_HOWS; i++)
         gpq_bind(st, 4 + i, ret->count[i]);
     gpq_bind(st, 8, all_added ? (int64_t)w->placed[0].task : 0);
-    if (!all_added)
-        gpq_bind_some(st, 9, (struct gpq_bytes){ w->placed, what->n_items * sizeof(*w->placed) });
+    gpq_bind_some(
+        st, 9, (struct gpq_bytes){ w->placed, all_added ? 0 : what->n_items * sizeof(*w->placed) });
     return gpq_db_run(w->db, st, w->e);
 }
 
@@ -238,7 +238,7 @@ static int use_spec(struct work *w, uint32_t index)
     for (uint32_t i = 0; code == 0 && i < u->n_after; i++) {
         uint64_t source = u->after[i].id;
         if (GPQ_NUMBER_OF(source) != 0) {
-            code = gpq_db_do2(w->db, GPQ_SQL_TASK_LINK, (int64_t)source, GPQ_LINK_SOURCE, w->e);
+            code = gpq_row_link(w->db, source, GPQ_LINK_SOURCE, w->e);
             continue;
         }
         struct gpq_tally *t = gpq_tally(w->db, GPQ_BATCH_OF(source), &code, w->e);
@@ -395,6 +395,7 @@ static int end_savepoint(struct work *w, int code, int64_t order, size_t n_chang
     if (code < 0) {
         gpq_db_run(w->db, gpq_db_use(w->db, GPQ_SQL_SAVEPOINT_UNDO), NULL);
         gpq_counts_drop(w->db);
+        gpq_rows_drop(w->db);
         w->db->order = order;
         w->db->store.n_changes = n_changes;
         w->db->n_todo = 0;

@@ -127,7 +127,7 @@ int mem_complete(struct gpq_store *store, const struct gpq_end *end, struct gpq_
     a->status = end->status;
     a->text = mem_text(m, end->text);
     t->row.losses = 0;
-    if (end->outcome == GPQ_OUTCOME_SUCCESS && end->stamp.size)
+    if (end->outcome == GPQ_OUTCOME_SUCCESS)
         t->row.stamp = mem_bytes(m, end->stamp);
 
     bool retried = is_retried(t, &mem_spec(&m->now, t->row.spec)->spec, end);

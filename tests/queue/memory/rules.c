@@ -90,6 +90,7 @@ void mem_new_round(struct mem_store *m, struct mem_task *t, uint32_t spec, uint6
     t->row.charged = t->row.losses = t->row.outcome = 0;
     t->row.cancel = false;
     t->row.ended = t->row.cause = 0;
+    t->row.stamp = (struct gpq_bytes){ 0 };
     t->failed = false;
     t->row.spec = spec;
     t->row.shape = mem_shape_of(m, content->shape);
