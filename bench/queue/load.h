@@ -8,7 +8,6 @@
 #include "queue/store.h"
 
 #define BQ_EPOCH UINT64_C(1764370000000000000) /* the first time */
-#define BQ_NAME "sweep.txt"
 #define BQ_DEVICES "0"
 #define BQ_RUN "5d0f2c7be1a94836 5b1e9c1e-8f0d-4d2a-9a43-0c6f3e5b7a21"
 

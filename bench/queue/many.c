@@ -44,6 +44,7 @@ static int open_again(const char *directory, struct bq_ours *o, double *ret_s)
     /* Requests continue where the first process ended. */
     o->submits = 1000000;
     o->now += B_S;
+    o->list = UINT32_MAX;
     return rc;
 }
 
@@ -63,6 +64,7 @@ int bq_many_fill(const struct bq_set *set, double *figures)
 
         n = set->tasks - done < set->list ? set->tasks - done : set->list;
         bq_load_fill(&load, done, n);
+        o.list = done / set->list;
         begun = b_now();
         rc = bq_ours_submit(&o, &load, n, 1);
         figures[BQ_many_list_s_ROW] = (double)(b_now() - begun) / 1e9;

@@ -93,15 +93,16 @@ int bq_ours_submit(struct bq_ours *o, const struct bq_load *load, uint32_t n, in
 {
     struct gpq_submitted got = { 0 };
     struct gpq_error e = { 0 };
-    char request[40];
+    char request[40], name[40];
     const struct gpq_submit what = { .request = request,
-                                     .name = BQ_NAME,
+                                     .name = name,
                                      .join = true,
                                      .specs = &load->spec,
                                      .n_specs = 1,
                                      .items = load->items,
                                      .n_items = n };
 
+    (void)snprintf(name, sizeof name, "sweep-%u.txt", o->list);
     (void)snprintf(request, sizeof request, "7f3c9a52-%016llx", (unsigned long long)o->submits++);
     if (reserve(o, n) || begin(o))
         return -1;

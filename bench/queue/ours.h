@@ -15,6 +15,7 @@ struct bq_ours {
     sqlite3 *db; /* the engine's connection */
     uint64_t now;
     uint64_t submits;
+    uint32_t list; /* the number in the name of its batches, as of the file of a list */
     uint64_t *tasks; /* that claim and complete take next */
     uint32_t n_tasks, most_tasks, next[BQ_OPS];
     struct gpq_placed *placed;

@@ -33,6 +33,7 @@
     BQ_RATE_ROWS(X, complete, 1024)                                                               \
     X(list_10000_s, "s", B_AT_MOST, 0.5, "10,000 tasks by one submit, an empty store")            \
     X(list_fifth_vs_first, "", B_AT_MOST, 1.2, "the fifth such list over the first")              \
+    X(list_fifth_same_name, "", B_ANY, 0, "the same, all five with one name")                     \
     X(claim_64_empty_us, "us", B_ANY, 0, "find 64 tasks and claim them, nothing else waits")      \
     X(claim_64_behind_held, "", B_AT_MOST, 2, "the same with 100,000 HELD tasks, over that")      \
     X(claim_64_behind_ready, "", B_AT_MOST, 2, "with 100,000 READY of another shape, over that")  \

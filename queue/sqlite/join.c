@@ -32,27 +32,42 @@ int gpq_join_fail(struct gpq_error *e, int code, const struct gpq_item *item, co
     return gpq_fail(e, code, "line %u: %s", item->line, text);
 }
 
+/* 1: the task has the item's key.  EKEY: and another content. */
+static int matches(struct gpq_db *db, uint64_t task, const char *name, const struct gpq_spec *spec,
+                   const struct gpq_item *item, struct gpq_error *e)
+{
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_JOIN_READ);
+    gpq_bind(st, 1, (int64_t)task);
+    int code = gpq_db_next(db, st, e);
+    if (code <= 0)
+        return code;
+    const char *its = gpq_column_text(st, 0);
+    bool equal = gpq_same(gpq_column_bytes(st, 2), item->content) &&
+                 gpq_same(gpq_column_bytes(st, 3), spec->content);
+    bool match = its && strcmp(its, name) == 0 && gpq_same(gpq_column_bytes(st, 1), item->key) &&
+                 (item->key.size != 0 || equal);
+    sqlite3_reset(st);
+    if (match && !equal)
+        return gpq_join_fail(e, GPQ_EKEY, item,
+                             "the key belongs to task %u.%u, which has another content",
+                             GPQ_BATCH_OF(task), GPQ_NUMBER_OF(task));
+    return match;
+}
+
 /* 1: *ret_task is the last task with the item's key, 0: there is none. */
-static int find(struct gpq_db *db, const char *name, const struct gpq_spec *spec,
+static int find(struct gpq_db *db, const char *name, uint64_t hash, const struct gpq_spec *spec,
                 const struct gpq_item *item, uint64_t *ret_task, struct gpq_error *e)
 {
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_JOIN_FIND);
-    gpq_bind(st, 1, (int64_t)gpq_join_hash(name, spec, item));
-    gpq_bind_text(st, 2, name);
+    gpq_bind(st, 1, (int64_t)hash);
     int code;
     while ((code = gpq_db_next(db, st, e)) > 0) {
-        bool equal = gpq_same(gpq_column_bytes(st, 2), item->content) &&
-                     gpq_same(gpq_column_bytes(st, 3), spec->content);
-        bool match = gpq_same(gpq_column_bytes(st, 1), item->key) && (item->key.size != 0 || equal);
-        if (!match)
-            continue;
         *ret_task = (uint64_t)sqlite3_column_int64(st, 0);
-        sqlite3_reset(st);
-        if (!equal)
-            return gpq_join_fail(e, GPQ_EKEY, item,
-                                 "the key belongs to task %u.%u, which has another content",
-                                 GPQ_BATCH_OF(*ret_task), GPQ_NUMBER_OF(*ret_task));
-        return 1;
+        code = matches(db, *ret_task, name, spec, item, e);
+        if (code != 0) {
+            sqlite3_reset(st);
+            break;
+        }
     }
     return code;
 }
@@ -107,12 +122,12 @@ static int has_conditions(struct gpq_db *db, uint64_t task, struct gpq_error *e)
     return code;
 }
 
-int gpq_join(struct gpq_db *db, struct gpq_tally *batch, const char *name,
+int gpq_join(struct gpq_db *db, struct gpq_tally *batch, const char *name, uint64_t hash,
              const struct gpq_spec *spec, const struct gpq_item *item, bool anyway,
              struct gpq_row *r, struct gpq_error *e)
 {
     uint64_t task = 0;
-    int code = find(db, name, spec, item, &task, e);
+    int code = find(db, name, hash, spec, item, &task, e);
     if (code <= 0)
         return code < 0 ? code : GPQ_PLACED_ADDED;
     code = gpq_row_read(db, task, r, e);

@@ -11,7 +11,7 @@ uint64_t gpq_join_hash(const char *name, const struct gpq_spec *spec, const stru
 
 /* Returns enum gpq_how.  For JOINED and AGAIN *r is the task, which is now a member of the batch.
  * Errors: EKEY, EREFUSED. */
-int gpq_join(struct gpq_db *db, struct gpq_tally *batch, const char *name,
+int gpq_join(struct gpq_db *db, struct gpq_tally *batch, const char *name, uint64_t hash,
              const struct gpq_spec *spec, const struct gpq_item *item, bool anyway,
              struct gpq_row *r, struct gpq_error *e);
 

@@ -193,10 +193,10 @@
     X(PAYLOAD_ADD, "INSERT INTO payload VALUES(?1, ?2, ?3, ?4, ?5)")                       \
     X(ATTEMPT_STAMP, "SELECT stamp FROM attempt WHERE task = ?1 AND number = ?2")                \
     X(PAYLOAD_FORGET, "DELETE FROM payload WHERE id = ?1")                                       \
-    X(JOIN_FIND, "SELECT t.id, p.key, p.content, s.content FROM task t"                          \
+    X(JOIN_FIND, "SELECT id FROM task WHERE key = ?1 ORDER BY id DESC")                          \
+    X(JOIN_READ, "SELECT b.name, p.key, p.content, s.content FROM task t"                        \
                  " CROSS JOIN batch b ON b.id = t.id >> 32 CROSS JOIN payload p ON p.id = t.id"  \
-                 " CROSS JOIN spec s ON s.id = t.spec"                                           \
-                 " WHERE t.key = ?1 AND b.name = ?2 ORDER BY t.id DESC")                         \
+                 " CROSS JOIN spec s ON s.id = t.spec WHERE t.id = ?1")                          \
     X(EDGE_ADD, "INSERT OR IGNORE INTO edge VALUES(?1, ?2, ?3, ?4)")                             \
     X(EDGE_MET, "UPDATE edge SET met = ?4 WHERE task = ?1 AND source = ?2 AND condition = ?3")   \
     X(EDGES_OF, "SELECT source, condition, met FROM edge WHERE task = ?1"                        \

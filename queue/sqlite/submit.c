@@ -297,7 +297,8 @@ static int add_payload(struct work *w, const struct gpq_item *item, uint64_t tas
     return gpq_db_run(w->db, st, w->e);
 }
 
-static int add_item(struct work *w, const struct gpq_item *item, struct gpq_placed *placed)
+static int add_item(struct work *w, const struct gpq_item *item, uint64_t hash,
+                    struct gpq_placed *placed)
 {
     int code = use_spec(w, item->spec);
     if (code < 0)
@@ -322,7 +323,7 @@ static int add_item(struct work *w, const struct gpq_item *item, struct gpq_plac
     if (code == 0)
         code = gpq_round_begin(w->db, &r, &u->plan, spec->held, &v, w->now, w->e);
     if (code == 0)
-        code = gpq_row_add(w->db, &r, gpq_join_hash(w->name, spec, item), w->e);
+        code = gpq_row_add(w->db, &r, hash, w->e);
     placed->task = r.id;
     return code == 0 ? add_payload(w, item, r.id) : code;
 }
@@ -346,10 +347,11 @@ static int place_item(struct work *w, uint32_t index)
     const struct gpq_item *item = &w->what->items[index];
     struct gpq_placed *placed = &w->placed[index];
     struct gpq_row r = { 0 };
-    int how = w->what->join && w->name
-                  ? gpq_join(w->db, w->batch, w->name, &w->what->specs[item->spec], item,
-                             w->what->join_anyway, &r, w->e)
-                  : GPQ_PLACED_ADDED;
+    const struct gpq_spec *spec = &w->what->specs[item->spec];
+    uint64_t hash = gpq_join_hash(w->name, spec, item);
+    int how = w->what->join && w->name ? gpq_join(w->db, w->batch, w->name, hash, spec, item,
+                                                  w->what->join_anyway, &r, w->e)
+                                       : GPQ_PLACED_ADDED;
     if (how < 0)
         return how;
     int code = 0;
@@ -357,7 +359,7 @@ static int place_item(struct work *w, uint32_t index)
     if (how == GPQ_PLACED_AGAIN)
         code = again(w, item, &r);
     else if (how != GPQ_PLACED_JOINED)
-        code = add_item(w, item, placed);
+        code = add_item(w, item, hash, placed);
     w->ret.count[how]++;
     return code < 0 ? code : w->db->failed;
 }
