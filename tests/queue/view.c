@@ -67,7 +67,11 @@ struct making {
     struct numbers shapes, specs;
     struct gpq_task *tasks; /* without texts */
     size_t n_tasks;
-    bool done; /* the task whose details are added */
+    struct numbers batches;
+    uint64_t cause; /* of the skipped task that is checked */
+    bool is_condition;
+    bool done;                  /* the task whose details are added */
+    uint32_t shape, last_shape; /* the number that is shown; the id before */
 };
 
 static uint32_t number_of(struct numbers *numbers, uint32_t id)
@@ -98,6 +102,7 @@ static int add_batch(const struct gpq_batch *b, void *user)
 {
     struct view *v = ((struct making *)user)->v;
 
+    (void)number_of(&((struct making *)user)->batches, b->id);
     view_add(v, "batch %u %s made %" PRIu64 " ended %" PRIu64 " total %u joined %u states", b->id,
              or_none(b->name), b->made, b->ended, b->total, b->joined);
     for (uint32_t i = 1; i < GPQ_STATES; i++)
@@ -127,7 +132,8 @@ static int add_task(const struct gpq_task *t, void *user)
              view_id(t->id), gpq_state_text(t->state), t->holds, t->outcome,
              number_of(&making->shapes, t->shape), number_of(&making->specs, t->spec), t->priority,
              t->order, t->round, t->attempt, t->charged, t->losses, t->cancel ? " cancel" : "",
-             t->not_before, t->expires, t->ended, view_id(t->cause));
+             t->not_before, t->expires, t->ended,
+             view_id(t->outcome == GPQ_OUTCOME_SKIPPED ? 0 : t->cause));
     view_add(v, " line %u name %s", t->line, or_none(t->name));
     add_bytes(v, "content", t->content);
     add_bytes(v, "key", t->key);
@@ -153,7 +159,7 @@ static int add_round(const struct gpq_round *r, void *user)
 {
     view_add(((struct making *)user)->v,
              "round %u outcome %u attempt %u ended %" PRIu64 " cause %s\n", r->round, r->outcome,
-             r->attempt, r->ended, view_id(r->cause));
+             r->attempt, r->ended, view_id(r->outcome == GPQ_OUTCOME_SKIPPED ? 0 : r->cause));
     return 0;
 }
 
@@ -187,8 +193,13 @@ static int add_shape(const struct gpq_shape *s, void *user)
 {
     struct making *making = user;
 
-    view_add(making->v, "shape %u ready %u priority %d order %" PRId64,
-             number_of(&making->shapes, s->id), s->ready, s->priority, s->order);
+    if (s->id <= making->last_shape)
+        view_add(making->v, "shapes are not in the order of their ids\n");
+    making->last_shape = s->id;
+    if (number_of(&making->shapes, s->id) != making->shape)
+        return 0;
+    view_add(making->v, "shape %u ready %u priority %d order %" PRId64, making->shape, s->ready,
+             s->priority, s->order);
     add_bytes(making->v, "request", s->request);
     view_add(making->v, "\n");
     return 0;
@@ -249,6 +260,38 @@ static void add_details(struct making *making, struct gpq_store *s, const struct
     note(making, s->engine->result(s, t->id, add_result, making, &e), &e);
 }
 
+static int find_cause(const struct gpq_after *a, bool met, void *user)
+{
+    struct making *making = user;
+
+    (void)met;
+    making->is_condition |= a->id == making->cause;
+    return 0;
+}
+
+static bool is_there(const struct making *making, uint64_t source)
+{
+    for (size_t i = 0; i < making->n_tasks; i++)
+        if (making->tasks[i].id == source)
+            return true;
+    for (uint32_t i = 0; i < making->batches.n; i++)
+        if (GPQ_TASK(making->batches.id[i], 0) == source)
+            return true;
+    return false;
+}
+
+/* If several conditions become impossible at once, the cause is any of them. */
+static void check_cause(struct making *making, struct gpq_store *s, const struct gpq_task *t)
+{
+    struct gpq_error e;
+
+    making->cause = t->cause;
+    making->is_condition = false;
+    note(making, s->engine->after(s, t->id, find_cause, making, &e), &e);
+    if (!t->cause || (!making->is_condition && is_there(making, t->cause)))
+        view_add(making->v, "%s is skipped by %s\n", view_id(t->id), view_id(t->cause));
+}
+
 void view_store(struct view *v, struct gpq_store *s, bool details)
 {
     const struct gpq_select all = { 0 };
@@ -257,8 +300,13 @@ void view_store(struct view *v, struct gpq_store *s, bool details)
 
     note(&making, s->engine->batches(s, 0, add_batch, &making, &e), &e);
     note(&making, s->engine->tasks(s, &all, 0, true, add_task, &making, &e), &e);
-    note(&making, s->engine->shapes(s, add_shape, &making, &e), &e);
+    for (size_t i = 0; i < making.n_tasks; i++)
+        if (making.tasks[i].outcome == GPQ_OUTCOME_SKIPPED)
+            check_cause(&making, s, &making.tasks[i]);
     for (uint32_t i = 0; i < making.shapes.n; i++) {
+        making.shape = i;
+        making.last_shape = 0;
+        note(&making, s->engine->shapes(s, add_shape, &making, &e), &e);
         view_add(v, "ready of shape %u:", i);
         note(&making,
              s->engine->ready(s, making.shapes.id[i], INT32_MAX, INT64_MIN, UINT32_MAX, add_ready,

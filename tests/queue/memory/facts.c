@@ -12,6 +12,23 @@ static struct gpq_mark *find(struct mem_state *s, const char *kind, const char *
     return NULL;
 }
 
+static bool precedes(const struct gpq_mark *a, const struct gpq_mark *b)
+{
+    int order = strcmp(a->kind, b->kind);
+
+    return order < 0 || (!order && strcmp(a->subject, b->subject) < 0);
+}
+
+/* Marks lie in the order of kind and subject. */
+static struct gpq_mark *add_mark(struct mem_state *s, const struct gpq_mark *mark)
+{
+    struct gpq_mark *row = MEM_ADD(s, marks);
+
+    for (; row > s->marks && precedes(mark, &row[-1]); row--)
+        *row = row[-1];
+    return row;
+}
+
 int mem_mark(struct gpq_store *store, const struct gpq_mark *mark, struct gpq_error *e)
 {
     struct mem_store *m = mem_of(store);
@@ -22,7 +39,7 @@ int mem_mark(struct gpq_store *store, const struct gpq_mark *mark, struct gpq_er
     struct gpq_mark *row = find(&m->now, mark->kind, mark->subject);
 
     if (!row)
-        row = MEM_ADD(&m->now, marks);
+        row = add_mark(&m->now, mark);
     *row = (struct gpq_mark){
         .kind = mem_text(m, mark->kind),
         .subject = mem_text(m, mark->subject),

@@ -63,23 +63,11 @@ static int check_after(const struct order *o, const struct gpq_after *after)
     uint32_t batch = GPQ_BATCH_OF(after->id), number = GPQ_NUMBER_OF(after->id);
     bool found = number ? !!mem_task(&o->m->now, after->id) : !!mem_batch(&o->m->now, batch);
 
-    if (after->condition >= GPQ_CONDITIONS)
-        return gpq_fail(o->e, GPQ_EINVAL, "--after: %u is no condition", after->condition);
     if (!found)
         return gpq_fail(o->e, GPQ_ENOTFOUND, "--after %u.%u: not found", batch, number);
     if (!number && batch == o->what->batch)
         return gpq_fail(o->e, GPQ_EREFUSED, "--after %u: the batch itself", batch);
     return 0;
-}
-
-static int check_specs(const struct order *o)
-{
-    int code = 0;
-
-    for (uint32_t i = 0; i < o->what->n_specs && !code; i++)
-        for (uint32_t k = 0; k < o->what->specs[i].n_after && !code; k++)
-            code = check_after(o, &o->what->specs[i].after[k]);
-    return code;
 }
 
 /* Whether a task has a condition on the end of the batch.  One that is DONE counts: its next round
@@ -90,6 +78,30 @@ static bool batch_is_awaited(const struct order *o)
         if (edge->after.id == GPQ_TASK(o->batch, 0))
             return true;
     return false;
+}
+
+static int check_spec(const struct order *o, const struct gpq_spec *spec)
+{
+    const struct gpq_after *wrong = NULL; /* the first one by its source */
+
+    for (uint32_t i = 0; i < spec->n_after; i++)
+        if (spec->after[i].condition >= GPQ_CONDITIONS)
+            return gpq_fail(o->e, GPQ_EINVAL, "--after: no such condition");
+    if (spec->n_after && batch_is_awaited(o))
+        return gpq_fail(o->e, GPQ_EREFUSED, "--after: tasks wait for batch %u", o->batch);
+    for (uint32_t i = 0; i < spec->n_after; i++)
+        if (check_after(o, &spec->after[i]) && (!wrong || spec->after[i].id < wrong->id))
+            wrong = &spec->after[i];
+    return wrong ? check_after(o, wrong) : 0;
+}
+
+static int check_specs(const struct order *o)
+{
+    int code = 0;
+
+    for (uint32_t i = 0; i < o->what->n_specs && !code; i++)
+        code = check_spec(o, &o->what->specs[i]);
+    return code;
 }
 
 /* ---- Joining ---- */
@@ -194,7 +206,6 @@ static int place(struct order *o, uint32_t i)
     const struct gpq_item *item = &o->what->items[i];
     struct mem_task *t = o->what->join ? candidate(o, item) : NULL;
     uint32_t how = t ? how_joined(o, t, item) : GPQ_PLACED_ADDED;
-    bool awaited = batch_is_awaited(o);
     uint64_t id;
 
     if (t && item->key.size &&
@@ -202,13 +213,11 @@ static int place(struct order *o, uint32_t i)
          !mem_same(mem_spec(&o->m->now, t->row.spec)->spec.content,
                    o->what->specs[item->spec].content)))
         return refuse_item(o, item, GPQ_EKEY, "the key belongs to a task with another content");
-    if (awaited && o->what->specs[item->spec].n_after)
-        return refuse_item(o, item, GPQ_EREFUSED, "has --after, and tasks wait for its batch");
     if (how == GPQ_PLACED_ADDED || how == GPQ_PLACED_CHANGED) {
         id = add(o, item);
     } else {
         id = t->row.id;
-        if (awaited && mem_has_edges(&o->m->now, id))
+        if (batch_is_awaited(o) && mem_has_edges(&o->m->now, id))
             return refuse_item(o, item, GPQ_EREFUSED,
                                "joins a task with --after, and tasks wait for its batch");
         join(o, t, item, how);
