@@ -73,11 +73,8 @@ int64_t mem_hold(struct gpq_store *store, uint64_t now, const struct gpq_select 
 
     if (outside(m, e))
         return GPQ_EINVAL;
-    if (is_whole_batch(which)) {
-        if (!b)
-            return gpq_fail(e, GPQ_ENOTFOUND, "batch %u: not found", which->batch);
+    if (b && is_whole_batch(which))
         b->row.held = held;
-    }
     MEM_EACH (struct mem_task, t, &m->now, tasks) {
         if (!is_chosen(m, t, which) || !mem_waits(t) || held == !!(t->row.holds & GPQ_HOLD_USER))
             continue;
