@@ -171,15 +171,19 @@ BOTH(another_spec)
     T_EQ(task(s, T(2)).order, 2);
 }
 
-/* Q6: what a task is joined by is its present spec. */
-BOTH(another_spec_has_another_content)
+/* Q6: what a task is does not change, so that a later submit of its line joins it. */
+BOTH(another_spec_has_the_same_content)
 {
-    const struct gpq_spec spec = { .content = { "other", 5 } };
+    const struct gpq_spec spec = { .content = { "other", 5 }, .priority = 3 };
+    struct gpq_error e = { 0 };
 
-    SUBMIT(s, .name = "a", .items = "x");
-    respec(s, BATCH(1), &spec);
-    T_TEXT(PLACED(s, .name = "a", .items = "x", .content = "other", .join = true), "0 1 0 0");
-    T_TEXT(PLACED(s, .name = "a", .items = "x", .join = true), "1 0 0 0");
+    SUBMIT(s, .name = "a", .items = "x y");
+    step_begin(s);
+    T_EQ(s->engine->respec(s, NOW, BATCH(1), &spec, &e), GPQ_EINVAL);
+    step_commit(s);
+    T_EQ(e.code, GPQ_EINVAL);
+    T_EQ(task(s, T(1)).priority, 0);
+    T_TEXT(PLACED(s, .name = "a", .items = "x y", .join = true), "0 2 0 0");
 }
 
 /* ---- Turns ---- */
