@@ -41,7 +41,7 @@ static void placed_before(sqlite3_stmt *st, const struct gpq_submit *what,
     uint64_t first = (uint64_t)sqlite3_column_int64(st, 5);
     for (uint32_t i = 0; i < what->n_items; i++)
         placed[i] = (struct gpq_placed){ .task = kept.size == 0 ? first + i : 0 };
-    if (kept.size == what->n_items * sizeof(*placed))
+    if (kept.size != 0 && kept.size == what->n_items * sizeof(*placed))
         memcpy(placed, kept.data, kept.size);
 }
 
@@ -171,15 +171,17 @@ static int check(struct work *w)
     int code = 0;
     if (what->batch != 0)
         code = check_append(w);
-    for (uint32_t i = 0; code == 0 && i < what->n_items; i++)
+    if (code < 0)
+        return code;
+    uint32_t numbers = w->batch ? w->batch->numbers : 0;
+    if (what->n_items > (uint32_t)INT32_MAX - numbers)
+        return gpq_fail(w->e, GPQ_EINVAL, "a batch of %llu tasks, the maximum is %d",
+                        (unsigned long long)numbers + what->n_items, INT32_MAX);
+    for (uint32_t i = 0; i < what->n_items; i++)
         if (what->items[i].spec >= what->n_specs)
             return gpq_join_fail(w->e, GPQ_EINVAL, &what->items[i],
                                  "items[%u].spec is %u, there are %u specs", i, what->items[i].spec,
                                  what->n_specs);
-    uint32_t numbers = w->batch ? w->batch->numbers : 0;
-    if (code == 0 && what->n_items > (uint32_t)INT32_MAX - numbers)
-        return gpq_fail(w->e, GPQ_EINVAL, "a batch of %llu tasks, the maximum is %d",
-                        (unsigned long long)numbers + what->n_items, INT32_MAX);
     w->used = calloc(what->n_specs != 0 ? what->n_specs : 1, sizeof(*w->used));
     w->placed = calloc(what->n_items != 0 ? what->n_items : 1, sizeof(*w->placed));
     if (!w->used || !w->placed)
