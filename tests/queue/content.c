@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* content.c - the content of a file of a disk: what a process reads, and what a power cut leaves. */
+/* content.c - the content of a file: what a process reads, and what a power cut leaves. */
 #include "content.h"
 
 #include <stdlib.h>

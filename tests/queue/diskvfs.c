@@ -30,6 +30,7 @@ static struct {
     struct disk *disk;
     uint64_t seed;
     enum diskvfs_syncs syncs;
+    bool padded;
     unsigned temporary; /* number of the last temporary file */
     struct file *open;
 } state;
@@ -207,11 +208,10 @@ static int file_sector(sqlite3_file *base)
     return SECTOR;
 }
 
-/* None: not even that a write of a sector at the end leaves what is before it. */
 static int file_characteristics(sqlite3_file *base)
 {
     (void)base;
-    return 0;
+    return state.padded ? 0 : SQLITE_IOCAP_POWERSAFE_OVERWRITE;
 }
 
 static const sqlite3_io_methods methods = {
@@ -341,6 +341,11 @@ const char *diskvfs_use(struct disk *d, uint64_t seed, enum diskvfs_syncs syncs)
     T_EQ(sqlite3_vfs_register(&vfs, 1), SQLITE_OK);
     sqlite3_randomness(0, NULL); /* SQLite seeds its generator anew, from the default VFS */
     return vfs.zName;
+}
+
+void diskvfs_pad(bool padded)
+{
+    state.padded = padded;
 }
 
 void diskvfs_remove(void)

@@ -24,6 +24,10 @@ enum diskvfs_syncs {
 /* Puts the VFS over this disk, for files that are opened from now on, and makes it the default
  * one.  The seed decides all randomness of SQLite.  Returns its name. */
 const char *diskvfs_use(struct disk *d, uint64_t seed, enum diskvfs_syncs syncs);
+/* Lets SQLite fill up the last sector of each commit, as it does where a write to a sector may
+ * damage the rest of the sector.  Without this call SQLite assumes the contrary, as with the VFS
+ * "unix".  A commit that fails while SQLite fills up the sector may arrive. */
+void diskvfs_pad(bool padded);
 /* Removes the VFS. */
 void diskvfs_remove(void);
 

@@ -87,6 +87,7 @@ static void live(uint64_t s, enum diskvfs_syncs syncs, struct harm *h)
     uint64_t seed = s;
     unsigned turn = 0;
 
+    diskvfs_pad(s % 4 == 0);
     for (unsigned cuts = 0; cuts < 4; cuts++) {
         struct disk *after;
         sqlite3 *db;

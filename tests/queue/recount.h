@@ -2,8 +2,8 @@
 /*
  * recount.h - the counters of a store against a count of its tasks.
  *
- * Batches: total, joined, states, outcomes.  A purge forgets tasks that ended, and leaves the counts:
- * where there was one, more of them may be counted than there are.  Shapes: the number of READY
+ * Batches: total, joined, states, outcomes.  A purge forgets tasks that ended, and leaves the
+ * counts: after one, a batch may count more of them than there are.  Shapes: the number of READY
  * tasks, the priority and the order of the first one.  Each spec that a task names is there.
  */
 #ifndef T_RECOUNT_H

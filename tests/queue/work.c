@@ -198,12 +198,13 @@ static int do_claim(struct work *w, struct gpq_error *e)
     return 0;
 }
 
-static int save_result(struct work *w, const struct gpq_end *end, const char *name)
+/* Without the file the outcome is not stored, and the task goes on. */
+static bool save_result(struct work *w, const struct gpq_end *end, const char *name)
 {
     uint8_t data[FILE_SIZE];
 
     ledger_result(end->task, end->attempt, data, end->result_size);
-    return gpq_save(w->files, w->results, name, data, end->result_size) == 0 ? 0 : GPQ_EIO;
+    return gpq_save(w->files, w->results, name, data, end->result_size) == 0;
 }
 
 static int complete(struct work *w, struct known_task *t, uint32_t outcome, uint32_t size,
@@ -228,8 +229,8 @@ static int complete(struct work *w, struct known_task *t, uint32_t outcome, uint
         end.result_size = size;
         ledger_file(t->id, t->attempt, name);
         end.result_file = name;
-        if (save_result(w, &end, name) != 0)
-            return gpq_fail(e, GPQ_EIO, "a result could not be saved");
+        if (!save_result(w, &end, name))
+            return gpq_fail(e, GPQ_EREFUSED, "a result could not be saved");
     } else if (size > 0) {
         ledger_result(t->id, t->attempt, data, size);
         end.result = (struct gpq_bytes){ data, size };
