@@ -132,7 +132,7 @@ static struct harm live_often(enum diskvfs_syncs syncs, uint64_t lives)
 
 T_LONG_CASE(with_every_sync_no_commit_is_lost, 120)
 {
-    struct harm h = live_often(DISKVFS_FULL, t_rounds(2500, 500));
+    struct harm h = live_often(DISKVFS_FULL, t_rounds(2500, 2500));
 
     T_EQ(h.lost + h.torn + h.damaged, 0);
     T_CMP(h.cuts, >=, 1000);

@@ -140,7 +140,7 @@ static bool live_with(const struct disk_fault *f, bool old, struct tally *t)
 /* Lets the calls of these kinds fail, each or a sample of them, below a new and an old store. */
 static void fail_each(uint32_t kinds, int error, bool forever)
 {
-    const uint64_t step = t_rounds(10, 10) == 10 ? 1 : 7;
+    const uint64_t step = t_rounds(10, 10) == 10 ? 3 : 11;
     struct tally t = { 0 };
     struct disk_fault f = { .kinds = kinds, .error = error, .forever = forever };
 

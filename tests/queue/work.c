@@ -456,6 +456,17 @@ static void start(struct ledger *l)
     }
 }
 
+/* The commit of a transaction that has failed fails with the same code. */
+static int commit_failed(struct work *w, int code)
+{
+    struct gpq_error e = { 0 };
+
+    T_EQ(w->store->engine->commit(w->store, &e), code);
+    T_EQ(e.code, code);
+    text_free(&w->shown);
+    return code;
+}
+
 static int commit(struct work *w, struct gpq_error *e)
 {
     int rc = 0;
@@ -463,8 +474,9 @@ static int commit(struct work *w, struct gpq_error *e)
     text_free(&w->shown);
     if (w->show)
         rc = dump(w->store, &w->shown, e);
-    if (rc == 0)
-        rc = w->store->engine->commit(w->store, e);
+    if (rc < 0)
+        return commit_failed(w, rc);
+    rc = w->store->engine->commit(w->store, e);
     if (rc < 0)
         return rc;
     if (!w->start_early)
@@ -486,11 +498,13 @@ int work_transaction(struct work *w, struct gpq_error *e)
     uint32_t n = 1 + draw_below(&w->seed, 8);
     int rc = w->store->engine->begin(w->store, e);
 
+    if (rc < 0)
+        return rc;
     w->now += 1 + draw_below(&w->seed, 3);
     for (uint32_t i = 0; i < n && rc == 0; i++)
         rc = operate(w, draw_operation(w), e);
     if (rc < 0)
-        return rc;
+        return commit_failed(w, rc);
     return draw_chance(&w->seed, 5) ? roll_back(w) : commit(w, e);
 }
 
