@@ -9,6 +9,7 @@
 #include "harness.h"
 
 #include <errno.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -229,4 +230,108 @@ T_LONG_CASE(a_disk_that_fills_up, 120)
         life_free(l);
     }
     diskvfs_remove();
+}
+
+/* ---- Memory ---- */
+
+/* The allocations of SQLite, of which the nth from now on fails. */
+static struct {
+    sqlite3_mem_methods system;
+    uint64_t left; /* 0: none fails */
+    bool failed;
+} memory;
+
+static bool scarce(void)
+{
+    if (memory.left == 0 || --memory.left > 0)
+        return false;
+    memory.failed = true;
+    return true;
+}
+
+static void *scarce_malloc(int size)
+{
+    return scarce() ? NULL : memory.system.xMalloc(size);
+}
+
+static void *scarce_realloc(void *old, int size)
+{
+    return scarce() ? NULL : memory.system.xRealloc(old, size);
+}
+
+static void make_memory_scarce(void)
+{
+    sqlite3_mem_methods m;
+
+    T_EQ(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &memory.system), SQLITE_OK);
+    m = memory.system;
+    m.xMalloc = scarce_malloc;
+    m.xRealloc = scarce_realloc;
+    T_EQ(sqlite3_config(SQLITE_CONFIG_MALLOC, &m), SQLITE_OK);
+    /* Small allocations of a connection have memory of their own, which would hide failures. */
+    T_EQ(sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0), SQLITE_OK);
+}
+
+static void scarce_from(uint64_t nth)
+{
+    memory.left = nth;
+    memory.failed = false;
+}
+
+/* Lets the nth allocation of an open and of the transactions after it fail.  Returns false if they
+ * have fewer. */
+static bool live_with_scarce_memory(uint64_t seed, uint64_t nth, struct tally *t)
+{
+    struct life *l = life_make(&(struct control){ .start_early = false }, seed);
+    struct disk_fault f = { .nth = nth };
+    struct gpq_error e = { 0 };
+    enum harm harm;
+    bool met;
+    int rc;
+
+    l->work.show = true; /* readers fail, too */
+    live_before(l);
+    scarce_from(nth);
+    rc = life_open(l, &e);
+    for (unsigned n = 0; n < 3 && rc >= 0; n++)
+        rc = life_transact(l, &e);
+    met = memory.failed;
+    memory.left = 0;
+    if (rc < 0 && (!met || rc != GPQ_ENOMEM))
+        fail(&f, nth, "seed %llu: %d (%s)", (unsigned long long)seed, rc, e.text);
+    t->opens += !l->work.store;
+    if (l->work.store && rc < 0) {
+        t->full++;
+        nothing_remains(l, &f);
+        rc = life_transact(l, &e);
+        if (rc < 0)
+            fail(&f, nth, "after an allocation failed: %d (%s)", rc, e.text);
+    }
+    if (l->work.store)
+        life_show(l);
+    life_close(l);
+    harm = life_judge(l, l->disk);
+    if (harm != NO_HARM)
+        fail(&f, nth, "seed %llu: %s: %s", (unsigned long long)seed, harm_names[harm], l->why);
+    life_free(l);
+    return met;
+}
+
+T_LONG_CASE(sqlite_has_no_memory, 300)
+{
+    const uint64_t step = t_rounds(10, 10) == 10 ? 13 : 31;
+    struct tally t = { 0 };
+
+    make_memory_scarce();
+    for (uint64_t seed = 1; seed <= 1 + t_rounds(30, 10) / 10; seed++)
+        for (uint64_t nth = 1 + seed % step; live_with_scarce_memory(seed, nth, &t);) {
+            t.lives++;
+            nth += step;
+        }
+    diskvfs_remove();
+    (void)printf("%llu failed allocations: %llu opens, %llu transactions\n",
+                 (unsigned long long)t.lives, (unsigned long long)t.opens,
+                 (unsigned long long)t.full);
+    T_CMP(t.opens, >, 0);
+    T_CMP(t.full, >, 0);
 }
