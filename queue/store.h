@@ -148,7 +148,7 @@ struct gpq_submitted {
 /*
  * Tasks of a batch, or those of a list; all tasks if both are empty.  For readers a batch
  * without first and last includes the tasks that it has joined; changes apply to its own.
- * Ids of a list that no task has are skipped.
+ * A list is in ascending order, without an id twice; ids that no task has are skipped.
  */
 struct gpq_select {
     uint32_t batch;       /* 0 = of any */
@@ -174,7 +174,8 @@ struct gpq_task {
     uint32_t losses;    /* returns in a row by LOST and DEVICE */
     bool cancel;        /* wish: end it */
     uint64_t not_before, expires, ended;
-    uint64_t cause;     /* SKIPPED: the task or batch whose condition cannot be met */
+    uint64_t cause;     /* SKIPPED: one of the tasks or batches whose condition cannot be
+                           met; CANCELLED: the batch with too many failures */
     /* From here on only where the call says so. */
     uint32_t line;
     const char *name;
@@ -252,8 +253,8 @@ struct gpq_change {
 struct gpq_end {
     uint64_t task;
     uint32_t attempt;
-    uint32_t outcome; /* SUCCESS ERROR TIMEOUT CRASHED CANCELLED */
-    bool oom;         /* cause OOM instead of that of the outcome */
+    uint32_t outcome; /* one of the library's: SUCCESS to NO_WORKER */
+    bool oom;         /* it may be retried for this cause, too */
     bool final;       /* no retry */
     int32_t status;
     const char *text;
@@ -316,7 +317,8 @@ struct gpq_engine {
                      const char *run, struct gpq_error *e);
     /* Ends an attempt: RUNNING -> DONE, or a retry: READY, or HELD until its backoff has
      * passed.  Returns 1 if the task is DONE, else 0.  With the wish to cancel it is not
-     * retried.  The time is end->ended.  Errors: ENOTFOUND, ESTALE.  [Q3] */
+     * retried.  The time is end->ended, which is not 0.  Errors: ENOTFOUND, ESTALE, EINVAL:
+     * outcome, ended, or the size of the result.  [Q3] */
     int (*complete)(struct gpq_store *s, const struct gpq_end *end, struct gpq_error *e);
     /* Returns a claimed attempt uncharged: RUNNING -> READY, at its place.  The third in
      * a row that is LOST or DEVICE ends the task LOST, and so does LOST or STOPPED of a task
@@ -330,7 +332,9 @@ struct gpq_engine {
     int64_t (*cancel)(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
                       struct gpq_error *e);
     /* Opens a new round of tasks that are DONE, and were not SUCCESS unless which->outcomes
-     * names it.  Conditions of --after count anew; a begin that has passed does not. */
+     * names it.  Conditions of --after count anew, when all rounds are open; those whose
+     * source was purged are gone.  A begin or an expiry that has passed does not count, and
+     * a shape of gpq_end is that of the spec again. */
     int64_t (*retry)(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
                      struct gpq_error *e);
     /* Holds waiting tasks, or lets them go on.  A selection of a whole batch also holds

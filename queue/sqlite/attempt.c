@@ -141,6 +141,9 @@ static int check_end(const struct gpq_db *db, const struct gpq_end *end, struct 
 {
     if (end->outcome < GPQ_OUTCOME_SUCCESS || end->outcome > GPQ_OUTCOME_NO_WORKER)
         return gpq_fail(e, GPQ_EINVAL, "end.outcome is %u, expected 1 to 6", end->outcome);
+    if (end->ended == 0 || end->ended > INT64_MAX || end->started > INT64_MAX)
+        return gpq_fail(e, GPQ_EINVAL, "end.ended is %llu and end.started %llu, expected times",
+                        (unsigned long long)end->ended, (unsigned long long)end->started);
     if (!end->result_file && end->result.size > db->results_inline)
         return gpq_fail(e, GPQ_EINVAL,
                         "end.result has %zu bytes, the maximum is %u: give result_file",

@@ -53,6 +53,7 @@ int64_t gpq_sqlite_cancel(struct gpq_store *s, uint64_t now, const struct gpq_se
 /* ---- retry ---- */
 
 struct retry {
+    uint64_t now;
     uint32_t outcomes;
     struct gpq_ids opened;
 };
@@ -66,6 +67,8 @@ static int open_one(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq
     int code = gpq_ids_add(db, &what->opened, r->id, e);
     if (code == 0)
         code = gpq_plan_read(db, r->spec, &plan, e);
+    if (code == 0 && plan.expires <= what->now)
+        plan.expires = 0;
     if (code == 0)
         code = gpq_round_open(db, r, &plan, e);
     return code < 0 ? code : 1;
@@ -86,7 +89,7 @@ int64_t gpq_sqlite_retry(struct gpq_store *s, uint64_t now, const struct gpq_sel
                          struct gpq_error *e)
 {
     struct gpq_db *db = gpq_db_of(s);
-    struct retry what = { .outcomes = which->outcomes };
+    struct retry what = { .now = now, .outcomes = which->outcomes };
     int code = gpq_db_enter(db, true, e);
     int64_t count = code < 0 ? code : gpq_select_each(db, which, open_one, &what, e);
     for (size_t i = 0; count >= 0 && i < what.opened.n; i++) {

@@ -67,7 +67,9 @@ int gpq_db_damaged(struct gpq_db *db, struct gpq_error *e, const char *format, .
 
 int gpq_db_enter(struct gpq_db *db, bool inside, struct gpq_error *e)
 {
-    int code = db->broken != 0 ? db->broken : db->failed;
+    if (!db->inside) /* a reader that ran out of memory costs the next call nothing */
+        db->failed = db->broken;
+    int code = db->failed;
     if (code != 0)
         return gpq_fail(e, code, "%s", db->why);
     if (inside && !db->inside)

@@ -124,7 +124,9 @@ T_CASE(damaged_rows)
     s = opened();
     T_EQ(s->engine->begin(s, &e), 0);
     T_EQ(s->engine->claim(s, SECOND, GPQ_TASK(1, 1), "", "", &e), 1);
-    struct gpq_end end = { .task = GPQ_TASK(1, 1), .attempt = 1, .outcome = GPQ_OUTCOME_SUCCESS };
+    struct gpq_end end = {
+        .task = GPQ_TASK(1, 1), .attempt = 1, .outcome = GPQ_OUTCOME_SUCCESS, .ended = SECOND
+    };
     T_EQ(s->engine->complete(s, &end, &e), GPQ_EDAMAGED);
     T_EQ(s->engine->commit(s, &e), GPQ_EDAMAGED);
     T_EQ(s->engine->begin(s, &e), GPQ_EDAMAGED);
@@ -240,9 +242,11 @@ static struct cost measured(struct gpq_store *s)
         c.claim = steps(s) - before;
         T_EQ(s->engine->begin(s, &e), 0);
         before = steps(s);
-        struct gpq_end end = {
-            .task = task, .attempt = 1, .outcome = GPQ_OUTCOME_SUCCESS, .result = { "yes", 3 }
-        };
+        struct gpq_end end = { .task = task,
+                               .attempt = 1,
+                               .outcome = GPQ_OUTCOME_SUCCESS,
+                               .ended = SECOND,
+                               .result = { "yes", 3 } };
         T_EQ(s->engine->complete(s, &end, &e), 1);
         T_EQ(s->engine->commit(s, &e), 0);
         c.complete = steps(s) - before;

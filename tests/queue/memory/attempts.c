@@ -60,7 +60,7 @@ static bool is_retried(const struct mem_task *t, const struct gpq_spec *spec,
         [GPQ_OUTCOME_CRASHED] = GPQ_CAUSE_CRASH,
     };
 
-    if (end->outcome == GPQ_OUTCOME_SUCCESS || end->outcome == GPQ_OUTCOME_CANCELLED)
+    if (end->outcome == GPQ_OUTCOME_SUCCESS || end->outcome >= GPQ_OUTCOME_CANCELLED)
         return false;
     if (end->final || t->row.cancel)
         return false;
@@ -111,7 +111,9 @@ int mem_complete(struct gpq_store *store, const struct gpq_end *end, struct gpq_
     struct mem_store *m = mem_of(store);
     int code = 0;
 
-    if (end->outcome < GPQ_OUTCOME_SUCCESS || end->outcome > GPQ_OUTCOME_CANCELLED)
+    if (end->ended == 0)
+        return gpq_fail(e, GPQ_EINVAL, "complete: ended is 0");
+    if (end->outcome < GPQ_OUTCOME_SUCCESS || end->outcome > GPQ_OUTCOME_NO_WORKER)
         return gpq_fail(e, GPQ_EINVAL, "complete: %u is no outcome of an attempt", end->outcome);
 
     struct mem_task *t = running(m, end->task, end->attempt, &code, e);

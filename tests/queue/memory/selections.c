@@ -52,6 +52,8 @@ int64_t mem_retry(struct gpq_store *store, uint64_t now, const struct gpq_select
             (t->row.outcome == GPQ_OUTCOME_SUCCESS && !which->outcomes))
             continue;
         mem_new_round(m, t, t->row.spec, now, false);
+        if (t->row.expires <= now)
+            t->row.expires = 0;
         n++;
     }
     mem_done(m, now);
