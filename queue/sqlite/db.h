@@ -2,9 +2,8 @@
 /*
  * db.h - the open file of a store: its statements, and the transaction in progress.
  *
- * A failing statement is noted in db->failed, and every later call of the transaction returns it;
- * db->broken stays until the store is closed.  So a function may bind and run several statements and
- * check the last return value only where the first one has changed nothing in memory.
+ * A failing statement is noted in db->failed, and every later statement of the transaction fails
+ * with it.  db->broken stays until the store is closed.
  */
 #ifndef GPQ_SQLITE_DB_H
 #define GPQ_SQLITE_DB_H

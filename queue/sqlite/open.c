@@ -2,10 +2,10 @@
 /*
  * open.c - opens the file of a store, and its transactions.
  *
- * The settings are those of SQLite's own advice for data that must survive a power cut: a write-ahead
- * log that each commit syncs (FULL), one connection that holds the file (EXCLUSIVE), no mapping of
- * the file, in which a failed read would be a signal.  One connection is a rule of safety, too:
- * SQLite up to 3.51.2 can lose a write-ahead log that two connections restart at once.
+ * The settings are those of SQLite's own advice for data that must survive a power cut: each
+ * commit syncs a write-ahead log (FULL), one connection holds the file (EXCLUSIVE), and the file is
+ * not mapped, since a failed read of a mapping would be a signal.  One connection is a rule of
+ * safety, too: in SQLite up to 3.51.2 two connections that restart the log at once can lose it.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -73,7 +73,7 @@
     "CREATE INDEX task_turn ON task(id >> 32, priority DESC, place) WHERE holds = 8;"            \
     "CREATE INDEX task_key ON task(key) WHERE key IS NOT NULL;"                                  \
     "CREATE TABLE payload(id INTEGER PRIMARY KEY, line INTEGER NOT NULL, name TEXT,"             \
-    " content BLOB NOT NULL, key BLOB) STRICT;"                                      \
+    " content BLOB NOT NULL, key BLOB) STRICT;"                                                  \
     "CREATE TABLE edge(task INTEGER NOT NULL, source INTEGER NOT NULL,"                          \
     " condition INTEGER NOT NULL, met INTEGER NOT NULL, PRIMARY KEY(task, source, condition))"   \
     " STRICT, WITHOUT ROWID;"                                                                    \
@@ -83,7 +83,7 @@
     " returned INTEGER NOT NULL DEFAULT 0, claimed INTEGER NOT NULL,"                            \
     " started INTEGER NOT NULL DEFAULT 0, ended INTEGER NOT NULL DEFAULT 0,"                     \
     " returned_at INTEGER NOT NULL DEFAULT 0, charged INTEGER NOT NULL DEFAULT 1,"               \
-    " status INTEGER NOT NULL DEFAULT 0, devices TEXT, run TEXT, text TEXT, stamp BLOB,"                     \
+    " status INTEGER NOT NULL DEFAULT 0, devices TEXT, run TEXT, text TEXT, stamp BLOB,"         \
     " PRIMARY KEY(task, number)) STRICT, WITHOUT ROWID;"                                         \
     "CREATE TABLE round(task INTEGER NOT NULL, round INTEGER NOT NULL,"                          \
     " outcome INTEGER NOT NULL, attempt INTEGER NOT NULL, ended INTEGER NOT NULL,"               \
@@ -102,16 +102,16 @@
     " until INTEGER NOT NULL, since_boot INTEGER NOT NULL) STRICT;"                              \
     "CREATE INDEX span_until ON span(until);"
 
-#define GPQ_TASK_COLUMNS                                                                    \
-    "t.id, t.state, t.holds, t.outcome, t.shape, t.spec, t.priority, t.place, t.round,"     \
-    " t.attempt, t.charged, t.losses, t.cancel, t.unmet, t.links, t.not_before, t.expires," \
+#define GPQ_TASK_COLUMNS                                                                         \
+    "t.id, t.state, t.holds, t.outcome, t.shape, t.spec, t.priority, t.place, t.round,"          \
+    " t.attempt, t.charged, t.losses, t.cancel, t.unmet, t.links, t.not_before, t.expires,"      \
     " t.ended, t.cause"
-#define GPQ_ATTEMPT_COLUMNS                                                                  \
-    "a.task, a.number, a.round, a.outcome, a.returned, a.claimed, a.started, a.ended,"       \
+#define GPQ_ATTEMPT_COLUMNS                                                                      \
+    "a.task, a.number, a.round, a.outcome, a.returned, a.claimed, a.started, a.ended,"           \
     " a.returned_at, a.charged, a.status, a.devices, a.run, a.text"
-#define GPQ_BATCH_COLUMNS                                                                  \
-    "id, name, made, ended, numbers, total, joined, busy, held, ready, running, done,"     \
-    " success, error, timeout, crashed, cancelled, no_worker, skipped, lost, at_once,"     \
+#define GPQ_BATCH_COLUMNS                                                                        \
+    "id, name, made, ended, numbers, total, joined, busy, held, ready, running, done,"           \
+    " success, error, timeout, crashed, cancelled, no_worker, skipped, lost, at_once,"           \
     " max_fails, percent, flags, options"
 
 /* Each statement is prepared once, at its first use. */
@@ -168,7 +168,7 @@
                   " attempt = ?6, charged = ?7, losses = ?8, cancel = ?9, unmet = ?10,"          \
                   " not_before = ?11, ended = ?12, cause = ?13 WHERE id = ?1")                   \
     X(TASK_PLACE, "UPDATE task SET shape = ?2, spec = ?3, priority = ?4, place = ?5,"            \
-                  " expires = ?6 WHERE id = ?1")                                     \
+                  " expires = ?6 WHERE id = ?1")                                                 \
     X(TASK_LINK, "UPDATE task SET links = links | ?2 WHERE id = ?1 AND links & ?2 <> ?2")        \
     X(TASK_FORGET, "DELETE FROM task WHERE id = ?1")                                             \
     X(TASK_TURN, "SELECT id FROM task WHERE holds = 8 AND id >> 32 = ?1"                         \
@@ -190,7 +190,7 @@
                   " AND priority = ?2 AND place > ?3 ORDER BY place LIMIT ?4")                   \
     X(READY_LESS, "SELECT " GPQ_TASK_COLUMNS " FROM task t WHERE state = 2 AND shape = ?1"       \
                   " AND priority < ?2 ORDER BY priority DESC, place LIMIT ?4")                   \
-    X(PAYLOAD_ADD, "INSERT INTO payload VALUES(?1, ?2, ?3, ?4, ?5)")                       \
+    X(PAYLOAD_ADD, "INSERT INTO payload VALUES(?1, ?2, ?3, ?4, ?5)")                             \
     X(ATTEMPT_STAMP, "SELECT stamp FROM attempt WHERE task = ?1 AND number = ?2")                \
     X(PAYLOAD_FORGET, "DELETE FROM payload WHERE id = ?1")                                       \
     X(JOIN_FIND, "SELECT id FROM task WHERE key = ?1 ORDER BY id DESC")                          \
@@ -211,7 +211,7 @@
     X(ATTEMPT_ADD, "INSERT INTO attempt(task, number, round, claimed, devices, run)"             \
                    " VALUES(?1, ?2, ?3, ?4, ?5, ?6)")                                            \
     X(ATTEMPT_END, "UPDATE attempt SET outcome = ?3, started = ?4, ended = ?5, status = ?6,"     \
-                   " text = ?7, stamp = ?8 WHERE task = ?1 AND number = ?2")                      \
+                   " text = ?7, stamp = ?8 WHERE task = ?1 AND number = ?2")                     \
     X(ATTEMPT_RETURN, "UPDATE attempt SET returned = ?3, returned_at = ?4, charged = 0,"         \
                       " text = ?5 WHERE task = ?1 AND number = ?2")                              \
     X(ATTEMPTS, "SELECT " GPQ_ATTEMPT_COLUMNS " FROM attempt a WHERE task = ?1 ORDER BY number") \
@@ -220,16 +220,16 @@
                         " CROSS JOIN attempt a ON a.task = t.id AND a.number = t.attempt"        \
                         " WHERE t.state = 3 ORDER BY t.id")                                      \
     X(ATTEMPTS_FORGET, "DELETE FROM attempt WHERE task = ?1")                                    \
-    X(ROUND_KEEP, "INSERT INTO round SELECT ?1, ?2, ?3,"                                          \
+    X(ROUND_KEEP, "INSERT INTO round SELECT ?1, ?2, ?3,"                                         \
                   " (SELECT coalesce(max(number), 0) FROM attempt WHERE task = ?1 AND round = ?2),"   \
-                  " ?4, ?5, r.attempt, r.size, r.data, r.file"                                       \
-                  " FROM (SELECT 1) LEFT JOIN result r ON r.id = ?1")                                \
+                  " ?4, ?5, r.attempt, r.size, r.data, r.file"                                   \
+                  " FROM (SELECT 1) LEFT JOIN result r ON r.id = ?1")                            \
     X(ROUNDS, "SELECT round, outcome, attempt, ended, cause FROM round WHERE task = ?1"          \
               " ORDER BY round")                                                                 \
     X(ROUNDS_FORGET, "DELETE FROM round WHERE task = ?1")                                        \
     X(RESULT_ADD, "INSERT OR REPLACE INTO result VALUES(?1, ?2, ?3, ?4, ?5)")                    \
     X(RESULT_READ, "SELECT id, attempt, size, data, file FROM result WHERE id = ?1")             \
-    X(RESULT_IS_FILE, "SELECT 1 FROM result WHERE id = ?1 AND attempt = ?2 AND file IS NOT NULL"  \
+    X(RESULT_IS_FILE, "SELECT 1 FROM result WHERE id = ?1 AND attempt = ?2 AND file IS NOT NULL" \
                       " UNION ALL SELECT 1 FROM round WHERE task = ?1"                           \
                       " AND result_attempt = ?2 AND file IS NOT NULL LIMIT 1")                   \
     X(RESULT_FORGET, "DELETE FROM result WHERE id = ?1")                                         \

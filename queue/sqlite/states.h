@@ -3,10 +3,15 @@
  * states.h - how a task changes its state: the one place that knows which changes there are.
  *
  *     new      -> HELD READY
- *     HELD     -> READY    its last hold goes                     -> DONE  cancelled, expired, skipped
- *     READY    -> RUNNING  claim     -> HELD  hold                -> DONE  cancelled, expired
- *     RUNNING  -> READY    retry, give_back   -> HELD  backoff    -> DONE  complete, lost
- *     DONE     -> HELD     a new round, which then goes on as a new task does
+ *     HELD     -> READY: its last hold goes
+ *              -> DONE: cancelled, expired, skipped
+ *     READY    -> RUNNING: claim
+ *              -> HELD: hold
+ *              -> DONE: cancelled, expired
+ *     RUNNING  -> READY: retry, give_back
+ *              -> HELD: retry with a backoff
+ *              -> DONE: complete, lost
+ *     DONE     -> HELD: a new round, which then goes on as a new task does
  */
 #ifndef GPQ_SQLITE_STATES_H
 #define GPQ_SQLITE_STATES_H

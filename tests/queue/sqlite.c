@@ -168,7 +168,7 @@ static bool may_scan(const char *name)
     return false;
 }
 
-/* Q11: every statement finds its rows by an index; none sorts but the reader of running attempts. */
+/* Q11: every statement finds its rows by an index, and none sorts but readers of everything. */
 T_CASE(no_statement_scans)
 {
     struct gpq_store *s = opened();

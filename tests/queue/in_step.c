@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model.c - random operations on the engine in files and on the model, which must agree.
+ * in_step.c - random operations on the engine in files and on the model, which must agree.
  *
  * After each operation both have returned the same; after each transaction both show the same, also
  * after a rollback, and after the file was closed in the middle of one and opened again.  Of a
