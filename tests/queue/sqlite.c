@@ -4,12 +4,14 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "queue/sqlite/db.h"
+#include "queue/sqlite/join.h"
 
 enum { SECOND = 1000000000 };
 
@@ -143,6 +145,65 @@ T_CASE(calls_outside_a_transaction)
     T_EQ(s->engine->begin(s, &e), GPQ_EINVAL);
     T_EQ(s->engine->commit(s, &e), 0);
     s->engine->rollback(s);
+    s->engine->close(s);
+}
+
+/* ---- Q6: bytes, not hashes ---- */
+
+struct line {
+    uint64_t hash;
+    char text[24];
+};
+
+static int by_hash(const void *left, const void *right)
+{
+    const struct line *a = left, *b = right;
+    return (a->hash > b->hash) - (a->hash < b->hash);
+}
+
+/* Finds two lines whose hashes are equal; returns the first of both in `lines`. */
+static const struct line *two_alike(struct line *lines, size_t n, const struct gpq_spec *spec)
+{
+    for (size_t i = 0; i < n; i++) {
+        int size = snprintf(lines[i].text, sizeof(lines[i].text), "%u train.py", (unsigned)i * 2654435761U);
+        struct gpq_item item = { .content = { lines[i].text, (size_t)size } };
+        lines[i].hash = gpq_join_hash("list", spec, &item);
+    }
+    qsort(lines, n, sizeof(*lines), by_hash);
+    for (size_t i = 1; i < n; i++)
+        if (lines[i].hash == lines[i - 1].hash)
+            return &lines[i - 1];
+    return NULL;
+}
+
+/* Q6: two lines with equal hashes are two tasks, and each joins its own. */
+T_CASE(lines_with_one_hash)
+{
+    enum { LINES = 400000 };
+    struct gpq_store *s = opened();
+    struct gpq_error e = { 0 };
+    struct gpq_spec spec = { .content = { "cwd", 3 } };
+    struct line *lines = calloc(LINES, sizeof(*lines));
+    T_CHECK(lines != NULL);
+    const struct line *two = two_alike(lines, LINES, &spec);
+    if (!two)
+        T_FAIL("none of %d lines have equal hashes: take more", LINES);
+    struct gpq_item items[2] = { { .content = { two[0].text, strlen(two[0].text) } },
+                                 { .content = { two[1].text, strlen(two[1].text) } } };
+    struct gpq_submit what = {
+        .name = "list", .join = true, .specs = &spec, .n_specs = 1, .items = items, .n_items = 2
+    };
+    struct gpq_submitted ret;
+    struct gpq_placed placed[2];
+    T_EQ(s->engine->begin(s, &e), 0);
+    T_EQ(s->engine->submit(s, SECOND, &what, &ret, NULL, &e), 0);
+    T_EQ(ret.count[GPQ_PLACED_ADDED], 2);
+    T_EQ(s->engine->submit(s, SECOND, &what, &ret, placed, &e), 0);
+    T_EQ(ret.count[GPQ_PLACED_JOINED], 2);
+    T_EQ(placed[0].task, GPQ_TASK(1, 1));
+    T_EQ(placed[1].task, GPQ_TASK(1, 2));
+    T_EQ(s->engine->commit(s, &e), 0);
+    free(lines);
     s->engine->close(s);
 }
 

@@ -49,7 +49,8 @@ def parts(test):
     if suite == "sched":
         return {"worlds": WORLDS, "plans": PLANS, "twins": TWINS, "explains": EXPLAINS}.get(
             program, SCRIPTS), case
-    begins = {"unit": "unit_", "hosts": "hosts/hosts_", "abi": "abi/", "gpu": "gpu/"}
+    begins = {"unit": "unit_", "hosts": "hosts/hosts_", "abi": "abi/", "gpu": "gpu/",
+              "queue": "queue/queue_"}
     return "tests/" + begins.get(suite, "") + program, case
 
 

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""Faults in queue/, of each guarantee of the store at least one."""
+
+from .entry import Sabotage
+
+SABOTAGES = [
+    # ---- Q1, Q2 ----
+    Sabotage(
+        "a commit is acknowledged before its sync", "queue/sqlite/open.c",
+        '"PRAGMA synchronous = FULL;"',
+        '"PRAGMA synchronous = NORMAL;"',
+        "queue/cut.what_was_acknowledged_is_there"),
+    Sabotage(
+        "a refused submit leaves its first tasks", "queue/sqlite/submit.c",
+        "    if (code < 0) {\n        gpq_db_run(w->db, gpq_db_use(w->db, GPQ_SQL_SAVEPOINT_UNDO)",
+        "    if (code < -99) {\n        gpq_db_run(w->db, gpq_db_use(w->db, GPQ_SQL_SAVEPOINT_UNDO)",
+        "queue/conformance.a_key_with_two_contents_in_one_submit_sqlite"),
+    Sabotage(
+        "a request that is sent twice is carried out twice", "queue/sqlite/submit.c",
+        "    if (!what->request)\n        return 0;\n    sqlite3_stmt",
+        "    if (what->request)\n        return 0;\n    sqlite3_stmt",
+        "queue/conformance.a_request_is_carried_out_once_sqlite"),
+    Sabotage(
+        "a claim is not charged", "queue/sqlite/attempt.c",
+        "    r.charged++;\n",
+        "",
+        "queue/conformance.a_claim_raises_and_charges_sqlite"),
+    Sabotage(
+        "counts survive a rollback", "queue/sqlite/open.c",
+        "    gpq_counts_drop(db);\n    gpq_rows_drop(db);\n    db->order",
+        "    gpq_rows_drop(db);\n    db->order",
+        "queue/in_step.the_engines_agree"),
+    Sabotage(
+        "rows survive a rollback", "queue/sqlite/open.c",
+        "    gpq_counts_drop(db);\n    gpq_rows_drop(db);\n    db->order",
+        "    gpq_counts_drop(db);\n    db->order",
+        "queue/in_step.the_engines_agree"),
+    # ---- Q3 ----
+    Sabotage(
+        "no fence: an old attempt may end the task", "queue/sqlite/attempt.c",
+        "    return r->state == GPQ_RUNNING && r->attempt == attempt ? 0 : stale(r, attempt, e);\n",
+        "    return r->state == GPQ_RUNNING ? 0 : stale(r, attempt, e);\n",
+        "queue/conformance.a_stale_attempt_changes_nothing_sqlite"),
+    Sabotage(
+        "a new round forgets the old one", "queue/sqlite/round.c",
+        "    int code = gpq_db_run(db, st, e);\n    if (code == 0)\n"
+        "        code = gpq_db_do1(db, GPQ_SQL_RESULT_FORGET",
+        "    int code = st ? 0 : 1;\n    if (code == 0)\n"
+        "        code = gpq_db_do1(db, GPQ_SQL_RESULT_FORGET",
+        "queue/conformance.rounds_are_kept_sqlite"),
+    # ---- Q5, Q9, Q12: files ----
+    Sabotage(
+        "directories of outputs are not synced", "queue/files/publish.c",
+        "            ret = gpq_sync_directory(f, path);\n",
+        "            ret = 0;\n",
+        "queue/files_cut.cuts"),
+    Sabotage(
+        "a saved file is renamed before its sync", "queue/files/save.c",
+        "    while (!ret && f->fsync(f->user, fd))\n",
+        "    while (0 && f->fsync(f->user, fd))\n",
+        "queue/files_cut.cuts"),
+    Sabotage(
+        "the reserve is kept on a full disk", "queue/files/reserve.c",
+        "    ret = gpq_sync_directory(f, directory);\n    return",
+        "    ret = 0;\n    return",
+        "queue/files_cut.the_reserve_makes_room"),
+    Sabotage(
+        "a state directory may be open to others", "queue/files/statedir.c",
+        "    if (st.st_mode & 077)\n",
+        "    if (st.st_mode & 0)\n",
+        "queue/statedir.a_mode_for_others"),
+    # ---- Q6 ----
+    Sabotage(
+        "joining trusts the hash", "queue/sqlite/join.c",
+        "    bool equal = gpq_same(gpq_column_bytes(st, 2), item->content) &&\n",
+        "    bool equal = gpq_column_bytes(st, 2).data &&\n",
+        "queue/sqlite.lines_with_one_hash"),
+    Sabotage(
+        "a changed file is joined", "queue/sqlite/join.c",
+        "    code = stamp.size != 0 && !gpq_same(stamp, item->stamp);\n",
+        "    code = stamp.size == 0 && !gpq_same(stamp, item->stamp);\n",
+        "queue/conformance.a_changed_file_makes_a_new_task_sqlite"),
+    # ---- Q7, Q8 ----
+    Sabotage(
+        "the last of a shape comes first", "queue/sqlite/schema.h",
+        "ORDER BY priority DESC, place LIMIT ?4\")",
+        "ORDER BY priority DESC, place DESC LIMIT ?4\")",
+        "queue/conformance.ready_tasks_come_by_priority_and_then_in_order_sqlite"),
+    Sabotage(
+        "the end of a task releases nothing", "queue/sqlite/states.c",
+        "    if (to == GPQ_DONE && r->links & GPQ_LINK_SOURCE)\n",
+        "    if (to == GPQ_HELD && r->links & GPQ_LINK_SOURCE)\n",
+        "queue/conformance.a_task_waits_for_its_conditions_sqlite"),
+    Sabotage(
+        "a followed batch may grow by tasks that wait", "queue/sqlite/submit.c",
+        "    if (followed)\n        return gpq_fail",
+        "    if (followed > 1)\n        return gpq_fail",
+        "queue/conformance.cycles_are_refused_sqlite"),
+    # ---- Q10, Q11 ----
+    Sabotage(
+        "the wish to cancel is forgotten", "queue/sqlite/change.c",
+        "        r->cancel = true;\n",
+        "        r->cancel = false;\n",
+        "queue/conformance.cancelling_what_runs_sqlite"),
+    Sabotage(
+        "ready tasks are searched for", "queue/sqlite/schema.h",
+        "CREATE INDEX task_ready ON task(shape, priority DESC, place) WHERE state = 2;",
+        "CREATE INDEX task_ready ON task(priority DESC, place) WHERE state = 2;",
+        "queue/sqlite.no_statement_scans"),
+]
