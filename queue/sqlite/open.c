@@ -79,8 +79,9 @@ static void rollback(struct gpq_store *s)
     if (!db->inside)
         return;
     db->failed = 0;
-    if (!sqlite3_get_autocommit(db->file)) /* a failure may have rolled back already */
-        gpq_db_run(db, gpq_db_use(db, GPQ_SQL_ROLLBACK), NULL);
+    if (!sqlite3_get_autocommit(db->file) && /* a failure may have rolled back already */
+        gpq_db_run(db, gpq_db_use(db, GPQ_SQL_ROLLBACK), NULL) < 0)
+        db->broken = db->failed;
     gpq_counts_drop(db);
     gpq_rows_drop(db);
     db->order = db->kept_order;
@@ -245,6 +246,8 @@ int gpq_sqlite_open(const struct gpq_options *options, struct gpq_store **ret, s
         code = check_version(db, e);
     if (code == 0)
         code = read_counters(db, e);
+    if (code == 0 && !gpq_db_use(db, GPQ_SQL_ROLLBACK)) /* now: it must work without memory */
+        code = gpq_db_fail(db, SQLITE_NOMEM, e);
     if (code < 0) {
         close_store(&db->store);
         return code;

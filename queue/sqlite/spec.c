@@ -3,7 +3,6 @@
 #include "queue/sqlite/spec.h"
 
 #include "queue/sqlite/counts.h"
-#include "queue/sqlite/states.h"
 
 int gpq_spec_check(const struct gpq_spec *spec, uint32_t index, struct gpq_error *e)
 {
@@ -144,6 +143,25 @@ int gpq_spec_use(struct gpq_db *db, uint32_t spec, int64_t n, struct gpq_error *
     if (uses > 0)
         return gpq_db_do2(db, GPQ_SQL_SPEC_USES, spec, n, e);
     return forget(db, spec, shape, environment, e);
+}
+
+int gpq_reshape(struct gpq_db *db, struct gpq_row *r, uint32_t shape, struct gpq_error *e)
+{
+    if (shape == r->shape)
+        return 0;
+    int code = 0;
+    struct gpq_ready *from = gpq_ready(db, r->shape, &code, e);
+    struct gpq_ready *to = from ? gpq_ready(db, shape, &code, e) : NULL;
+    if (!to)
+        return code;
+    if (r->state == GPQ_READY) {
+        from->ready--;
+        to->ready++;
+    }
+    uint32_t old = r->shape;
+    r->shape = shape;
+    code = gpq_shape_use(db, shape, 1, e);
+    return code == 0 ? gpq_shape_use(db, old, -1, e) : code;
 }
 
 int gpq_spec_change(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan *plan,

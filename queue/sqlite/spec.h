@@ -16,7 +16,8 @@ int gpq_spec_use(struct gpq_db *db, uint32_t spec, int64_t n, struct gpq_error *
 int gpq_shape_use(struct gpq_db *db, uint32_t shape, int64_t n, struct gpq_error *e);
 /* The id of a shape, which is made if there is none. */
 int gpq_shape_of(struct gpq_db *db, struct gpq_bytes request, uint32_t *ret, struct gpq_error *e);
-/* Gives a task another spec, with the counts of both. */
+/* Gives a task another shape, or another spec and its shape, with the counts of both. */
+int gpq_reshape(struct gpq_db *db, struct gpq_row *r, uint32_t shape, struct gpq_error *e);
 int gpq_spec_change(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan *plan,
                     struct gpq_error *e);
 

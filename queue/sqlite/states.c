@@ -139,22 +139,3 @@ int gpq_finish(struct gpq_db *db, struct gpq_row *r, uint32_t outcome, uint64_t 
     r->not_before = 0;
     return gpq_move(db, r, GPQ_DONE, e);
 }
-
-int gpq_reshape(struct gpq_db *db, struct gpq_row *r, uint32_t shape, struct gpq_error *e)
-{
-    int code = 0;
-    struct gpq_ready *from = gpq_ready(db, r->shape, &code, e);
-    struct gpq_ready *to = from ? gpq_ready(db, shape, &code, e) : NULL;
-    if (!to)
-        return code;
-    from->uses--;
-    to->uses++;
-    if (r->state == GPQ_READY) {
-        from->ready--;
-        to->ready++;
-    }
-    gpq_ready_touch(db, from);
-    gpq_ready_touch(db, to);
-    r->shape = shape;
-    return 0;
-}

@@ -33,9 +33,6 @@ int gpq_release(struct gpq_db *db, struct gpq_row *r, struct gpq_error *e);
 int gpq_finish(struct gpq_db *db, struct gpq_row *r, uint32_t outcome, uint64_t now,
                uint64_t cause, struct gpq_error *e);
 
-/* Moves a task to another shape, in the counts. */
-int gpq_reshape(struct gpq_db *db, struct gpq_row *r, uint32_t shape, struct gpq_error *e);
-
 static inline bool gpq_waits(const struct gpq_row *r)
 {
     return r->state == GPQ_HELD || r->state == GPQ_READY;

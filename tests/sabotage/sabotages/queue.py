@@ -61,8 +61,8 @@ SABOTAGES = [
         "queue/files_cut.cuts"),
     Sabotage(
         "the reserve is kept on a full disk", "queue/files/reserve.c",
-        "    ret = gpq_sync_directory(f, directory);\n    return",
-        "    ret = 0;\n    return",
+        "    if (f->unlink(f->user, path))\n        return errno == ENOENT ? 0 : -errno;\n    ret =",
+        "    off_t size;\n    if (f->look(f->user, path, &size) < 0)\n        return 0;\n    ret =",
         "queue/files_cut.the_reserve_makes_room"),
     Sabotage(
         "a state directory may be open to others", "queue/files/statedir.c",
@@ -103,8 +103,8 @@ SABOTAGES = [
         "        r->cancel = false;\n",
         "queue/conformance.cancelling_what_runs_sqlite"),
     Sabotage(
-        "ready tasks are searched for", "queue/sqlite/schema.h",
-        "CREATE INDEX task_ready ON task(shape, priority DESC, place) WHERE state = 2;",
-        "CREATE INDEX task_ready ON task(priority DESC, place) WHERE state = 2;",
+        "equal lines are searched for", "queue/sqlite/schema.h",
+        "CREATE INDEX task_key ON task(key) WHERE key IS NOT NULL;",
+        "CREATE INDEX task_key ON task(ended) WHERE key IS NOT NULL;",
         "queue/sqlite.no_statement_scans"),
 ]
