@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Checks who calls whom among the files of a folder of lib/, in the built objects.
+"""Checks who calls whom among the files of a folder of lib/ or queue/, in the built objects.
 
 usage: check_floors.py ARCHIVE...
 
@@ -42,6 +42,13 @@ FLOORS = {
             "surroundings", "check", "choose", "format", "options", "program", "spawner", "start",
             "class", "create", "devices", "dispatcher", "explain", "external", "init", "monitor"],
 }
+# The same of the folders of queue/, if the archives have them.
+QUEUE_FLOORS = {
+    "files": ["files", "fault", "numbers", "names", "save", "filesystem", "lock", "places",
+              "reserve", "statedir", "socket", "tree", "out", "publish", "results"],
+    "sqlite": ["db", "counts", "row", "facts", "spec", "select", "states", "settle", "round",
+               "join", "submit", "attempt", "change", "purge", "query", "open"],
+}
 # Calls upward by pointer: the function, its file, the file that sets the pointer, and the reason.
 # The functions by which threads tell loop.c that they have waited enough (gpi_done_fn) are static.
 POINTERS = [
@@ -77,12 +84,12 @@ def name_of(member, folder):
     return found[1] if found else None
 
 
-def check_folder(folder, order, members, faults):
+def check_folder(top, folder, order, members, faults):
     order = [name.replace("/", "_") for name in order]
     files = {name_of(m, folder): symbols for m, symbols in members.items() if name_of(m, folder)}
     home = {symbol: name for name, (defined, _) in files.items() for symbol in defined}
     for name in sorted(set(files) - set(order)):
-        faults.append(f"lib/{folder}/{name}.c is in no list: give it a floor in {__file__}")
+        faults.append(f"{top}/{folder}/{name}.c is in no list: give it a floor in {__file__}")
     calls = 0
     for name in files:
         for symbol in sorted(files[name][1]):
@@ -91,7 +98,7 @@ def check_folder(folder, order, members, faults):
                 continue
             calls += 1
             if order.index(to) > order.index(name):
-                faults.append(f"lib/{folder}/{name}.c calls up: {symbol} of {to}.c")
+                faults.append(f"{top}/{folder}/{name}.c calls up: {symbol} of {to}.c")
     return files, calls
 
 
@@ -116,17 +123,20 @@ def main(archives):
     for archive in archives:
         members.update(read(archive))
     faults, built = [], {}
-    for folder, order in FLOORS.items():
-        files, calls = check_folder(folder, order, members, faults)
+    folders = [("lib", *floors) for floors in FLOORS.items()]
+    if any(name_of(m, "sqlite") for m in members):
+        folders += [("queue", *floors) for floors in QUEUE_FLOORS.items()]
+    for top, folder, order in folders:
+        files, calls = check_folder(top, folder, order, members, faults)
         built.update({f"{folder}/{name}": symbols for name, symbols in files.items()})
         if not files:
-            faults.append(f"no object of lib/{folder} in {' '.join(archives)}")
+            faults.append(f"no object of {top}/{folder} in {' '.join(archives)}")
         for name in sorted({name.replace("/", "_") for name in order} - set(files)):
-            faults.append(f"lib/{folder}/{name}.c is listed, and not built")
+            faults.append(f"{top}/{folder}/{name}.c is listed, and not built")
         if folder == "sched":
             home = {symbol for defined, _ in files.values() for symbol in defined}
             check_pure(files, home, faults)
-        print(f"lib/{folder}: {len(files)} files, {calls} calls between them")
+        print(f"{top}/{folder}: {len(files)} files, {calls} calls between them")
     check_pointers(built, faults)
     for fault in faults:
         print(fault)
