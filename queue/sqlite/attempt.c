@@ -56,7 +56,7 @@ static int fenced(struct gpq_db *db, uint64_t task, uint32_t attempt, struct gpq
     return r->state == GPQ_RUNNING && r->attempt == attempt ? 0 : stale(r, attempt, e);
 }
 
-static bool may_retry(const struct gpq_row *r, const struct gpq_plan *plan,
+static bool may_retry(const struct gpq_row *r, const struct gpq_policy *plan,
                       const struct gpq_end *end)
 {
     uint32_t cause;
@@ -79,7 +79,7 @@ static bool may_retry(const struct gpq_row *r, const struct gpq_plan *plan,
            (end->oom && r->charged <= plan->retries[GPQ_CAUSE_OOM]);
 }
 
-static uint64_t backoff_of(const struct gpq_plan *plan, uint32_t charged)
+static uint64_t backoff_of(const struct gpq_policy *plan, uint32_t charged)
 {
     uint64_t wait = plan->backoff;
     for (uint32_t i = 1; i < charged && wait < (uint64_t)INT64_MAX / 4; i++)
@@ -87,7 +87,7 @@ static uint64_t backoff_of(const struct gpq_plan *plan, uint32_t charged)
     return plan->backoff_cap != 0 && wait > plan->backoff_cap ? plan->backoff_cap : wait;
 }
 
-static int retry(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan *plan,
+static int retry(struct gpq_db *db, struct gpq_row *r, const struct gpq_policy *plan,
                  const struct gpq_end *end, struct gpq_error *e)
 {
     uint64_t wait = backoff_of(plan, r->charged);
@@ -155,12 +155,12 @@ int gpq_sqlite_complete(struct gpq_store *s, const struct gpq_end *end, struct g
 {
     struct gpq_db *db = gpq_db_of(s);
     struct gpq_row r;
-    struct gpq_plan plan;
+    struct gpq_policy plan;
     int code = check_end(db, end, e);
     if (code == 0)
         code = fenced(db, end->task, end->attempt, &r, e);
     if (code == 0)
-        code = gpq_plan_read(db, r.spec, &plan, e);
+        code = gpq_policy_read(db, r.spec, &plan, e);
     if (code == 0)
         code = note_end(db, end, e);
     if (code < 0)
@@ -185,12 +185,12 @@ int gpq_sqlite_give_back(struct gpq_store *s, uint64_t now, uint64_t task, uint3
 {
     struct gpq_db *db = gpq_db_of(s);
     struct gpq_row r;
-    struct gpq_plan plan;
+    struct gpq_policy plan;
     if (why >= GPQ_RETURNS)
         return gpq_fail(e, GPQ_EINVAL, "why is %u, the maximum is %d", why, GPQ_RETURNS - 1);
     int code = fenced(db, task, attempt, &r, e);
     if (code == 0)
-        code = gpq_plan_read(db, r.spec, &plan, e);
+        code = gpq_policy_read(db, r.spec, &plan, e);
     if (code < 0)
         return code;
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_ATTEMPT_RETURN);

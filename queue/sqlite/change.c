@@ -61,12 +61,12 @@ struct retry {
 static int open_one(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq_error *e)
 {
     struct retry *what = user;
-    struct gpq_plan plan;
+    struct gpq_policy plan;
     if (r->state != GPQ_DONE || (r->outcome == GPQ_OUTCOME_SUCCESS && what->outcomes == 0))
         return 0;
     int code = gpq_ids_add(db, &what->opened, r->id, e);
     if (code == 0)
-        code = gpq_plan_read(db, r->spec, &plan, e);
+        code = gpq_policy_read(db, r->spec, &plan, e);
     if (code == 0 && plan.expires <= what->now)
         plan.expires = 0;
     if (code == 0)
@@ -77,10 +77,10 @@ static int open_one(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq
 static int place_one(struct gpq_db *db, uint64_t task, uint64_t now, struct gpq_error *e)
 {
     struct gpq_row r;
-    struct gpq_plan plan;
+    struct gpq_policy plan;
     int code = gpq_row_read(db, task, &r, e);
     if (code == 0)
-        code = gpq_plan_read(db, r.spec, &plan, e);
+        code = gpq_policy_read(db, r.spec, &plan, e);
     return code == 0 ? gpq_round_place(db, &r, &plan, false, now, e) : code;
 }
 
@@ -160,7 +160,7 @@ static void moved(struct gpq_db *db, const struct gpq_row *r)
 
 struct respec {
     struct gpq_bytes content;
-    struct gpq_plan plan;
+    struct gpq_policy plan;
     uint32_t same; /* the last spec that had the content */
 };
 

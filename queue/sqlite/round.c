@@ -7,7 +7,7 @@
 #include "queue/sqlite/spec.h"
 #include "queue/sqlite/states.h"
 
-int gpq_round_begin(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan *plan, bool held,
+int gpq_round_begin(struct gpq_db *db, struct gpq_row *r, const struct gpq_policy *plan, bool held,
                     const struct gpq_verdict *v, uint64_t now, struct gpq_error *e)
 {
     int code = 0;
@@ -62,7 +62,7 @@ static int judge_edges(struct gpq_db *db, uint64_t task, struct gpq_verdict *v, 
     return code;
 }
 
-int gpq_round_open(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan *plan,
+int gpq_round_open(struct gpq_db *db, struct gpq_row *r, const struct gpq_policy *plan,
                    struct gpq_error *e)
 {
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_ROUND_KEEP);
@@ -90,7 +90,7 @@ int gpq_round_open(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan *
     return code == 0 ? gpq_row_write(db, r, e) : code;
 }
 
-int gpq_round_place(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan *plan, bool held,
+int gpq_round_place(struct gpq_db *db, struct gpq_row *r, const struct gpq_policy *plan, bool held,
                     uint64_t now, struct gpq_error *e)
 {
     struct gpq_verdict v = { 0 };

@@ -9,7 +9,7 @@ enum { KEPT = 16384 };
 
 struct gpq_kept {
     struct gpq_row row[KEPT]; /* id 0: none */
-    struct gpq_plan plan;     /* the last one that was read; id 0: none */
+    struct gpq_policy plan;   /* the last one that was read; id 0: none */
 };
 
 /* NULL without memory: then nothing is kept. */
@@ -211,7 +211,7 @@ void gpq_row_task(const struct gpq_row *r, struct gpq_task *t)
     };
 }
 
-int gpq_plan_read(struct gpq_db *db, uint32_t spec, struct gpq_plan *plan, struct gpq_error *e)
+int gpq_policy_read(struct gpq_db *db, uint32_t spec, struct gpq_policy *plan, struct gpq_error *e)
 {
     if (db->kept && db->kept->plan.id == spec) {
         *plan = db->kept->plan;
@@ -224,7 +224,7 @@ int gpq_plan_read(struct gpq_db *db, uint32_t spec, struct gpq_plan *plan, struc
         return gpq_db_damaged(db, e, "there is no spec %u", spec);
     if (n < 0)
         return n;
-    *plan = (struct gpq_plan){ .id = spec, .shape = (uint32_t)sqlite3_column_int64(st, 1) };
+    *plan = (struct gpq_policy){ .id = spec, .shape = (uint32_t)sqlite3_column_int64(st, 1) };
     plan->priority = (int32_t)sqlite3_column_int64(st, 4);
     for (int i = 0; i < GPQ_CAUSES; i++)
         plan->retries[i] = (uint32_t)sqlite3_column_int64(st, 5 + i);

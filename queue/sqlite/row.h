@@ -21,7 +21,7 @@ struct gpq_row {
 };
 
 /* What the engine uses of a spec. */
-struct gpq_plan {
+struct gpq_policy {
     uint32_t id, shape;
     int32_t priority;
     uint32_t retries[GPQ_CAUSES];
@@ -52,6 +52,6 @@ void gpq_row_task(const struct gpq_row *r, struct gpq_task *t);
 void gpq_rows_drop(struct gpq_db *db);
 void gpq_rows_free(struct gpq_db *db);
 
-int gpq_plan_read(struct gpq_db *db, uint32_t spec, struct gpq_plan *plan, struct gpq_error *e);
+int gpq_policy_read(struct gpq_db *db, uint32_t spec, struct gpq_policy *plan, struct gpq_error *e);
 
 #endif

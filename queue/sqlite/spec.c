@@ -81,15 +81,15 @@ int gpq_shape_use(struct gpq_db *db, uint32_t shape, int64_t n, struct gpq_error
     return 0;
 }
 
-int gpq_spec_add(struct gpq_db *db, const struct gpq_spec *spec, struct gpq_plan *ret,
+int gpq_spec_add(struct gpq_db *db, const struct gpq_spec *spec, struct gpq_policy *ret,
                  struct gpq_error *e)
 {
-    *ret = (struct gpq_plan){ .priority = spec->priority,
-                              .backoff = spec->backoff,
-                              .backoff_cap = spec->backoff_cap,
-                              .begin = spec->begin,
-                              .expires = spec->expires,
-                              .once = spec->at_most_once };
+    *ret = (struct gpq_policy){ .priority = spec->priority,
+                                .backoff = spec->backoff,
+                                .backoff_cap = spec->backoff_cap,
+                                .begin = spec->begin,
+                                .expires = spec->expires,
+                                .once = spec->at_most_once };
     int64_t environment = 0;
     int code = gpq_shape_of(db, spec->shape, &ret->shape, e);
     if (code == 0)
@@ -164,7 +164,7 @@ int gpq_reshape(struct gpq_db *db, struct gpq_row *r, uint32_t shape, struct gpq
     return code == 0 ? gpq_shape_use(db, old, -1, e) : code;
 }
 
-int gpq_spec_change(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan *plan,
+int gpq_spec_change(struct gpq_db *db, struct gpq_row *r, const struct gpq_policy *plan,
                     struct gpq_error *e)
 {
     int code = gpq_reshape(db, r, plan->shape, e);

@@ -8,7 +8,7 @@
 /* EINVAL: a number of the spec is out of its range. */
 int gpq_spec_check(const struct gpq_spec *spec, uint32_t index, struct gpq_error *e);
 /* Adds a row with one use: the caller's, who ends it when its tasks have theirs. */
-int gpq_spec_add(struct gpq_db *db, const struct gpq_spec *spec, struct gpq_plan *ret,
+int gpq_spec_add(struct gpq_db *db, const struct gpq_spec *spec, struct gpq_policy *ret,
                  struct gpq_error *e);
 /* n more tasks name the spec; with n below 0 less, and what nothing names any more is forgotten. */
 int gpq_spec_use(struct gpq_db *db, uint32_t spec, int64_t n, struct gpq_error *e);
@@ -18,7 +18,7 @@ int gpq_shape_use(struct gpq_db *db, uint32_t shape, int64_t n, struct gpq_error
 int gpq_shape_of(struct gpq_db *db, struct gpq_bytes request, uint32_t *ret, struct gpq_error *e);
 /* Gives a task another shape, or another spec and its shape, with the counts of both. */
 int gpq_reshape(struct gpq_db *db, struct gpq_row *r, uint32_t shape, struct gpq_error *e);
-int gpq_spec_change(struct gpq_db *db, struct gpq_row *r, const struct gpq_plan *plan,
+int gpq_spec_change(struct gpq_db *db, struct gpq_row *r, const struct gpq_policy *plan,
                     struct gpq_error *e);
 
 int gpq_sqlite_spec(struct gpq_store *s, uint32_t id,

@@ -12,7 +12,7 @@
 
 /* A spec of the submit: its row is made for the first item that needs it. */
 struct used {
-    struct gpq_plan plan;
+    struct gpq_policy plan;
     int64_t added;           /* tasks that the uses of its row do not count yet */
     struct gpq_after *after; /* sorted, each once */
     uint32_t n_after;
@@ -337,7 +337,7 @@ static int again(struct work *w, const struct gpq_item *item, struct gpq_row *r)
         code = write_uses(w, false);
     if (code < 0)
         return code;
-    const struct gpq_plan *plan = &w->used[item->spec].plan;
+    const struct gpq_policy *plan = &w->used[item->spec].plan;
     code = gpq_round_open(w->db, r, plan, w->e);
     return code < 0
                ? code
