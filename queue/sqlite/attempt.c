@@ -119,8 +119,8 @@ static int note_end(struct gpq_db *db, const struct gpq_end *end, struct gpq_err
     gpq_bind(st, 5, (int64_t)end->ended);
     gpq_bind(st, 6, end->status);
     gpq_bind_text(st, 7, end->text);
-    gpq_bind_some(st, 8,
-                  end->outcome == GPQ_OUTCOME_SUCCESS ? end->stamp : (struct gpq_bytes){ 0 });
+    const struct gpq_bytes none = { 0 };
+    gpq_bind_some(st, 8, end->outcome == GPQ_OUTCOME_SUCCESS ? end->stamp : none);
     return gpq_db_run(db, st, e);
 }
 
@@ -132,7 +132,8 @@ static int keep_result(struct gpq_db *db, const struct gpq_end *end, struct gpq_
     gpq_bind(st, 1, (int64_t)end->task);
     gpq_bind(st, 2, end->attempt);
     gpq_bind(st, 3, (int64_t)(end->result_file ? end->result_size : end->result.size));
-    gpq_bind_some(st, 4, end->result_file ? (struct gpq_bytes){ 0 } : end->result);
+    const struct gpq_bytes none = { 0 };
+    gpq_bind_some(st, 4, end->result_file ? none : end->result);
     gpq_bind_text(st, 5, end->result_file);
     return gpq_db_run(db, st, e);
 }

@@ -221,7 +221,8 @@
                         " WHERE t.state = 3 ORDER BY t.id")                                      \
     X(ATTEMPTS_FORGET, "DELETE FROM attempt WHERE task = ?1")                                    \
     X(ROUND_KEEP, "INSERT INTO round SELECT ?1, ?2, ?3,"                                         \
-                  " (SELECT coalesce(max(number), 0) FROM attempt WHERE task = ?1 AND round = ?2),"   \
+                  " (SELECT coalesce(max(number), 0) FROM attempt"                               \
+                  " WHERE task = ?1 AND round = ?2),"                                            \
                   " ?4, ?5, r.attempt, r.size, r.data, r.file"                                   \
                   " FROM (SELECT 1) LEFT JOIN result r ON r.id = ?1")                            \
     X(ROUNDS, "SELECT round, outcome, attempt, ended, cause FROM round WHERE task = ?1"          \

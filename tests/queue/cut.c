@@ -116,7 +116,7 @@ T_LONG_CASE(what_was_acknowledged_is_there, 3000)
 {
     const char *cuts = getenv("T_CUTS");
     struct tally t = live_often(&(struct control){ .start_early = false },
-                                cuts ? strtoull(cuts, NULL, 10) : t_rounds(1000, 300), true);
+                                cuts ? strtoull(cuts, NULL, 10) : t_rounds(1000, 100), true);
 
     T_EQ(harms(&t), 0);
     T_CMP(t.in_flight * 10, >, t.cuts);
@@ -132,7 +132,7 @@ T_LONG_CASE(what_was_acknowledged_is_there, 3000)
 /* Each of these must do harm in a substantial share of the cuts. */
 static struct tally live_with(const struct control *c)
 {
-    struct tally t = live_often(c, t_rounds(400, 200), false);
+    struct tally t = live_often(c, t_rounds(200, 60), false);
 
     T_CMP(harms(&t) * 20, >, t.cuts);
     return t;

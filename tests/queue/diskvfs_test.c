@@ -132,7 +132,7 @@ static struct harm live_often(enum diskvfs_syncs syncs, uint64_t lives)
 
 T_LONG_CASE(with_every_sync_no_commit_is_lost, 120)
 {
-    struct harm h = live_often(DISKVFS_FULL, t_rounds(2500, 2500));
+    struct harm h = live_often(DISKVFS_FULL, t_rounds(1000, 400));
 
     T_EQ(h.lost + h.torn + h.damaged, 0);
     T_CMP(h.cuts, >=, 1000);
@@ -140,7 +140,7 @@ T_LONG_CASE(with_every_sync_no_commit_is_lost, 120)
 
 T_CASE(without_the_syncs_of_commits_some_are_lost)
 {
-    struct harm h = live_often(DISKVFS_NORMAL, t_rounds(500, 200));
+    struct harm h = live_often(DISKVFS_NORMAL, t_rounds(300, 100));
 
     T_CMP(h.lost * 5, >, h.cuts);
     T_EQ(h.torn + h.damaged, 0);
@@ -148,7 +148,7 @@ T_CASE(without_the_syncs_of_commits_some_are_lost)
 
 T_CASE(without_syncs_commits_are_lost_and_files_damaged)
 {
-    struct harm h = live_often(DISKVFS_OFF, t_rounds(500, 200));
+    struct harm h = live_often(DISKVFS_OFF, t_rounds(300, 100));
 
     T_CMP((h.lost + h.damaged) * 5, >, h.cuts);
     T_CMP(h.damaged, >, 0);

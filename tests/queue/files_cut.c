@@ -411,13 +411,13 @@ static unsigned count_harm(size_t rounds, bool no_file_sync, bool no_directory_s
 /* Q5: after a cut at any change, and the recovery, a reader finds one attempt's files whole. */
 T_LONG_CASE(cuts, 120)
 {
-    T_EQ(count_harm(t_rounds(20000, 4000), false, false, false), 0);
+    T_EQ(count_harm(t_rounds(8000, 1500), false, false, false), 0);
 }
 
 /* Q5: the controls.  A cut finds what is not synced. */
 T_LONG_CASE(without_syncs_of_directories, 60)
 {
-    const size_t rounds = t_rounds(2000, 1000);
+    const size_t rounds = t_rounds(1000, 500);
     const unsigned harm = count_harm(rounds, false, true, true);
 
     printf("harm in %u of %zu nights\n", harm, rounds);
@@ -426,7 +426,7 @@ T_LONG_CASE(without_syncs_of_directories, 60)
 
 T_LONG_CASE(without_syncs_of_files, 60)
 {
-    const size_t rounds = t_rounds(2000, 1000);
+    const size_t rounds = t_rounds(1000, 500);
     const unsigned harm = count_harm(rounds, true, false, true);
 
     printf("harm in %u of %zu nights\n", harm, rounds);

@@ -165,7 +165,8 @@ static int by_hash(const void *left, const void *right)
 static const struct line *two_alike(struct line *lines, size_t n, const struct gpq_spec *spec)
 {
     for (size_t i = 0; i < n; i++) {
-        int size = snprintf(lines[i].text, sizeof(lines[i].text), "%u train.py", (unsigned)i * 2654435761U);
+        unsigned seed = (unsigned)i * 2654435761U;
+        int size = snprintf(lines[i].text, sizeof(lines[i].text), "%u train.py", seed);
         struct gpq_item item = { .content = { lines[i].text, (size_t)size } };
         lines[i].hash = gpq_join_hash("list", spec, &item);
     }

@@ -12,8 +12,8 @@ SABOTAGES = [
         "queue/cut.what_was_acknowledged_is_there"),
     Sabotage(
         "a refused submit leaves its first tasks", "queue/sqlite/submit.c",
-        "    if (code < 0) {\n        gpq_db_run(w->db, gpq_db_use(w->db, GPQ_SQL_SAVEPOINT_UNDO)",
-        "    if (code < -99) {\n        gpq_db_run(w->db, gpq_db_use(w->db, GPQ_SQL_SAVEPOINT_UNDO)",
+        "        gpq_db_run(w->db, gpq_db_use(w->db, GPQ_SQL_SAVEPOINT_UNDO), NULL);\n",
+        "",
         "queue/conformance.a_key_with_two_contents_in_one_submit_sqlite"),
     Sabotage(
         "a request that is sent twice is carried out twice", "queue/sqlite/submit.c",
@@ -61,8 +61,9 @@ SABOTAGES = [
         "queue/files_cut.cuts"),
     Sabotage(
         "the reserve is kept on a full disk", "queue/files/reserve.c",
-        "    if (f->unlink(f->user, path))\n        return errno == ENOENT ? 0 : -errno;\n    ret =",
-        "    off_t size;\n    if (f->look(f->user, path, &size) < 0)\n        return 0;\n    ret =",
+        "    if (f->unlink(f->user, path))\n        return errno == ENOENT ? 0 : -errno;\n"
+        "    ret = gpq_sync",
+        "    if (!f->unlink)\n        return errno == ENOENT ? 0 : -errno;\n    ret = gpq_sync",
         "queue/files_cut.the_reserve_makes_room"),
     Sabotage(
         "a state directory may be open to others", "queue/files/statedir.c",
