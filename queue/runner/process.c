@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,9 @@
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
+
+enum { KERNEL_THREAD = 0x00200000 }; /* PF_KTHREAD */
+enum { EXEC_MS = 1000 };             /* for an exec: its program may have to be read from a disk */
 
 /* Opens a file of a process; -ESRCH where it has ended. */
 static int open_file(pid_t pid, const char *name)
@@ -50,9 +54,9 @@ int gpq_process_read(pid_t pid, struct gpq_process *ret)
     *ret = (struct gpq_process){ .pid = pid };
     /* Fields 3 to 22: state, parent, group, session, ..., start. */
     if (!after || sscanf(after + 1,
-                         " %c %d %*s %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                         "%*s %" SCNu64,
-                         &ret->state, &parent, &session, &ret->ticks) != 4)
+                         " %c %d %*s %d %*s %*s %" SCNu32
+                         " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
+                         &ret->state, &parent, &session, &ret->flags, &ret->ticks) != 5)
         return -EIO;
     ret->parent = parent;
     ret->session = session;
@@ -143,20 +147,61 @@ static bool feed(struct match *m, const char *data, size_t size)
     return false;
 }
 
-bool gpq_process_has_variable(pid_t pid, const char *assignment)
+/* Reads the environment; 1 or 0, or -EAGAIN: it is empty. */
+static int search_environment(pid_t pid, const char *assignment)
 {
     struct match m = { assignment, 0 };
     int fd = open_file(pid, "environ");
     char data[4096];
-    bool found = false;
+    bool found = false, any = false;
     ssize_t n;
 
     if (fd < 0)
-        return false;
-    while (!found && ((n = read(fd, data, sizeof(data))) > 0 || (n < 0 && errno == EINTR)))
+        return 0;
+    while (!found && ((n = read(fd, data, sizeof(data))) > 0 || (n < 0 && errno == EINTR))) {
         found = n > 0 && feed(&m, data, (size_t)n);
+        any = any || n > 0;
+    }
     (void)close(fd);
-    return found;
+    return found ? 1 : any ? 0 : -EAGAIN;
+}
+
+/* Between the end of its old memory and its new program a process has no arguments, either.  Else
+ * there is at least a NUL byte. */
+static bool is_executing(const struct gpq_process *p)
+{
+    struct gpq_process now;
+    int fd;
+    char byte;
+    bool ret;
+
+    if (p->flags & KERNEL_THREAD)
+        return false;
+    fd = open_file(p->pid, "cmdline");
+    if (fd < 0)
+        return false;
+    ret = read(fd, &byte, 1) == 0;
+    (void)close(fd);
+    /* What has ended has none, too. */
+    return ret && !gpq_process_read(p->pid, &now) && now.ticks == p->ticks && !has_ended(&now);
+}
+
+int gpq_process_has_variable(const struct gpq_process *p, const char *assignment)
+{
+    for (int i = 0;; i++) {
+        int ret = search_environment(p->pid, assignment);
+        if (ret >= 0)
+            return ret;
+        /* It may have got its environment between the two. */
+        if (!is_executing(p)) {
+            ret = search_environment(p->pid, assignment);
+            if (ret >= 0 || !is_executing(p))
+                return ret > 0;
+        }
+        if (i == EXEC_MS)
+            return -EAGAIN;
+        (void)poll(NULL, 0, 1);
+    }
 }
 
 /* ---- pidfds ---- */

@@ -10,6 +10,7 @@
 struct gpq_process {
     pid_t pid, parent, session;
     char state;     /* as in proc(5): 'Z' and 'X' have ended */
+    uint32_t flags; /* PF_* of the kernel */
     uint64_t ticks; /* start, in clock ticks after the boot */
 };
 
@@ -23,9 +24,14 @@ int gpq_process_each(int (*fn)(const struct gpq_process *p, void *user), void *u
 /* Calls fn for each child of this process, which has one thread; as above. */
 int gpq_process_children(int (*fn)(pid_t child, void *user), void *user);
 
-/* Whether the environment with which its program was started has this "NAME=value".  False, too, if
- * that may not be read. */
-bool gpq_process_has_variable(pid_t pid, const char *assignment);
+/*
+ * Whether the environment with which its program was started has this "NAME=value": 1 or 0, which is
+ * also the answer where that may not be read.
+ *
+ * While a process executes a program, it has no environment for a moment.  The call waits for its
+ * end; -EAGAIN after a second.
+ */
+int gpq_process_has_variable(const struct gpq_process *p, const char *assignment);
 
 /* Opens a pidfd if the number is still that of the process that started then; or -errno, -ESRCH. */
 int gpq_process_open(pid_t pid, uint64_t ticks);

@@ -20,7 +20,7 @@ struct sweep {
     pid_t self;
     bool session_is_ours;
     struct pollfd killed[ROUND]; /* pidfds */
-    unsigned n, denied, total;
+    unsigned n, denied, unknown, total;
 };
 
 static void add_assignment(struct sweep *s, const struct gpq_run_id *id)
@@ -43,12 +43,20 @@ static bool is_command(const struct sweep *s, const struct gpq_process *p)
     return s->command && p->pid == s->command->pid && p->ticks == s->command->ticks;
 }
 
+static bool is_marked(struct sweep *s, const struct gpq_process *p)
+{
+    int ret = gpq_process_has_variable(p, s->assignment);
+
+    s->unknown += ret < 0;
+    return ret > 0;
+}
+
 static int learn_session(const struct gpq_process *p, void *user)
 {
     struct sweep *s = user;
 
     if (in_session(s, p))
-        s->session_is_ours = is_command(s, p) || gpq_process_has_variable(p->pid, s->assignment);
+        s->session_is_ours = is_command(s, p) || is_marked(s, p);
     return s->session_is_ours;
 }
 
@@ -57,8 +65,7 @@ static int kill_if_ours(const struct gpq_process *p, void *user)
     struct sweep *s = user;
     int pidfd, fault;
 
-    if (p->pid == s->self || (!(s->session_is_ours && in_session(s, p)) &&
-                              !gpq_process_has_variable(p->pid, s->assignment)))
+    if (p->pid == s->self || (!(s->session_is_ours && in_session(s, p)) && !is_marked(s, p)))
         return 0;
     pidfd = gpq_process_open(p->pid, p->ticks);
     if (pidfd == -ESRCH)
@@ -108,12 +115,12 @@ static int sweep_round(struct sweep *s, int64_t until, unsigned *ret_left)
     int ret;
 
     s->session_is_ours = false;
-    s->n = s->denied = 0;
+    s->n = s->denied = s->unknown = 0;
     ret = s->command ? gpq_process_each(learn_session, s) : 0;
     if (ret >= 0)
         ret = gpq_process_each(kill_if_ours, s);
     s->total += s->n;
-    *ret_left = wait_for_ends(s, until) + s->denied;
+    *ret_left = wait_for_ends(s, until) + s->denied + s->unknown;
     return ret < 0 ? ret : (int)s->n;
 }
 

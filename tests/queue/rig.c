@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "queue/files/lock.h"
 #include "queue/files/out.h"
 #include "queue/files/save.h"
 #include "queue/files/statedir.h"
@@ -152,6 +153,20 @@ void rig_kill(struct rig *r)
     t_kill(r->runner, SIGKILL);
     T_EQ(waitpid(r->runner, &status, 0), r->runner);
     T_EQ(status, SIGKILL);
+    rig_await_unlocked(r);
+}
+
+static int is_unlocked(void *path)
+{
+    return !gpq_lock_check(path);
+}
+
+void rig_await_unlocked(struct rig *r)
+{
+    char path[GPQ_PATH];
+
+    T_EQ(gpq_run_path(path, r->state, &r->claimed.id), 0);
+    t_wait_until("the record is not locked", is_unlocked, path);
 }
 
 void rig_reap(void)

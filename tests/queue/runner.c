@@ -386,16 +386,35 @@ T_CASE(orphans_are_reaped)
 
 /* ---- Soft and hard ---- */
 
+/* Ends after its second SIGTERM. */
+T_PROGRAM(patient)
+{
+    sigset_t set;
+    int number;
+
+    (void)argc;
+    (void)argv;
+    t_block_signals();
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    for (int i = 0; i < 2; i++) {
+        (void)t_word_add(0);
+        T_EQ(sigwait(&set, &number), 0);
+    }
+    return 7;
+}
+
+/* One SIGTERM of the command for each of the runner. */
 T_CASE(soft)
 {
     struct rig r;
 
-    rig_open(&r, "n=0; trap 'n=$((n + 1)); echo >ready; [ $n = 2 ] && exit 7' TERM; echo >ready;"
-                 "while :; do read x <go; done");
+    rig_open(&r, "");
+    rig_program(&r, "patient", "");
     rig_start(&r, NULL);
-    rig_await_ready(&r);
+    t_word_wait(0, 1);
     t_kill(r.runner, SIGTERM);
-    rig_await_ready(&r);
+    t_word_wait(0, 2);
     RIG_LOOK(&r, RUNNING);
     t_kill(r.runner, SIGTERM);
     RIG_END(&r, EXITED, 7);
