@@ -233,26 +233,34 @@ static bool read_start(const char **at, struct gpq_record *r)
            take_number(at, "wall", UINT64_MAX, &r->wall);
 }
 
+/* Reads the next line into *r, whose flags say which that is. */
+static int read_part(const char **at, struct gpq_record *r)
+{
+    bool ok = false;
+
+    if (!r->has_head)
+        return take(at, HEAD) ? read_head(at, r) : -EBADMSG;
+    if (!r->has_runner)
+        ok = r->has_runner = take(at, "runner") && take_process(at, &r->runner);
+    else if (!r->has_end && take(at, "end"))
+        ok = r->has_end = read_end(at, &r->end);
+    else if (!r->has_end && !r->has_start && take(at, "start"))
+        ok = r->has_start = read_start(at, r);
+    return ok ? 0 : -EBADMSG;
+}
+
 /* Reads a line, which ends with a NUL byte.  A later version may add fields behind those of
  * today. */
 static int read_line(const char *line, struct gpq_record *r)
 {
-    const char *at = line;
-    bool ok = false;
+    struct gpq_record next = *r;
+    int ret = read_part(&line, &next);
 
-    if (!r->has_head) {
-        int ret = take(&at, HEAD) ? read_head(&at, r) : -EBADMSG;
-        if (ret)
-            return ret;
-        ok = true;
-    } else if (!r->has_runner) {
-        ok = r->has_runner = take(&at, "runner") && take_process(&at, &r->runner);
-    } else if (!r->has_end && take(&at, "end")) {
-        ok = r->has_end = read_end(&at, &r->end);
-    } else if (!r->has_end && !r->has_start && take(&at, "start")) {
-        ok = r->has_start = read_start(&at, r);
-    }
-    return ok && (!*at || *at == ' ') ? 0 : -EBADMSG;
+    if (!ret && *line && *line != ' ')
+        ret = -EBADMSG;
+    if (!ret)
+        *r = next;
+    return ret;
 }
 
 /* Copies the text of a line whose sum is right. */

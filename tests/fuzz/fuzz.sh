@@ -4,7 +4,8 @@
 # and runs each for some seconds, starting from its corpus.
 #
 #     sh tests/fuzz/fuzz.sh [SECONDS] [control] [devices] [frame] [hello] [launch] [log] [page]
-#                           [plan] [reading] [sched] [script] [versioned] [xid]
+#                           [plan] [reading] [run_plan] [run_record] [sched] [script]
+#                           [versioned] [xid]
 #
 # Exit 1 when a target fails.  libFuzzer then writes the input to the current directory (crash-...):
 # add it to tests/fuzz/corpus/TARGET together with the repair.
@@ -17,12 +18,16 @@ case ${1:-} in
     shift
     ;;
 esac
-targets=${*:-control devices frame hello launch log page plan reading sched script versioned xid}
+targets=${*:-control devices frame hello launch log page plan reading run_plan run_record sched \
+script versioned xid}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 clang=${CLANG:-clang}
 found=0
+
+# What the names of a run are made of.
+numbers="../queue/files/numbers.c ../queue/files/files.c"
 
 # Prints base/heap.c and the files of lib/ that match the patterns.
 files() {
@@ -56,6 +61,11 @@ for target in $targets; do
         parts="$parts device/fake/script.c device/fake/settings.c device/fake/words.c"
         parts="$parts base/failure.c base/refused.c"
         ;;
+    run_plan) parts="../queue/runner/plan.c ../queue/runner/run.c $numbers" ;;
+    run_record)
+        parts="../queue/runner/record.c ../queue/runner/find.c ../queue/runner/process.c"
+        parts="$parts ../queue/runner/run.c ../queue/files/lock.c ../queue/files/save.c $numbers"
+        ;;
     versioned) parts="base/versioned.c" ;;
     xid) parts="device/xid.c base/failure.c base/refused.c" ;;
     *)
@@ -70,7 +80,7 @@ for target in $targets; do
     # shellcheck disable=SC2086 # several words
     "$clang" -std=c11 -D_GNU_SOURCE $flags -g -O1 \
         -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-        -I "$root/include" -I "$root/lib" -I "$root/tests/fuzz" \
+        -I "$root" -I "$root/include" -I "$root/lib" -I "$root/tests/fuzz" \
         "$root/tests/fuzz/$target.c" $sources -o "$work/$target"
     mkdir "$work/$target.corpus"
     echo "== $target, $seconds s"
