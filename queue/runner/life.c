@@ -21,7 +21,9 @@
 #include "queue/runner/process.h"
 #include "queue/runner/record.h"
 
-enum { OUTPUT_BYTES = 65536 };      /* of a read: what a pipe holds */
+enum { OUTPUT_BYTES = 65536 }; /* of a read: what a pipe holds */
+/* The most that a pipe can hold; a process that is left may go on writing. */
+enum { PIPE_READS = (1 << 30) / OUTPUT_BYTES };
 enum { TRIES = 60, TRY_MS = 1000 }; /* of the end record on a full disk */
 enum { LONGEST_PAUSE_MS = 1000, SEARCH_ALL_MS = 100, VAIN_ROUNDS = 10 }; /* of the last sweep */
 
@@ -331,12 +333,7 @@ static void work(struct life *l)
     gpq_point("ended");
     end_command(l);
     end_rest(l);
-    while (l->output[0] >= 0) {
-        uint64_t before = l->log.bytes;
-        copy_output(l, 64);
-        if (l->log.bytes == before)
-            break; /* the end, or a process that is left has the pipe */
-    }
+    copy_output(l, PIPE_READS);
     gpq_point("swept");
     sync_outputs(l);
 }

@@ -25,8 +25,8 @@ int gpq_process_each(int (*fn)(const struct gpq_process *p, void *user), void *u
 int gpq_process_children(int (*fn)(pid_t child, void *user), void *user);
 
 /*
- * Whether the environment with which its program was started has this "NAME=value": 1 or 0, which is
- * also the answer where that may not be read.
+ * Whether the environment with which its program was started has this "NAME=value": 1 or 0.  Also
+ * 0 if the caller may not read it.
  *
  * While a process executes a program, it has no environment for a moment.  The call waits for its
  * end; -EAGAIN after a second.

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -522,7 +523,7 @@ T_CASE(zero_wakeups)
 
 /* ---- What the runner refuses ---- */
 
-static int run_bare(int record, int plan, int state)
+static int run_bare(int record, int plan, int state, unsigned most_fds)
 {
     int status;
     pid_t pid = fork();
@@ -534,6 +535,8 @@ static int run_bare(int record, int plan, int state)
                 (void)close(GPQ_RUN_RECORD + i);
             else
                 (void)dup3(given[i], GPQ_RUN_RECORD + i, 0);
+        if (most_fds)
+            (void)setrlimit(RLIMIT_NOFILE, &(struct rlimit){ most_fds, most_fds });
         (void)execl(T_RUNNER, "gpudispatch-runner", (char *)NULL);
         _exit(127);
     }
@@ -567,21 +570,47 @@ T_CASE(what_it_was_given_is_checked)
     plan = file_of("plan", data, size);
     free(data);
     state = fcntl(record, F_DUPFD_CLOEXEC, 20);
-    T_EQ(run_bare(-1, -1, -1), 2);
-    T_EQ(run_bare(record, plan, -1), 2);
-    T_EQ(run_bare(record, plan, state), 2); /* it is no directory */
+    T_EQ(run_bare(-1, -1, -1, 0), 2);
+    T_EQ(run_bare(record, plan, -1, 0), 2);
+    T_EQ(run_bare(record, plan, state, 0), 2); /* it is no directory */
     T_EQ(close(state), 0);
     state = open(r.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    T_EQ(run_bare(record, record, state), 2);
-    T_EQ(run_bare(plan, plan, state), 2);
+    T_EQ(run_bare(record, record, state, 0), 2);
+    T_EQ(run_bare(plan, plan, state, 0), 2);
     id = r.plan.id;
     id.nonce[0] ^= 1;
     T_EQ(pwrite(record, other, gpq_record_head(other, &id, r.boot), 0), strlen(head));
-    T_EQ(run_bare(record, plan, state), 2); /* the record of another run */
+    T_EQ(run_bare(record, plan, state, 0), 2); /* the record of another run */
     T_EQ(pwrite(record, head, strlen(head), 0), strlen(head));
-    T_EQ(run_bare(record, plan, state), 0);
-    T_EQ(run_bare(record, plan, state), 2); /* it has run already */
+    T_EQ(run_bare(record, plan, state, 0), 0);
+    T_EQ(run_bare(record, plan, state, 0), 2); /* it has run already */
     rig_expect("count", "\n");
+    T_EQ(close(record) + close(plan) + close(state), 0);
+    rig_close(&r);
+}
+
+/* The runner's own failure is an end without a start: the command never ran. */
+T_CASE(the_runner_lacks_descriptors)
+{
+    char head[GPQ_RECORD_LINE], path[GPQ_PATH];
+    struct rig r;
+    void *data;
+    size_t size;
+    int record, plan, state;
+
+    rig_open(&r, "echo >>count");
+    T_EQ(gpq_plan_write(&r.plan, &data, &size), 0);
+    T_EQ(gpq_run_path(path, r.state, &r.plan.id), 0);
+    record = file_of(path, head, gpq_record_head(head, &r.plan.id, r.boot));
+    plan = file_of("plan", data, size);
+    free(data);
+    state = open(r.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    T_EQ(run_bare(record, plan, state, T_SANITIZED ? 11 : 9), 0);
+    RIG_LOOK(&r, ENDED);
+    T_EQ(r.found.record.end.how, GPQ_RUN_FAILED);
+    T_EQ(r.found.record.end.step, GPQ_STEP_RUNNER);
+    T_EQ(r.found.record.end.status, EMFILE);
+    T_CHECK(!r.found.record.has_start && access("count", F_OK));
     T_EQ(close(record) + close(plan) + close(state), 0);
     rig_close(&r);
 }

@@ -156,14 +156,14 @@ T_CASE(log_over_a_limit_of_files)
 }
 
 /* A file system of this size, for this process alone. */
-static void mount_small(const char *path, const char *options)
+static void mount_small(const char *path, const char *type, const char *options)
 {
     T_EQ(mkdir(path, 0700), 0);
     if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
         t_skip("no mount namespace: %s", strerror(errno));
     if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-        mount("small", path, "tmpfs", 0, options))
-        t_skip("no tmpfs: %s", strerror(errno));
+        mount("small", path, type, 0, options))
+        t_skip("no %s: %s", type, strerror(errno));
 }
 
 /* Q9: the command goes on, and its end is recorded, although nothing else can be written. */
@@ -171,11 +171,33 @@ T_CASE(full_disk)
 {
     struct rig r;
 
-    mount_small("s", "size=1m,mode=0700");
+    mount_small("s", "tmpfs", "size=1m,mode=0700");
     rig_open(&r, "");
     write_mib(&r, 4);
     rig_start(&r, NULL);
     expect_a_success_with_losses(&r, 4 * MIB, ENOSPC);
+    rig_close(&r);
+    T_EQ(umount2("s", MNT_DETACH), 0);
+}
+
+/* Where no blocks can be freed, the log ends at its limit. */
+T_CASE(log_limit_without_holes)
+{
+    struct rig r;
+    struct stat st;
+
+    mount_small("s", "ramfs", "mode=0700");
+    rig_open(&r, "");
+    write_mib(&r, 8);
+    r.plan.log_limit = 2 * MIB;
+    rig_start(&r, NULL);
+    expect_a_success_with_losses(&r, 8 * MIB, EOPNOTSUPP);
+    T_EQ(stat("s/log", &st), 0);
+    T_CMP(st.st_size, >=, 3 * MIB);
+    T_CMP(st.st_size, <=, 3 * MIB + MIB / 2);
+    T_EQ((uint64_t)st.st_size + r.found.record.end.log_lost, 8 * MIB);
+    T_EQ(r.found.record.end.log_freed, 0);
+    expect_lines("s/log", 0, (uint64_t)st.st_size, false);
     rig_close(&r);
     T_EQ(umount2("s", MNT_DETACH), 0);
 }
