@@ -27,7 +27,8 @@
  *     start proves that the command never ran.
  *     A command whose runner was killed is found by its session and its environment, and killed
  *     (sweep.h), before its attempt is over.
- * Q5  The end of a command that exited with 0 is written after its outputs are durable.
+ *
+ * If the command exited with 0, its outputs are durable before the end is written.  [Q5]
  *
  * The runner has its record as descriptor 3, which is the locked file description of the agent, the
  * plan (plan.h) as 4 and the state directory as 5, which becomes its working directory.  The

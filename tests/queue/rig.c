@@ -92,19 +92,25 @@ void rig_close(struct rig *r)
     rig_reap();
 }
 
-void rig_start(struct rig *r, const char *point)
+void rig_start_with(struct rig *r, const char *runner, char *const *environment)
 {
-    char assignment[64], *environment[] = { assignment, NULL };
-    const struct gpq_start s = { .runner = point ? T_STOPPING_RUNNER : T_RUNNER,
-                                 .environment = point ? environment : NULL,
+    const struct gpq_start s = { .runner = runner,
+                                 .environment = environment,
                                  .state = r->state,
                                  .boot = r->boot,
                                  .plan = &r->plan };
     struct gpq_error e = { 0 };
 
-    (void)snprintf(assignment, sizeof(assignment), "GPQ_TEST_POINT=%s", point ? point : "");
     if (gpq_run_start(&s, &r->runner, &e))
         T_FAIL("start: %s", e.text);
+}
+
+void rig_start(struct rig *r, const char *point)
+{
+    char assignment[64], *environment[] = { assignment, NULL };
+
+    (void)snprintf(assignment, sizeof(assignment), "GPQ_TEST_POINT=%s", point ? point : "");
+    rig_start_with(r, point ? T_STOPPING_RUNNER : T_RUNNER, point ? environment : NULL);
 }
 
 void rig_await_ready(struct rig *r)

@@ -35,6 +35,8 @@ void rig_next_attempt(struct rig *r);
 
 /* Starts the runner; with a point the one that stops there. */
 void rig_start(struct rig *r, const char *point);
+/* The same, with assignments for the runner itself. */
+void rig_start_with(struct rig *r, const char *runner, char *const *environment);
 
 /* Reads a line that the command writes to `ready`; lets a command that reads `go` go on. */
 void rig_await_ready(struct rig *r);

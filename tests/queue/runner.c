@@ -521,6 +521,65 @@ T_CASE(zero_wakeups)
     rig_close(&r);
 }
 
+/* ---- The record on the disk ---- */
+
+/* Starts the runner behind calls.c. */
+static void start_with_calls(struct rig *r, const char *refused, const char *refusals)
+{
+    char preload[GPQ_PATH + 16], calls[GPQ_PATH + 32], text[64], count[64];
+    char *environment[] = { preload, calls, text, count, NULL };
+
+    if (T_SANITIZED)
+        t_skip("a sanitizer's library is the first");
+    (void)snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", T_CALLS_MODULE);
+    (void)snprintf(calls, sizeof(calls), "T_CALLS=%s/calls", r->here);
+    (void)snprintf(text, sizeof(text), "T_REFUSED=%s", refused);
+    (void)snprintf(count, sizeof(count), "T_REFUSALS=%s", refusals);
+    rig_start_with(r, T_RUNNER, environment);
+}
+
+/* Q4 Q5: outputs, then the end, then the name of the record are durable before the lock is free. */
+T_CASE(the_order_of_writes_and_syncs)
+{
+    struct rig r;
+
+    rig_open(&r, "echo >$GPUDISPATCH_OUT/file");
+    start_with_calls(&r, "", "0");
+    RIG_END(&r, EXITED, 0);
+    rig_expect("calls", "write /12.44.1\nwrite /12.44.1\nsync /file\nsync /12.44.1\nsync /work\n"
+                        "write /12.44.1\nsync /12.44.1\nsync /run\n");
+    rig_close(&r);
+}
+
+/* Q9: an end that finds no space waits for some, and writes over what was left of it. */
+T_CASE(the_end_waits_for_space)
+{
+    struct rig r;
+
+    rig_open(&r, "exit 5");
+    start_with_calls(&r, "end", "2");
+    RIG_END(&r, EXITED, 5);
+    rig_close(&r);
+}
+
+/* Q4: a command whose start cannot be recorded does not run. */
+T_CASE(no_space_for_the_start)
+{
+    struct rig r;
+    int status;
+
+    rig_open(&r, "echo >>count");
+    start_with_calls(&r, "start", "9");
+    T_EQ(waitpid(r.runner, &status, 0), r.runner);
+    T_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    rig_await_unlocked(&r);
+    RIG_LOOK(&r, NEVER_STARTED);
+    T_CHECK(r.found.record.torn);
+    rig_reap();
+    T_CHECK(access("count", F_OK));
+    rig_close(&r);
+}
+
 /* ---- What the runner refuses ---- */
 
 static int run_bare(int record, int plan, int state, unsigned most_fds)

@@ -62,6 +62,16 @@ SABOTAGES = [
         "    if (memcmp(data + size, tail, TAIL))\n        return false;\n",
         "",
         "queue/record.each_changed_byte_is_damage"),
+    Sabotage(
+        "the name of the record is not synced", "queue/runner/life.c",
+        'gpq_sync_directory(&gpq_system_files, "run")',
+        "0",
+        "queue/runner.the_order_of_writes_and_syncs"),
+    Sabotage(
+        "the end is not synced", "queue/runner/life.c",
+        "    if (fsync(GPQ_RUN_RECORD))\n        return -errno;\n",
+        "",
+        "queue/runner.the_order_of_writes_and_syncs"),
     # ---- The new agent ----
     Sabotage(
         "the lock of a run does not count", "queue/runner/find.c",
