@@ -46,6 +46,7 @@ FLOORS = {
 QUEUE_FLOORS = {
     "files": ["files", "fault", "numbers", "names", "save", "filesystem", "lock", "places",
               "reserve", "statedir", "socket", "tree", "out", "publish", "results"],
+    "runner": ["run", "plan", "record", "process", "find", "sweep", "start"],
     "sqlite": ["db", "counts", "row", "facts", "spec", "select", "states", "settle", "round",
                "join", "submit", "attempt", "change", "purge", "query", "open"],
 }

@@ -2,9 +2,9 @@
 /*
  * calls.c - a module that is loaded before libc, in front of the file calls of the runner.
  *
- * It writes each pwrite and fsync, with the name of the file, to the file that T_CALLS names.  A
- * write whose bytes begin with the text in T_REFUSED fails with ENOSPC, as often as T_REFUSALS says,
- * and the first time after half of its bytes.
+ * It writes each pwrite and fsync, with the name of the file, to the file that T_CALLS names.
+ * A write whose bytes begin with the text in T_REFUSED fails with ENOSPC, as often as T_REFUSALS
+ * says, and the first time after half of its bytes.
  */
 #include <errno.h>
 #include <fcntl.h>
