@@ -12,6 +12,6 @@ table in the commit that changes it.
 from . import (api, base, device, edges, host, keeper, monitor, os, plan, pool, queue, rows,
                runner, sched, wire, worker)
 
-AREAS = (api, base, device, edges, host, keeper, monitor, os, plan, pool, queue, rows, runner, sched,
-         wire, worker)
+AREAS = (api, base, device, edges, host, keeper, monitor, os, plan, pool, queue, rows, runner,
+         sched, wire, worker)
 SABOTAGES = [sabotage for area in AREAS for sabotage in area.SABOTAGES]
