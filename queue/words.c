@@ -8,6 +8,9 @@
 #define ERROR_TEXT(name, value, status, text) \
     case value:                               \
         return text;
+#define ERROR_NAME(name, value, status, text) \
+    case value:                               \
+        return #name;
 #define ERROR_STATUS(name, value, status, text) \
     case value:                                 \
         return status;
@@ -39,6 +42,15 @@ const char *gpq_cause_text(uint32_t cause)
     }
 }
 
+const char *gpq_return_text(uint32_t why)
+{
+    switch (why) {
+        GPQ_RETURN_MAP(TEXT)
+    default:
+        return "?";
+    }
+}
+
 const char *gpq_condition_text(uint32_t condition)
 {
     switch (condition) {
@@ -48,10 +60,28 @@ const char *gpq_condition_text(uint32_t condition)
     }
 }
 
+const char *gpq_how_text(uint32_t how)
+{
+    switch (how) {
+        GPQ_PLACED_MAP(TEXT)
+    default:
+        return "?";
+    }
+}
+
 const char *gpq_error_text(int code)
 {
     switch (code) {
         GPQ_ERROR_MAP(ERROR_TEXT)
+    default:
+        return "?";
+    }
+}
+
+const char *gpq_error_name(int code)
+{
+    switch (code) {
+        GPQ_ERROR_MAP(ERROR_NAME)
     default:
         return "?";
     }

@@ -105,8 +105,12 @@ enum gpq_error_code { GPQ_ERROR_MAP(GPQ_X_ERROR) };
 const char *gpq_state_text(uint32_t state);
 const char *gpq_outcome_text(uint32_t outcome);
 const char *gpq_cause_text(uint32_t cause);
+const char *gpq_return_text(uint32_t why);
 const char *gpq_condition_text(uint32_t condition);
+const char *gpq_how_text(uint32_t how);
 const char *gpq_error_text(int code);
+/* The name of a code, such as "EINVAL". */
+const char *gpq_error_name(int code);
 /* The exit status of a program that fails with this code; 1 for a value that is none. */
 int gpq_error_status(int code);
 
