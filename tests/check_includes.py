@@ -55,7 +55,7 @@ QUEUE_MAY = {
     "proto": {"proto", "files", ""},
     "jobs": {"jobs", "files", ""},
     "runner": {"runner", "files", ""},
-    "agent": {"agent", "sqlite", "proto", "jobs", "files", ""},
+    "agent": {"agent", "runner", "sqlite", "proto", "jobs", "files", ""},
     "client": {"client", "proto", "jobs", "files", ""},
 }
 QUEUE_PUBLIC = {"agent", "client"}  # the folders that may include public headers

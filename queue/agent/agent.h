@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * agent.h - the process that owns a state directory: it keeps the store, and runs its tasks.
+ *
+ *     client --- socket ---> server.c -> requests.c ---> store (one transaction a turn)
+ *                  reply <---- after the commit              | changes
+ *                                                            v
+ *     dispatcher <--- submit, cancel --- ahead.c: the first READY tasks of each shape
+ *         | GRANTED: claim, commit, then start ---> runs.c ---> runner ---> command
+ *         | OUTCOME: complete, commit, then show      ^ pidfd
+ *
+ * One thread does everything in turns (turn.c).  A turn reads what has happened, applies it in one
+ * transaction, commits, and then acts: replies, starts, submits to the dispatcher.  So nothing is
+ * shown or started that a power cut could take back, and what gathers while a commit syncs shares
+ * the next one.                                                                        [Q1 Q2]
+ *
+ * Q4  Commands go on while no agent runs.  A new agent adopts those that run, books those that have
+ *     ended, returns those that never started, and calls the rest LOST (adopt.c), before it claims
+ *     anything.  None is started twice, and none is forgotten.
+ */
+#ifndef GPQ_AGENT_AGENT_H
+#define GPQ_AGENT_AGENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <gpudispatch/gpudispatch.h>
+
+#include "queue/files/files.h"
+#include "queue/runner/run.h"
+#include "queue/store.h"
+
+struct gpq_work;   /* work.h: tasks that the dispatcher has */
+struct gpq_ahead;  /* ahead.c */
+struct gpq_server; /* server.c */
+struct gpq_notes;  /* turn.c */
+
+struct gpq_agent {
+    char state[GPQ_PATH]; /* the state directory, without symbolic links */
+    char boot[GPQ_BOOT + 1];
+    const char *runner; /* path of gpudispatch-runner */
+    int lock;           /* descriptor of the locked file */
+    struct gpq_store *store;
+    gpud_dispatcher *dispatcher;
+    uint32_t devices; /* GPUs that the dispatcher has */
+    struct gpq_work *work;
+    struct gpq_ahead *ahead;
+    struct gpq_server *server;
+    struct gpq_notes *notes;
+    int epoll, timer, signals;
+    uint64_t next_due; /* wall time; 0 = none */
+    bool stopping;     /* nothing is claimed any more */
+    bool draining;     /* ... and the agent ends when no task runs */
+    bool stop_cancels; /* ... and what runs is cancelled */
+    bool paused;       /* by a mark: nothing starts */
+    bool marks_changed; /* a pause or a drain: the turn reads the marks after the commit */
+    bool starts_wait;  /* no space: nothing is claimed until there is some */
+    bool over;         /* the loop ends */
+    int status;        /* exit status */
+};
+
+/* Descriptors in the epoll set: who is called when one is ready. */
+enum gpq_source { GPQ_SOURCE_SIGNALS, GPQ_SOURCE_TIMER, GPQ_SOURCE_DISPATCHER, GPQ_SOURCE_RUN,
+                  GPQ_SOURCE_LISTENER, GPQ_SOURCE_CLIENT };
+struct gpq_watched {
+    enum gpq_source source;
+    int fd;
+    void *owner;
+};
+/* Adds it, or changes its events, which may be 0.  Level-triggered.  0, or a GPQ_E code. */
+int gpq_watch(struct gpq_agent *a, struct gpq_watched *w, uint32_t events);
+void gpq_unwatch(struct gpq_agent *a, struct gpq_watched *w);
+
+uint64_t gpq_wall(void); /* CLOCK_REALTIME, ns */
+void gpq_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- server.c: clients and their lines ---- */
+
+int gpq_server_open(struct gpq_agent *a, struct gpq_error *e);
+void gpq_server_close(struct gpq_agent *a);
+/* The listener or a client is ready: accepts, reads, keeps whole lines as requests. */
+void gpq_server_ready(struct gpq_agent *a, struct gpq_watched *w, uint32_t events);
+/* Whether requests wait for the transaction of this turn, or clients for gpq_server_settle. */
+bool gpq_server_waits(const struct gpq_agent *a);
+/* Inside the transaction: applies all waiting requests, and keeps their replies. */
+void gpq_server_apply(struct gpq_agent *a, uint64_t now);
+/* Once after each commit: sends the replies; or, with a failed one, its error in place of each of
+ * them.  Then the changes of the store to clients that wait for them.  It frees clients: the events
+ * that epoll returned before are done with.  Lines that had to wait become requests here, so that
+ * the turn asks gpq_server_waits before it sleeps. */
+void gpq_server_settle(struct gpq_agent *a, int code, const struct gpq_error *e);
+
+/* ---- requests ---- */
+
+/*
+ * Carries out one request inside the transaction.  Returns the reply, whose members "ok", "error"
+ * and "code" say how it went; never NULL but without memory.  What must happen outside the store
+ * happens by its changes, and by a->marks_changed.  *wish: what is answered after the commit
+ * instead (follow.h).
+ */
+struct gpq_wish;
+json_t *gpq_request(struct gpq_agent *a, uint64_t now, json_t *request, struct gpq_wish *wish);
+
+/* Appends to `array` why the dispatcher does not start a task that it has: objects with "reason"
+ * and "text", and nothing for a task that it does not have.  GPQ_ENOMEM. */
+int gpq_work_explain(struct gpq_agent *a, uint64_t task, json_t *array);
+
+#endif

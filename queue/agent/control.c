@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* control.c - the agent itself: how it is, and that it should end. */
+#include <string.h>
+#include <unistd.h>
+
+#include "queue/agent/requests.h"
+
+/* ---- status ---- */
+
+const struct gpq_field gpq_status_fields[] = { GPQ_COMMON_FIELDS, { 0 } };
+
+static int one_mark(const struct gpq_mark *m, void *user)
+{
+    json_t *row = json_pack("{s:o, s:o, s:o, s:I}", "kind", gpq_text_json(m->kind), "subject",
+                            gpq_text_json(m->subject), "text", gpq_text_json(m->text), "since",
+                            (json_int_t)m->since);
+    return json_array_append_new(user, row) == 0 ? 0 : GPQ_ENOMEM;
+}
+
+static int one_running(const struct gpq_attempt *a, void *user)
+{
+    (void)a;
+    (*(uint64_t *)user)++;
+    return 0;
+}
+
+json_t *gpq_do_status(struct gpq_call *c)
+{
+    const struct gpq_agent *a = c->a;
+    struct gpq_common asked = { 0 };
+    uint64_t running = 0;
+    int code = gpq_call_read(c, gpq_status_fields, &asked);
+    if (code == 0)
+        code = a->store->engine->running(a->store, one_running, &running, c->e);
+    json_t *marks = code == 0 ? json_array() : NULL;
+    if (marks)
+        code = a->store->engine->marks(a->store, one_mark, marks, c->e);
+    if (code < 0) {
+        json_decref(marks);
+        return c->e->code < 0 ? NULL : gpq_no_memory(c);
+    }
+    return gpq_reply_end(c, json_pack("{s:i, s:o, s:I, s:I, s:b, s:b, s:b, s:b, s:o}", "pid",
+                                      (int)getpid(), "state", gpq_text_json(a->state), "devices",
+                                      (json_int_t)a->devices, "running", (json_int_t)running,
+                                      "stopping", (int)a->stopping, "draining", (int)a->draining,
+                                      "cancelling", (int)a->stop_cancels, "starts_wait",
+                                      (int)a->starts_wait, "marks", marks));
+}
+
+/* ---- stop ---- */
+
+struct stop {
+    struct gpq_common common;
+    const char *how;
+};
+
+const struct gpq_field gpq_stop_fields[] = {
+    GPQ_COMMON_FIELDS,
+    { "how", GPQ_FIELD_TEXT, offsetof(struct stop, how), 0, 64 },
+    { 0 },
+};
+
+json_t *gpq_do_stop(struct gpq_call *c)
+{
+    struct stop asked = { .how = "leave" };
+    if (gpq_call_read(c, gpq_stop_fields, &asked) < 0)
+        return NULL;
+    bool cancels = !strcmp(asked.how, "cancel"), drains = cancels || !strcmp(asked.how, "drain");
+    if (!drains && strcmp(asked.how, "leave") != 0) {
+        gpq_fail(c->e, GPQ_EINVAL, "how is \"%.40s\", expected one of: leave, drain, cancel",
+                 asked.how);
+        return NULL;
+    }
+    c->a->stopping = true;
+    c->a->draining = c->a->draining || drains;
+    c->a->stop_cancels = c->a->stop_cancels || cancels;
+    return gpq_reply_end(c, json_pack("{s:i}", "pid", (int)getpid()));
+}

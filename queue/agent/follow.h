@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * follow.h - clients that wait until tasks have ended, and those that follow a batch.
+ *
+ * Nothing polls: a watcher goes through the changes of each commit, and reads the store when one of
+ * them may have ended its tasks.
+ */
+#ifndef GPQ_AGENT_FOLLOW_H
+#define GPQ_AGENT_FOLLOW_H
+
+#include <jansson.h>
+
+#include "queue/agent/agent.h"
+
+enum gpq_wish_kind { GPQ_WISH_NONE, GPQ_WISH_WAIT, GPQ_WISH_FOLLOW };
+
+/* What a request leaves behind that is answered after a commit. */
+struct gpq_wish {
+    enum gpq_wish_kind kind;
+    uint32_t batch;  /* 0 = the list */
+    uint64_t *tasks; /* sorted; its owner frees it */
+    size_t n;
+};
+
+struct gpq_watcher {
+    struct gpq_wish wish;
+    struct gpq_client *client;
+    json_t *id;         /* of the request */
+    bool begun;
+    size_t pending;     /* tasks of the list that have not ended */
+    uint32_t joined;    /* tasks of other batches */
+    uint64_t *other;    /* FOLLOW: their ids, sorted */
+    size_t n_other;
+    uint64_t missed;    /* changes that the client has no room for */
+    struct gpq_watcher *next;
+};
+
+/* Takes the wish.  NULL: no memory, and nothing was taken. */
+struct gpq_watcher *gpq_watcher_new(struct gpq_client *c, json_t *id, struct gpq_wish *wish);
+void gpq_watcher_free(struct gpq_watcher *w);
+void gpq_wish_free(struct gpq_wish *wish);
+
+/* After a commit: sends what the watcher's client may see now.  True: it has had its last line. */
+bool gpq_watcher_look(struct gpq_agent *a, struct gpq_watcher *w);
+
+#endif

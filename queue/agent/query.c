@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* query.c - the rows of batches and tasks. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/agent/page.h"
+
+/* ---- Batches ---- */
+
+struct batches {
+    struct gpq_common common;
+    const char *name;
+    uint32_t after, most;
+    bool active;
+};
+
+#define AT(member) offsetof(struct batches, member)
+const struct gpq_field gpq_batches_fields[] = {
+    GPQ_COMMON_FIELDS,
+    { "after", GPQ_FIELD_BATCH, AT(after), 0, 0 },
+    { "most", GPQ_FIELD_U32, AT(most), 1, GPQ_ROWS_MOST },
+    { "name", GPQ_FIELD_TEXT, AT(name), 1, GPQ_NAME_MOST },
+    { "active", GPQ_FIELD_BOOL, AT(active), 0, 0 },
+    { 0 },
+};
+#undef AT
+
+struct batch_page {
+    struct gpq_page page;
+    const struct batches *asked;
+};
+
+static int one_batch(const struct gpq_batch *b, void *user)
+{
+    struct batch_page *p = user;
+    if (p->asked->active && b->ended != 0)
+        return 0;
+    if (gpq_page_is_full(&p->page))
+        return 1;
+    return gpq_page_add(&p->page, GPQ_TASK(b->id, 0), gpq_batch_json(b), b->options.size);
+}
+
+json_t *gpq_do_batches(struct gpq_call *c)
+{
+    const struct gpq_engine *engine = c->a->store->engine;
+    struct batches asked = { 0 };
+    struct batch_page p = { .asked = &asked };
+    uint32_t from = 0;
+    int code = gpq_call_read(c, gpq_batches_fields, &asked);
+    if (code < 0 || !gpq_page_begin(&p.page, c, asked.name ? 1 : asked.most))
+        return NULL;
+    if (asked.name)
+        code = engine->batch_named(c->a->store, asked.name, &from, c->e);
+    else
+        from = asked.after + 1;
+    if (code == 0)
+        code = engine->batches(c->a->store, from, one_batch, &p, c->e);
+    if (asked.name)
+        p.page.more = false;
+    return gpq_page_end(&p.page, "batches", code);
+}
+
+/* ---- Tasks ---- */
+
+struct tasks {
+    struct gpq_common common;
+    struct gpq_which which;
+    uint64_t after;
+    uint32_t most;
+    bool whole;
+};
+
+#define AT(member) offsetof(struct tasks, member)
+const struct gpq_field gpq_tasks_fields[] = {
+    GPQ_COMMON_FIELDS,
+    GPQ_WHICH_FIELDS(struct tasks, which),
+    { "after", GPQ_FIELD_TASK, AT(after), 0, 0 },
+    { "most", GPQ_FIELD_U32, AT(most), 1, GPQ_ROWS_MOST },
+    { "whole", GPQ_FIELD_BOOL, AT(whole), 0, 0 },
+    { 0 },
+};
+#undef AT
+
+struct task_page {
+    struct gpq_page page;
+    bool whole;
+};
+
+static int one_task(const struct gpq_task *t, void *user)
+{
+    struct task_page *p = user;
+    if (gpq_page_is_full(&p->page))
+        return 1;
+    return gpq_page_add(&p->page, t->id, gpq_task_json(t, p->whole),
+                        p->whole ? t->content.size + t->key.size : 0);
+}
+
+json_t *gpq_do_tasks(struct gpq_call *c)
+{
+    struct tasks asked = { 0 };
+    struct task_page p;
+    int code = gpq_call_read(c, gpq_tasks_fields, &asked);
+    if (code == 0)
+        code = gpq_which_read(c, &asked.which);
+    if (code < 0 || !gpq_page_begin(&p.page, c, asked.most)) {
+        gpq_which_free(&asked.which);
+        return NULL;
+    }
+    p.whole = asked.whole;
+    code = c->a->store->engine->tasks(c->a->store, &asked.which.select, asked.after, asked.whole,
+                                      one_task, &p, c->e);
+    gpq_which_free(&asked.which);
+    return gpq_page_end(&p.page, "tasks", code);
+}
+
+/* ---- One task ---- */
+
+struct task {
+    struct gpq_common common;
+    uint64_t task;
+    bool environment;
+};
+
+const struct gpq_field gpq_task_fields[] = {
+    GPQ_COMMON_FIELDS,
+    { "task", GPQ_FIELD_TASK, offsetof(struct task, task), 0, 0 },
+    { "environment", GPQ_FIELD_BOOL, offsetof(struct task, environment), 0, 0 },
+    { 0 },
+};
+
+struct whole_task {
+    json_t *json;
+    uint32_t spec;
+};
+
+static int whole_task(const struct gpq_task *t, void *user)
+{
+    struct whole_task *w = user;
+    w->json = gpq_task_json(t, true);
+    w->spec = t->spec;
+    return w->json ? 1 : GPQ_ENOMEM;
+}
+
+struct whole_spec {
+    json_t *json;
+    bool environment;
+};
+
+static int whole_spec(const struct gpq_spec *spec, void *user)
+{
+    struct whole_spec *w = user;
+    w->json = gpq_spec_json(spec, w->environment);
+    return w->json ? 1 : GPQ_ENOMEM;
+}
+
+static int one_after(const struct gpq_after *after, bool met, void *user)
+{
+    json_t *row = json_pack("{s:o, s:s, s:b}", "id", gpq_id_json(after->id), "when",
+                            gpq_condition_text(after->condition), "met", (int)met);
+    return json_array_append_new(user, row) == 0 ? 0 : GPQ_ENOMEM;
+}
+
+static int set_spec(struct gpq_call *c, json_t *reply, uint32_t spec, bool environment)
+{
+    struct whole_spec w = { NULL, environment };
+    int code = c->a->store->engine->spec(c->a->store, spec, whole_spec, &w, c->e);
+    return code < 0 || gpq_reply_set(c, reply, "spec", w.json) ? code : GPQ_ENOMEM;
+}
+
+static int set_after(struct gpq_call *c, json_t *reply, uint64_t task)
+{
+    json_t *list = json_array();
+    int code =
+        list ? c->a->store->engine->after(c->a->store, task, one_after, list, c->e) : GPQ_ENOMEM;
+    if (code < 0 || json_array_size(list) == 0)
+        json_decref(list);
+    else if (!gpq_reply_set(c, reply, "after", list))
+        code = GPQ_ENOMEM;
+    return code < 0 ? code : 0;
+}
+
+json_t *gpq_do_task(struct gpq_call *c)
+{
+    struct task asked = { 0 };
+    struct whole_task w = { 0 };
+    int code = gpq_call_read(c, gpq_task_fields, &asked);
+    if (code == 0 && asked.task == 0)
+        code = gpq_fail(c->e, GPQ_EINVAL, "the request has no member \"task\"");
+    const struct gpq_select one = { .tasks = &asked.task, .n_tasks = 1 };
+    if (code == 0)
+        code = c->a->store->engine->tasks(c->a->store, &one, 0, true, whole_task, &w, c->e);
+    if (code == 0)
+        code = gpq_fail(c->e, GPQ_ENOTFOUND, "there is no task %u.%u: it was purged, or never was",
+                        GPQ_BATCH_OF(asked.task), GPQ_NUMBER_OF(asked.task));
+    if (code < 0)
+        return NULL;
+    code = set_spec(c, w.json, w.spec, asked.environment);
+    if (code >= 0)
+        code = set_after(c, w.json, asked.task);
+    json_t *reply = json_object();
+    if (code < 0 || !reply) {
+        json_decref(w.json);
+        json_decref(reply);
+        return c->e->code < 0 ? NULL : gpq_no_memory(c);
+    }
+    (void)gpq_reply_set(c, reply, "task", w.json);
+    return gpq_reply_end(c, reply);
+}

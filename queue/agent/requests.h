@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * requests.h - the requests of clients: a table, and what each function has.
+ *
+ * docs/reference/queue-protocol.md describes each of them, and a test checks that it does.
+ */
+#ifndef GPQ_AGENT_REQUESTS_H
+#define GPQ_AGENT_REQUESTS_H
+
+#include "queue/agent/agent.h"
+#include "queue/agent/fields.h"
+#include "queue/agent/follow.h"
+
+/* Rows of a reply without "most", and the most of them. */
+enum { GPQ_ROWS = 1000, GPQ_ROWS_MOST = 10000 };
+/* A page ends early once the texts and results in it have this many bytes. */
+#define GPQ_PAGE_BYTES ((size_t)4 << 20)
+/* Names of batches and tasks, and ids of requests. */
+enum { GPQ_NAME_MOST = 255 };
+
+struct gpq_call {
+    struct gpq_agent *a;
+    uint64_t now;
+    json_t *request;
+    struct gpq_wish *wish;
+    struct gpq_error *e;
+};
+
+/* A function of the table returns the reply without "id" and "ok", or NULL with *c->e filled. */
+struct gpq_verb {
+    const char *name;
+    json_t *(*run)(struct gpq_call *c);
+    const struct gpq_field *fields; /* its members, "id" and "do" included */
+    bool reads;                     /* changes nothing in the store */
+};
+extern const struct gpq_verb gpq_verbs[]; /* ends with a NULL name */
+
+/* The members of each request.  They come first in each table. */
+#define GPQ_COMMON_FIELDS                                      \
+    { "id", GPQ_FIELD_ANY, offsetof(struct gpq_common, id), 0, 0 }, \
+    {                                                          \
+        "do", GPQ_FIELD_ANY, offsetof(struct gpq_common, verb), 0, 0 \
+    }
+struct gpq_common {
+    json_t *id, *verb;
+};
+
+/* Reads the request into a record whose first member is a struct gpq_common. */
+int gpq_call_read(struct gpq_call *c, const struct gpq_field *fields, void *record);
+/* Sets a member of a reply; a NULL value, or none of memory, makes it fail with ENOMEM. */
+bool gpq_reply_set(struct gpq_call *c, json_t *reply, const char *name, json_t *value);
+/* The reply, unless the call has failed meanwhile: then NULL, and the reply is freed. */
+json_t *gpq_reply_end(struct gpq_call *c, json_t *reply);
+json_t *gpq_no_memory(struct gpq_call *c);
+
+/* {"id":..,"ok":false,"code":..,"status":..,"error":..}; `id` may be NULL, and is not taken. */
+json_t *gpq_error_json(json_t *id, const struct gpq_error *e);
+
+/* submit.c, query.c, changes.c, control.c, wait.c */
+#define GPQ_VERB_MAP(X) \
+    X(submit, false)    \
+    X(batches, true)    \
+    X(tasks, true)      \
+    X(task, true)       \
+    X(cancel, false)    \
+    X(wait, true)       \
+    X(follow, true)     \
+    X(status, true)     \
+    X(stop, true)
+#define GPQ_X_VERB(name, reads)                         \
+    json_t *gpq_do_##name(struct gpq_call *c);          \
+    extern const struct gpq_field gpq_##name##_fields[];
+GPQ_VERB_MAP(GPQ_X_VERB)
+#undef GPQ_X_VERB
+
+/* ---- Selections: select.c ---- */
+
+/* Which tasks a request means. */
+struct gpq_which {
+    uint32_t batch, first, last;
+    json_t *tasks, *states, *outcomes;
+    bool all;
+    uint64_t *id; /* of `tasks`; gpq_which_free */
+    struct gpq_select select;
+};
+#define GPQ_WHICH_FIELDS(record, member)                                                        \
+    { "batch", GPQ_FIELD_BATCH, offsetof(record, member.batch), 0, 0 },                         \
+    { "first", GPQ_FIELD_U32, offsetof(record, member.first), 1, INT32_MAX },                   \
+    { "last", GPQ_FIELD_U32, offsetof(record, member.last), 1, INT32_MAX },                     \
+    { "tasks", GPQ_FIELD_LIST, offsetof(record, member.tasks), 1, GPQ_LIST_MOST },              \
+    { "states", GPQ_FIELD_LIST, offsetof(record, member.states), 0, GPQ_STATES },               \
+    { "outcomes", GPQ_FIELD_LIST, offsetof(record, member.outcomes), 0, GPQ_OUTCOMES },         \
+    {                                                                                           \
+        "all", GPQ_FIELD_BOOL, offsetof(record, member.all), 0, 0                               \
+    }
+enum { GPQ_LIST_MOST = 100000 };
+
+/* Fills which->select.  A batch or a listed task that is not there fails with ENOTFOUND, and so
+ * does a request that names none of batch, tasks and all with EINVAL. */
+int gpq_which_read(struct gpq_call *c, struct gpq_which *which);
+void gpq_which_free(struct gpq_which *which);
+/* The row of a batch; `fn` is called with it.  ENOTFOUND. */
+int gpq_batch_read(struct gpq_agent *a, uint32_t batch, gpq_batch_fn fn, void *user,
+                   struct gpq_error *e);
+
+/* ---- Rows: rows.c.  NULL: no memory ---- */
+
+json_t *gpq_batch_json(const struct gpq_batch *b);
+/* whole: all fields of the row are there. */
+json_t *gpq_task_json(const struct gpq_task *t, bool whole);
+/* What a reply about a spec has. */
+json_t *gpq_spec_json(const struct gpq_spec *spec, bool with_environment);
+json_t *gpq_attempt_json(const struct gpq_attempt *a);
+
+#endif

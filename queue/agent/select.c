@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* select.c - which tasks a request means. */
+#include <stdlib.h>
+
+#include "queue/agent/requests.h"
+
+struct batch_call {
+    uint32_t batch;
+    gpq_batch_fn fn;
+    void *user;
+    bool found;
+};
+
+static int one_batch(const struct gpq_batch *b, void *user)
+{
+    struct batch_call *call = user;
+    if (b->id == call->batch) {
+        call->found = true;
+        if (call->fn)
+            (void)call->fn(b, call->user);
+    }
+    return 1;
+}
+
+int gpq_batch_read(struct gpq_agent *a, uint32_t batch, gpq_batch_fn fn, void *user,
+                   struct gpq_error *e)
+{
+    struct batch_call call = { batch, fn, user, false };
+    int code = a->store->engine->batches(a->store, batch, one_batch, &call, e);
+    if (code < 0)
+        return code;
+    if (!call.found)
+        return gpq_fail(e, GPQ_ENOTFOUND, "there is no batch %u", batch);
+    return 0;
+}
+
+/* ---- Listed tasks ---- */
+
+struct listed {
+    const uint64_t *id;
+    size_t n, seen;
+};
+
+/* The rows come in the order of the list: the first one that differs is missing. */
+static int one_listed(const struct gpq_task *t, void *user)
+{
+    struct listed *l = user;
+    if (l->id[l->seen] != t->id)
+        return 1;
+    l->seen++;
+    return 0;
+}
+
+static int check_listed(struct gpq_call *c, const struct gpq_which *which)
+{
+    const struct gpq_select all = { .tasks = which->select.tasks,
+                                    .n_tasks = which->select.n_tasks };
+    struct listed l = { all.tasks, all.n_tasks, 0 };
+    int code = c->a->store->engine->tasks(c->a->store, &all, 0, false, one_listed, &l, c->e);
+    if (code < 0 || l.seen == l.n)
+        return code < 0 ? code : 0;
+    return gpq_fail(c->e, GPQ_ENOTFOUND, "there is no task %u.%u: it was purged, or never was",
+                    GPQ_BATCH_OF(l.id[l.seen]), GPQ_NUMBER_OF(l.id[l.seen]));
+}
+
+/* ---- Selections ---- */
+
+static int read_words(struct gpq_call *c, struct gpq_which *which)
+{
+    const struct gpq_at states = { NULL, "states", GPQ_NO_INDEX };
+    const struct gpq_at outcomes = { NULL, "outcomes", GPQ_NO_INDEX };
+    int code =
+        gpq_words_read(which->states, &states, &gpq_state_words, &which->select.states, c->e);
+    return code < 0 ? code
+                    : gpq_words_read(which->outcomes, &outcomes, &gpq_outcome_words,
+                                     &which->select.outcomes, c->e);
+}
+
+static int check_which(struct gpq_call *c, const struct gpq_which *which)
+{
+    int named = (which->batch != 0) + (which->tasks != NULL) + which->all;
+    if (named != 1)
+        return gpq_fail(c->e, GPQ_EINVAL,
+                        "the request names %s of batch, tasks and all, expected one of them",
+                        named == 0 ? "none" : "several");
+    if ((which->first != 0 || which->last != 0) && which->batch == 0)
+        return gpq_fail(c->e, GPQ_EINVAL,
+                        "first and last are numbers in a batch: batch is missing");
+    if (which->last != 0 && which->first > which->last)
+        return gpq_fail(c->e, GPQ_EINVAL, "first is %u, and last is %u", which->first, which->last);
+    return 0;
+}
+
+int gpq_which_read(struct gpq_call *c, struct gpq_which *which)
+{
+    const struct gpq_at tasks = { NULL, "tasks", GPQ_NO_INDEX };
+    int code = check_which(c, which);
+    which->select =
+        (struct gpq_select){ .batch = which->batch, .first = which->first, .last = which->last };
+    if (code == 0)
+        code = read_words(c, which);
+    if (code == 0 && which->batch != 0)
+        code = gpq_batch_read(c->a, which->batch, NULL, NULL, c->e);
+    if (code < 0 || !which->tasks)
+        return code;
+    code = gpq_ids_of(which->tasks, &tasks, &which->id, &which->select.n_tasks, c->e);
+    which->select.tasks = which->id;
+    return code < 0 ? code : check_listed(c, which);
+}
+
+void gpq_which_free(struct gpq_which *which)
+{
+    free(which->id);
+    which->id = NULL;
+}

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: MIT */
+/* submit.c - a submit: its lines become items of the store, and what they share its specs. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/agent/needs.h"
+#include "queue/agent/requests.h"
+
+enum {
+    SPECS_MOST = 1000000,
+    TASKS_MOST = 1000000,
+    ARGV_MOST = 1000000,
+    AFTER_MOST = 100000,
+    RETRIES_MOST = 1000000,
+    KEY_MOST = 65536,
+    CWD_MOST = 4095,
+    CLASS_MOST = 63,
+};
+/* The kernel takes no longer argument, and no more of arguments and environment (execve(2)). */
+#define ARGUMENT_MOST ((size_t)131071)
+#define EXEC_MOST ((size_t)6 << 20)
+
+/* ---- Members ---- */
+
+struct request {
+    struct gpq_common common;
+    const char *request;
+    json_t *batch, *specs, *tasks;
+    bool join, join_anyway, try, allow_wait, list;
+};
+
+#define AT(member) offsetof(struct request, member)
+const struct gpq_field gpq_submit_fields[] = {
+    GPQ_COMMON_FIELDS,
+    { "request", GPQ_FIELD_TEXT, AT(request), 1, GPQ_NAME_MOST },
+    { "batch", GPQ_FIELD_OBJECT, AT(batch), 0, 0 },
+    { "join", GPQ_FIELD_BOOL, AT(join), 0, 0 },
+    { "join_anyway", GPQ_FIELD_BOOL, AT(join_anyway), 0, 0 },
+    { "try", GPQ_FIELD_BOOL, AT(try), 0, 0 },
+    { "allow_wait", GPQ_FIELD_BOOL, AT(allow_wait), 0, 0 },
+    { "list", GPQ_FIELD_BOOL, AT(list), 0, 0 },
+    { "specs", GPQ_FIELD_LIST, AT(specs), 0, SPECS_MOST },
+    { "tasks", GPQ_FIELD_LIST, AT(tasks), 0, TASKS_MOST },
+    { 0 },
+};
+#undef AT
+
+struct batch {
+    const char *name;
+    uint32_t append, at_once, max_fails, max_fails_percent;
+    bool open;
+    json_t *options;
+};
+
+#define AT(member) offsetof(struct batch, member)
+static const struct gpq_field batch_fields[] = {
+    { "name", GPQ_FIELD_TEXT, AT(name), 1, GPQ_NAME_MOST },
+    { "append", GPQ_FIELD_BATCH, AT(append), 0, 0 },
+    { "open", GPQ_FIELD_BOOL, AT(open), 0, 0 },
+    { "at_once", GPQ_FIELD_U32, AT(at_once), 0, UINT32_MAX },
+    { "max_fails", GPQ_FIELD_U32, AT(max_fails), 0, UINT32_MAX },
+    { "max_fails_percent", GPQ_FIELD_U32, AT(max_fails_percent), 0, 100 },
+    { "options", GPQ_FIELD_OBJECT, AT(options), 0, 0 },
+    { 0 },
+};
+#undef AT
+
+struct spec {
+    const char *class_name, *cwd;
+    json_t *needs, *retries, *after, *environment, *options;
+    int32_t priority;
+    uint64_t limit, expires, begin, backoff, backoff_cap;
+    bool at_most_once, hold;
+};
+
+#define AT(member) offsetof(struct spec, member)
+static const struct gpq_field spec_fields[] = {
+    { "class", GPQ_FIELD_TEXT, AT(class_name), 1, CLASS_MOST },
+    { "cwd", GPQ_FIELD_TEXT, AT(cwd), 1, CWD_MOST },
+    { "needs", GPQ_FIELD_OBJECT, AT(needs), 0, 0 },
+    { "priority", GPQ_FIELD_I32, AT(priority), INT32_MIN, INT32_MAX },
+    { "limit", GPQ_FIELD_U64, AT(limit), 0, INT64_MAX },
+    { "expires", GPQ_FIELD_U64, AT(expires), 0, INT64_MAX },
+    { "begin", GPQ_FIELD_U64, AT(begin), 0, INT64_MAX },
+    { "retries", GPQ_FIELD_OBJECT, AT(retries), 0, 0 },
+    { "backoff", GPQ_FIELD_U64, AT(backoff), 0, INT64_MAX },
+    { "backoff_cap", GPQ_FIELD_U64, AT(backoff_cap), 0, INT64_MAX },
+    { "after", GPQ_FIELD_LIST, AT(after), 0, AFTER_MOST },
+    { "at_most_once", GPQ_FIELD_BOOL, AT(at_most_once), 0, 0 },
+    { "hold", GPQ_FIELD_BOOL, AT(hold), 0, 0 },
+    { "environment", GPQ_FIELD_LIST, AT(environment), 0, ARGV_MOST },
+    { "options", GPQ_FIELD_OBJECT, AT(options), 0, 0 },
+    { 0 },
+};
+#undef AT
+
+#define RETRY(word, cause)                                               \
+    {                                                                    \
+        word, GPQ_FIELD_U32, sizeof(uint32_t) * (cause), 0, RETRIES_MOST \
+    }
+const struct gpq_field gpq_retries_fields[] = {
+    RETRY("error", GPQ_CAUSE_ERROR),
+    RETRY("timeout", GPQ_CAUSE_TIMEOUT),
+    RETRY("crash", GPQ_CAUSE_CRASH),
+    RETRY("oom", GPQ_CAUSE_OOM),
+    { 0 },
+};
+
+struct source {
+    uint64_t id;
+    json_t *when;
+};
+static const struct gpq_field source_fields[] = {
+    { "id", GPQ_FIELD_SOURCE, offsetof(struct source, id), 0, 0 },
+    { "when", GPQ_FIELD_ANY, offsetof(struct source, when), 0, 0 },
+    { 0 },
+};
+
+struct task {
+    uint32_t spec, line;
+    json_t *argv;
+    const char *payload, *name, *key, *stamp;
+};
+
+#define AT(member) offsetof(struct task, member)
+static const struct gpq_field task_fields[] = {
+    { "spec", GPQ_FIELD_U32, AT(spec), 0, UINT32_MAX },
+    { "argv", GPQ_FIELD_LIST, AT(argv), 1, ARGV_MOST },
+    { "payload", GPQ_FIELD_TEXT, AT(payload), 1, INT32_MAX },
+    { "name", GPQ_FIELD_TEXT, AT(name), 1, GPQ_NAME_MOST },
+    { "key", GPQ_FIELD_TEXT, AT(key), 1, KEY_MOST },
+    { "line", GPQ_FIELD_U32, AT(line), 1, UINT32_MAX },
+    { "stamp", GPQ_FIELD_TEXT, AT(stamp), 1, KEY_MOST },
+    { 0 },
+};
+#undef AT
+
+/* ---- What is built of them, and freed ---- */
+
+/* What a spec of the store refers to. */
+struct built {
+    struct gpq_needs needs;
+    char *content, *shape, *options;
+    bool is_command;
+};
+
+struct submit {
+    struct gpq_call *c;
+    struct request request;
+    struct gpq_submit what;
+    struct gpq_spec *specs;
+    struct gpq_item *items;
+    struct built *built; /* of each spec */
+    char *options;       /* of the batch */
+};
+
+static int no_memory(struct submit *s)
+{
+    return gpq_fail(s->c->e, GPQ_ENOMEM, "no memory for the submit");
+}
+
+static struct gpq_bytes bytes_of(const char *text)
+{
+    return (struct gpq_bytes){ text, text ? strlen(text) : 0 };
+}
+
+/* Members in one order: equal objects have equal bytes. */
+static char *canonical(json_t *json)
+{
+    return json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+}
+
+static void free_submit(struct submit *s)
+{
+    for (uint32_t i = 0; s->built && i < s->what.n_specs; i++) {
+        gpq_needs_free(&s->built[i].needs);
+        free(s->built[i].content);
+        free(s->built[i].shape);
+        free(s->built[i].options);
+    }
+    for (uint32_t i = 0; s->specs && i < s->what.n_specs; i++) {
+        free((void *)s->specs[i].environment.data);
+        free((void *)s->specs[i].after);
+    }
+    for (uint32_t i = 0; s->items && i < s->what.n_items; i++)
+        free((void *)s->items[i].content.data);
+    free(s->built);
+    free(s->specs);
+    free(s->items);
+    free(s->options);
+}
+
+/* ---- Batch ---- */
+
+static int read_batch(struct submit *s)
+{
+    const struct gpq_at at = { NULL, "batch", GPQ_NO_INDEX };
+    struct batch b = { .max_fails = UINT32_MAX };
+    if (!s->request.batch)
+        return 0;
+    int code = gpq_fields_read(s->request.batch, &at, batch_fields, &b, s->c->e);
+    if (code < 0)
+        return code;
+    if (b.append != 0 && json_object_size(s->request.batch) != 1)
+        return gpq_at_fail(&at, s->c->e, GPQ_EINVAL,
+                           "has append and other members, which are those of batch %u", b.append);
+    if (b.options) {
+        s->options = canonical(b.options);
+        if (!s->options)
+            return no_memory(s);
+    }
+    s->what.name = b.name;
+    s->what.batch = b.append;
+    s->what.open = b.open;
+    s->what.at_once = b.at_once;
+    s->what.fails_limited = json_object_get(s->request.batch, "max_fails") != NULL;
+    s->what.max_fails = s->what.fails_limited ? b.max_fails : 0;
+    s->what.max_fails_percent = b.max_fails_percent;
+    s->what.options = bytes_of(s->options);
+    return 0;
+}
+
+/* ---- Specs ---- */
+
+static int read_after(struct submit *s, json_t *list, const struct gpq_at *at,
+                      struct gpq_spec *spec)
+{
+    size_t n = json_array_size(list);
+    struct gpq_after *after = calloc(n != 0 ? n : 1, sizeof(*after));
+    if (!after)
+        return no_memory(s);
+    spec->after = after;
+    for (size_t i = 0; i < n; i++) {
+        struct gpq_at here = { at, "after", i }, when = { &here, "when", GPQ_NO_INDEX };
+        struct source source = { 0 };
+        int code = gpq_fields_read(json_array_get(list, i), &here, source_fields, &source, s->c->e);
+        if (code == 0 && source.when)
+            code = gpq_word_read(source.when, &when, &gpq_condition_words, &after[i].condition,
+                                 s->c->e);
+        if (code == 0 && source.id == 0)
+            code = gpq_at_fail(&here, s->c->e, GPQ_EINVAL, "has no member \"id\"");
+        if (code < 0)
+            return code;
+        after[i].id = source.id;
+    }
+    spec->n_after = (uint32_t)n;
+    return 0;
+}
+
+static int read_environment(struct submit *s, json_t *list, const struct gpq_at *at,
+                            struct gpq_spec *spec)
+{
+    const struct gpq_at all = { at, "environment", GPQ_NO_INDEX };
+    size_t i;
+    json_t *item;
+    int code = gpq_texts_join(list, &all, ARGUMENT_MOST, &spec->environment, s->c->e);
+    if (code < 0)
+        return code;
+    json_array_foreach(list, i, item)
+    {
+        const struct gpq_at here = { at, "environment", i };
+        const char *text = json_string_value(item);
+        if (*text == '=' || !strchr(text, '='))
+            return gpq_at_fail(&here, s->c->e, GPQ_EINVAL, "is \"%.40s\", expected NAME=VALUE",
+                               text);
+    }
+    return 0;
+}
+
+static int write_content(struct submit *s, const struct spec *spec, struct built *b)
+{
+    json_t *content =
+        json_pack("{s:s, s:s?, s:o}", "class", b->is_command ? GPQ_COMMANDS : spec->class_name,
+                  "cwd", spec->cwd, "needs", gpq_needs_json(&b->needs));
+    json_t *options = json_object();
+    int fault = options ? 0 : -1;
+    if (fault == 0 && spec->limit != 0)
+        fault = json_object_set_new(options, "limit", json_integer((json_int_t)spec->limit));
+    if (fault == 0 && spec->options)
+        fault = json_object_set(options, "options", spec->options);
+    if (fault == 0) {
+        b->content = canonical(content);
+        b->options = canonical(options);
+        b->shape = gpq_needs_write(&b->needs);
+    }
+    json_decref(content);
+    json_decref(options);
+    return b->content && b->options && b->shape ? 0 : no_memory(s);
+}
+
+/* Whether a device that is here could ever hold it. */
+static int check_needs(struct submit *s, const struct spec *spec, const struct built *b,
+                       const struct gpq_at *at)
+{
+    return gpq_needs_check(s->c->a, &b->needs, b->is_command ? GPQ_COMMANDS : spec->class_name,
+                           s->request.allow_wait, at, s->c->e);
+}
+
+static int check_spec(struct submit *s, const struct spec *spec, const struct built *b,
+                      const struct gpq_at *at)
+{
+    const struct gpq_at cwd = { at, "cwd", GPQ_NO_INDEX };
+    if (b->is_command && !spec->cwd)
+        return gpq_at_fail(at, s->c->e, GPQ_EINVAL, "has no member \"cwd\"");
+    if (spec->cwd && *spec->cwd != '/')
+        return gpq_at_fail(&cwd, s->c->e, GPQ_EINVAL, "is \"%.80s\", expected an absolute path",
+                           spec->cwd);
+    if (spec->expires != 0 && spec->begin >= spec->expires)
+        return gpq_at_fail(at, s->c->e, GPQ_EINVAL,
+                           "begin is %" PRIu64 ", and expires %" PRIu64
+                           ": it would expire before it may begin",
+                           spec->begin, spec->expires);
+    return 0;
+}
+
+static int read_spec(struct submit *s, size_t index)
+{
+    const struct gpq_at at = { NULL, "specs", index }, needs = { &at, "needs", GPQ_NO_INDEX };
+    const struct gpq_at retries = { &at, "retries", GPQ_NO_INDEX };
+    struct gpq_spec *to = &s->specs[index];
+    struct built *b = &s->built[index];
+    struct gpq_error *e = s->c->e;
+    struct spec spec = { 0 };
+    int code = gpq_fields_read(json_array_get(s->request.specs, index), &at, spec_fields, &spec, e);
+    b->is_command = !spec.class_name || !strcmp(spec.class_name, GPQ_COMMANDS);
+    if (code == 0)
+        code = check_spec(s, &spec, b, &at);
+    if (code == 0)
+        code = gpq_needs_read(spec.needs, &needs, s->c->a->devices, &b->needs, e);
+    if (code < 0)
+        return code;
+    b->needs.class_name = b->is_command ? NULL : spec.class_name;
+    if (spec.retries)
+        code = gpq_fields_read(spec.retries, &retries, gpq_retries_fields, to->retries, e);
+    if (code == 0)
+        code = read_after(s, spec.after, &at, to);
+    if (code == 0)
+        code = read_environment(s, spec.environment, &at, to);
+    if (code == 0)
+        code = write_content(s, &spec, b);
+    if (code == 0)
+        code = check_needs(s, &spec, b, &needs);
+    to->content = bytes_of(b->content);
+    to->shape = bytes_of(b->shape);
+    to->options = bytes_of(b->options);
+    to->priority = spec.priority;
+    to->backoff = spec.backoff;
+    to->backoff_cap = spec.backoff_cap;
+    to->begin = spec.begin;
+    to->expires = spec.expires;
+    to->at_most_once = spec.at_most_once;
+    to->held = spec.hold;
+    return code;
+}
+
+/* ---- Tasks ---- */
+
+static int read_argv(struct submit *s, json_t *argv, const struct gpq_at *at, struct gpq_item *item)
+{
+    const struct gpq_at list = { at, "argv", GPQ_NO_INDEX }, program = { at, "argv", 0 };
+    int code = gpq_texts_join(argv, &list, ARGUMENT_MOST, &item->content, s->c->e);
+    if (code < 0)
+        return code;
+    size_t size = item->content.size + s->specs[item->spec].environment.size;
+    if (size > EXEC_MOST)
+        return gpq_at_fail(at, s->c->e, GPQ_EINVAL,
+                           "has %zu bytes of argv and environment, the maximum is %zu", size,
+                           EXEC_MOST);
+    if (*json_string_value(json_array_get(argv, 0)) == '\0')
+        return gpq_at_fail(&program, s->c->e, GPQ_EINVAL, "is empty, expected a program");
+    return 0;
+}
+
+static int read_payload(struct submit *s, const char *payload, struct gpq_item *item)
+{
+    char *copy = strdup(payload);
+    if (!copy)
+        return no_memory(s);
+    item->content = bytes_of(copy);
+    return 0;
+}
+
+static int check_task(struct submit *s, const struct task *t, const struct gpq_at *at)
+{
+    if (t->spec >= s->what.n_specs)
+        return gpq_at_fail(at, s->c->e, GPQ_EINVAL, "spec is %u, and specs has %u items", t->spec,
+                           s->what.n_specs);
+    bool command = s->built[t->spec].is_command;
+    if (command ? !t->argv || t->payload : !t->payload || t->argv)
+        return gpq_at_fail(at, s->c->e, GPQ_EINVAL, "must have the member \"%s\", and not \"%s\"",
+                           command ? "argv" : "payload", command ? "payload" : "argv");
+    return 0;
+}
+
+static int read_task(struct submit *s, size_t index)
+{
+    const struct gpq_at at = { NULL, "tasks", index };
+    struct gpq_item *item = &s->items[index];
+    struct task t = { 0 };
+    int code =
+        gpq_fields_read(json_array_get(s->request.tasks, index), &at, task_fields, &t, s->c->e);
+    if (code == 0)
+        code = check_task(s, &t, &at);
+    if (code < 0)
+        return code;
+    item->spec = t.spec;
+    item->line = t.line;
+    item->name = t.name;
+    item->key = bytes_of(t.key);
+    item->stamp = bytes_of(t.stamp);
+    return t.argv ? read_argv(s, t.argv, &at, item) : read_payload(s, t.payload, item);
+}
+
+/* ---- The whole ---- */
+
+static int read_submit(struct submit *s)
+{
+    int code = gpq_call_read(s->c, gpq_submit_fields, &s->request);
+    if (code == 0)
+        code = read_batch(s);
+    if (code < 0)
+        return code;
+    s->what.n_specs = (uint32_t)json_array_size(s->request.specs);
+    s->what.n_items = (uint32_t)json_array_size(s->request.tasks);
+    s->specs = calloc((size_t)s->what.n_specs + 1, sizeof(*s->specs));
+    s->built = calloc((size_t)s->what.n_specs + 1, sizeof(*s->built));
+    s->items = calloc((size_t)s->what.n_items + 1, sizeof(*s->items));
+    if (!s->specs || !s->built || !s->items)
+        return no_memory(s);
+    for (size_t i = 0; code == 0 && i < s->what.n_specs; i++)
+        code = read_spec(s, i);
+    for (size_t i = 0; code == 0 && i < s->what.n_items; i++)
+        code = read_task(s, i);
+    s->what.request = s->request.try ? NULL : s->request.request;
+    s->what.join = s->request.join;
+    s->what.join_anyway = s->request.join_anyway;
+    s->what.specs = s->specs;
+    s->what.items = s->items;
+    return code;
+}
+
+/* How each task was placed, in the order of the request. */
+static json_t *placed_json(const struct gpq_placed *placed, uint32_t n)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; list && i < n; i++) {
+        json_t *row = placed[i].task == 0
+                          ? json_null()
+                          : json_pack("{s:o, s:s}", "task", gpq_id_json(placed[i].task), "how",
+                                      gpq_how_text(placed[i].how));
+        if (json_array_append_new(list, row) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *reply_of(struct submit *s, const struct gpq_submitted *ret,
+                        const struct gpq_placed *placed)
+{
+    json_t *reply = json_object();
+    bool done = reply && gpq_reply_set(s->c, reply, "batch", gpq_id_json(GPQ_TASK(ret->batch, 0)));
+    for (uint32_t how = 0; done && how < GPQ_HOWS; how++)
+        done = gpq_reply_set(s->c, reply, gpq_how_text(how), json_integer(ret->count[how]));
+    if (done && ret->repeated)
+        done = gpq_reply_set(s->c, reply, "repeated", json_true());
+    if (done && s->request.list)
+        (void)gpq_reply_set(s->c, reply, "placed", placed_json(placed, s->what.n_items));
+    return gpq_reply_end(s->c, reply);
+}
+
+json_t *gpq_do_submit(struct gpq_call *c)
+{
+    struct submit s = { .c = c };
+    struct gpq_submitted ret = { 0 };
+    struct gpq_placed *placed = NULL;
+    json_t *reply = NULL;
+    int code = read_submit(&s);
+    if (code == 0 && s.request.list) {
+        placed = calloc((size_t)s.what.n_items + 1, sizeof(*placed));
+        code = placed ? 0 : no_memory(&s);
+    }
+    if (code == 0 && s.request.try)
+        code = gpq_fail(c->e, GPQ_EREFUSED, "try is not built yet");
+    if (code == 0)
+        code = c->a->store->engine->submit(c->a->store, c->now, &s.what, &ret, placed, c->e);
+    if (code == 0)
+        reply = reply_of(&s, &ret, placed);
+    free(placed);
+    free_submit(&s);
+    return reply;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* wait.c - requests that are answered after a later commit. */
+#include "queue/agent/requests.h"
+
+struct wait {
+    struct gpq_common common;
+    struct gpq_which which;
+};
+
+const struct gpq_field gpq_wait_fields[] = {
+    GPQ_COMMON_FIELDS,
+    { "batch", GPQ_FIELD_BATCH, offsetof(struct wait, which.batch), 0, 0 },
+    { "tasks", GPQ_FIELD_LIST, offsetof(struct wait, which.tasks), 1, GPQ_LIST_MOST },
+    { 0 },
+};
+
+const struct gpq_field gpq_follow_fields[] = {
+    GPQ_COMMON_FIELDS,
+    { "batch", GPQ_FIELD_BATCH, offsetof(struct wait, which.batch), 0, 0 },
+    { 0 },
+};
+
+static json_t *begin(struct gpq_call *c, const struct gpq_field *fields, enum gpq_wish_kind kind)
+{
+    struct wait asked = { 0 };
+    int code = gpq_call_read(c, fields, &asked);
+    if (code == 0)
+        code = gpq_which_read(c, &asked.which);
+    json_t *reply = code < 0 ? NULL : gpq_reply_end(c, json_object());
+    if (!reply) {
+        gpq_which_free(&asked.which);
+        return NULL;
+    }
+    *c->wish = (struct gpq_wish){ .kind = kind,
+                                  .batch = asked.which.batch,
+                                  .tasks = asked.which.id,
+                                  .n = asked.which.select.n_tasks };
+    return reply;
+}
+
+json_t *gpq_do_wait(struct gpq_call *c)
+{
+    return begin(c, gpq_wait_fields, GPQ_WISH_WAIT);
+}
+
+json_t *gpq_do_follow(struct gpq_call *c)
+{
+    return begin(c, gpq_follow_fields, GPQ_WISH_FOLLOW);
+}
