@@ -11,7 +11,7 @@
  * GPQ_EFULL, GPQ_ENOMEM, GPQ_EIO or GPQ_EDAMAGED makes the transaction fail: commit
  * returns the same code, and nothing of it remains.  After GPQ_EIO or GPQ_EDAMAGED every
  * later call fails with it until the store is closed, since nobody knows what a failed sync
- * has left.  To learn only what a submit would do: begin, submit, rollback.
+ * has left.
  *
  * Answers.  What an operation returns holds if the commit succeeds.  Until then no caller
  * may show it to anybody.                                                         [Q1 Q2]
@@ -127,6 +127,7 @@ struct gpq_submit {
     bool open;           /* more will be appended: the batch does not end before seal */
     bool join;           /* see submit */
     bool join_anyway;    /* also where the stamp differs */
+    bool only_try;       /* returns what it would do, and changes nothing */
     const struct gpq_spec *specs;
     const struct gpq_item *items;
     uint32_t n_specs, n_items;

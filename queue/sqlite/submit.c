@@ -380,10 +380,10 @@ static int place_items(struct work *w)
 
 /* ---- The whole ---- */
 
-/* Joining may be refused when items before it are written: then they go. */
+/* Joining may be refused when items before it are written: then they go, and so does a try. */
 static int begin_savepoint(struct work *w)
 {
-    if (!w->what->join)
+    if (!w->what->join && !w->what->only_try)
         return 0;
     int code = gpq_counts_write(w->db, w->e);
     if (code == 0)
@@ -396,7 +396,7 @@ static int end_savepoint(struct work *w, int code, int64_t order, size_t n_chang
 {
     if (!w->savepoint || w->db->failed != 0)
         return code;
-    if (code < 0) {
+    if (code < 0 || w->what->only_try) {
         gpq_db_run(w->db, gpq_db_use(w->db, GPQ_SQL_SAVEPOINT_UNDO), NULL);
         gpq_counts_drop(w->db);
         gpq_rows_drop(w->db);

@@ -240,6 +240,7 @@ void draw_order(struct world *w, struct order *o)
         .open = world_once_in(w, 3),
         .join = world_below(w, 3),
         .join_anyway = world_once_in(w, 4),
+        .only_try = world_once_in(w, 8),
         .specs = o->spec,
         .items = o->item,
         .n_specs = 1 + (uint32_t)world_below(w, SPECS),
@@ -247,11 +248,11 @@ void draw_order(struct world *w, struct order *o)
     o->what.n_items = o->what.n_specs + (uint32_t)world_below(w, ITEMS - SPECS + 1);
     if (world_once_in(w, 20))
         o->what.n_items = o->what.n_specs = 0;
-    view_add(&w->said, " request %s name %s batch %u at_once %u%s%s%s%s",
+    view_add(&w->said, " request %s name %s batch %u at_once %u%s%s%s%s%s",
              o->what.request ? o->what.request : "-", o->what.name ? o->what.name : "-",
              o->what.batch, o->what.at_once, o->what.fails_limited ? " limited" : "",
              o->what.open ? " open" : "", o->what.join ? " join" : "",
-             o->what.join_anyway ? " anyway" : "");
+             o->what.join_anyway ? " anyway" : "", o->what.only_try ? " try" : "");
     for (uint32_t i = 0; i < o->what.n_specs; i++) {
         draw_spec(w, &o->spec[i]);
         draw_after(w, o, i);

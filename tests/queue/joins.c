@@ -77,6 +77,28 @@ BOTH(a_key_with_two_contents_in_one_submit)
     T_EQ(SUBMIT(s, .items = "x"), 1);
 }
 
+BOTH(a_try_says_what_a_submit_would_do)
+{
+    SUBMIT(s, .name = "a", .items = "x y");
+    run(s, GPQ_TASK(1, 2), GPQ_OUTCOME_ERROR);
+    step_begin(s);
+    SUBMIT(s, .items = "w");
+    T_TEXT(PLACED(s, .name = "a", .items = "x y z", .request = "r", .join = true, .only_try = true),
+           "1 1 1 0");
+    T_TEXT(PLACED(s, .items = "x", .request = "r", .only_try = true), "1 0 0 0");
+    T_EQ(TRY_SUBMIT(s, .items = "x", .after = { { 99 } }, .only_try = true), GPQ_ENOTFOUND);
+    step_commit(s);
+    T_CHECK(batch_is_there(s, 2));
+    T_CHECK(!batch_is_there(s, 3));
+    T_TEXT(shown(s, GPQ_TASK(1, 2)), "done error");
+    T_EQ(task(s, GPQ_TASK(1, 1)).order, 1);
+    T_EQ(SUBMIT(s, .items = "x", .request = "r"), 3); /* neither its id nor its number is used */
+    T_EQ(task(s, GPQ_TASK(3, 1)).order, 4);
+    step_begin(s);
+    T_TEXT(PLACED(s, .items = "x", .request = "r", .only_try = true), "1 0 0 0"); /* repeated */
+    step_rollback(s);
+}
+
 BOTH(a_refusal_names_the_line)
 {
     const struct gpq_spec spec = { .content = { "c", 1 } };

@@ -282,6 +282,18 @@ static void answer_again(const struct mem_request *r, uint32_t n, struct gpq_sub
         placed[i] = i < r->n_placed ? r->placed[i] : (struct gpq_placed){ 0 };
 }
 
+static void keep_answer(const struct order *o)
+{
+    if (o->what->request)
+        *MEM_ADD(&o->m->now, requests) = (struct mem_request){
+            .id = mem_text(o->m, o->what->request),
+            .made = o->now,
+            .answer = o->answer,
+            .placed = o->placed,
+            .n_placed = o->what->n_items,
+        };
+}
+
 int mem_submit(struct gpq_store *store, uint64_t now, const struct gpq_submit *what,
                struct gpq_submitted *ret, struct gpq_placed *placed, struct gpq_error *e)
 {
@@ -301,21 +313,16 @@ int mem_submit(struct gpq_store *store, uint64_t now, const struct gpq_submit *w
     mem_copy(&before, &m->now);
     o.placed = mem_room(m, what->n_items * sizeof(*o.placed));
     code = carry_out(&o);
-    if (code) {
+    if (code || what->only_try) {
         mem_free(&m->now);
         m->now = before;
-        return code;
+    } else {
+        mem_free(&before);
+        keep_answer(&o);
+        mem_done(m, now);
     }
-    mem_free(&before);
-    if (what->request)
-        *MEM_ADD(&m->now, requests) = (struct mem_request){
-            .id = mem_text(m, what->request),
-            .made = now,
-            .answer = o.answer,
-            .placed = o.placed,
-            .n_placed = what->n_items,
-        };
-    mem_done(m, now);
+    if (code)
+        return code;
     *ret = o.answer;
     if (placed && what->n_items)
         memcpy(placed, o.placed, what->n_items * sizeof(*placed));
