@@ -54,7 +54,6 @@ struct gpq_agent {
     bool draining;     /* ... and the agent ends when no task runs */
     bool stop_cancels; /* ... and what runs is cancelled */
     bool paused;       /* by a mark: nothing starts */
-    bool marks_changed; /* a pause or a drain: the turn reads the marks after the commit */
     bool starts_wait;  /* no space: nothing is claimed until there is some */
     bool over;         /* the loop ends */
     int status;        /* exit status */
@@ -96,7 +95,7 @@ void gpq_server_settle(struct gpq_agent *a, int code, const struct gpq_error *e)
 /*
  * Carries out one request inside the transaction.  Returns the reply, whose members "ok", "error"
  * and "code" say how it went; never NULL but without memory.  What must happen outside the store
- * happens by its changes, and by a->marks_changed.  *wish: what is answered after the commit
+ * happens by its changes and marks.  *wish: what is answered after the commit
  * instead (follow.h).
  */
 struct gpq_wish;

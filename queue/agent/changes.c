@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* changes.c - requests that change tasks which are there. */
+/* changes.c - requests that change tasks and batches which are there. */
 #include "queue/agent/requests.h"
 
 struct change {
@@ -7,13 +7,27 @@ struct change {
     struct gpq_which which;
 };
 
-/* ---- cancel ---- */
+#define CHANGE_FIELDS(verb)                                                                  \
+    const struct gpq_field gpq_##verb##_fields[] = { GPQ_COMMON_FIELDS,                      \
+                                                     GPQ_WHICH_FIELDS(struct change, which), \
+                                                     { 0 } }
+CHANGE_FIELDS(cancel);
+CHANGE_FIELDS(retry);
+CHANGE_FIELDS(hold);
+CHANGE_FIELDS(release);
 
-const struct gpq_field gpq_cancel_fields[] = {
-    GPQ_COMMON_FIELDS,
-    GPQ_WHICH_FIELDS(struct change, which),
-    { 0 },
-};
+static json_t *count_json(struct gpq_call *c, int64_t n)
+{
+    return n < 0 ? NULL : gpq_reply_end(c, json_pack("{s:I}", "count", (json_int_t)n));
+}
+
+static int64_t begin(struct gpq_call *c, const struct gpq_field *fields, struct change *asked)
+{
+    int code = gpq_call_read(c, fields, asked);
+    return code < 0 ? code : gpq_which_read(c, &asked->which);
+}
+
+/* ---- Tasks ---- */
 
 /* Q10: those that waited are over, and those that run have the wish. */
 static json_t *cancelled(struct gpq_call *c, size_t from)
@@ -32,11 +46,93 @@ json_t *gpq_do_cancel(struct gpq_call *c)
 {
     struct change asked = { 0 };
     size_t from = c->a->store->n_changes;
-    int64_t n = gpq_call_read(c, gpq_cancel_fields, &asked);
-    if (n == 0)
-        n = gpq_which_read(c, &asked.which);
+    int64_t n = begin(c, gpq_cancel_fields, &asked);
     if (n == 0)
         n = c->a->store->engine->cancel(c->a->store, c->now, &asked.which.select, c->e);
     gpq_which_free(&asked.which);
     return n < 0 ? NULL : cancelled(c, from);
+}
+
+json_t *gpq_do_retry(struct gpq_call *c)
+{
+    struct change asked = { 0 };
+    int64_t n = begin(c, gpq_retry_fields, &asked);
+    if (n == 0)
+        n = c->a->store->engine->retry(c->a->store, c->now, &asked.which.select, c->e);
+    gpq_which_free(&asked.which);
+    return count_json(c, n);
+}
+
+static json_t *hold(struct gpq_call *c, const struct gpq_field *fields, bool held)
+{
+    struct change asked = { 0 };
+    int64_t n = begin(c, fields, &asked);
+    if (n == 0)
+        n = c->a->store->engine->hold(c->a->store, c->now, &asked.which.select, held, c->e);
+    gpq_which_free(&asked.which);
+    return count_json(c, n);
+}
+
+json_t *gpq_do_hold(struct gpq_call *c)
+{
+    return hold(c, gpq_hold_fields, true);
+}
+
+json_t *gpq_do_release(struct gpq_call *c)
+{
+    return hold(c, gpq_release_fields, false);
+}
+
+/* ---- Batches ---- */
+
+struct seal {
+    struct gpq_common common;
+    uint32_t batch;
+};
+
+const struct gpq_field gpq_seal_fields[] = {
+    GPQ_COMMON_FIELDS,
+    { "batch", GPQ_FIELD_BATCH, offsetof(struct seal, batch), 0, 0 },
+    { 0 },
+};
+
+json_t *gpq_do_seal(struct gpq_call *c)
+{
+    struct seal asked = { 0 };
+    int code = gpq_call_read(c, gpq_seal_fields, &asked);
+    if (code == 0 && asked.batch == 0)
+        code = gpq_fail(c->e, GPQ_EINVAL, "the request has no member \"batch\"");
+    if (code == 0)
+        code = c->a->store->engine->seal(c->a->store, c->now, asked.batch, c->e);
+    c->wish->batch = asked.batch;
+    return code < 0 ? NULL : gpq_reply_end(c, json_object());
+}
+
+struct purge {
+    struct gpq_common common;
+    uint64_t before;
+    uint32_t most;
+    bool keep_failed;
+};
+/* More of them in one commit would keep other clients waiting. */
+enum { PURGE = 10000, PURGE_MOST = 100000 };
+
+const struct gpq_field gpq_purge_fields[] = {
+    GPQ_COMMON_FIELDS,
+    { "before", GPQ_FIELD_U64, offsetof(struct purge, before), 1, INT64_MAX },
+    { "keep_failed", GPQ_FIELD_BOOL, offsetof(struct purge, keep_failed), 0, 0 },
+    { "most", GPQ_FIELD_U32, offsetof(struct purge, most), 1, PURGE_MOST },
+    { 0 },
+};
+
+json_t *gpq_do_purge(struct gpq_call *c)
+{
+    struct purge asked = { .most = PURGE };
+    int64_t n = gpq_call_read(c, gpq_purge_fields, &asked);
+    if (n == 0 && asked.before == 0)
+        n = gpq_fail(c->e, GPQ_EINVAL, "the request has no member \"before\"");
+    if (n == 0)
+        n = c->a->store->engine->purge(c->a->store, asked.before, asked.keep_failed, asked.most,
+                                       c->e);
+    return count_json(c, n);
 }

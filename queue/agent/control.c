@@ -9,12 +9,21 @@
 
 const struct gpq_field gpq_status_fields[] = { GPQ_COMMON_FIELDS, { 0 } };
 
+struct marks {
+    struct gpq_agent *a;
+    json_t *list;
+};
+
 static int one_mark(const struct gpq_mark *m, void *user)
 {
+    const struct marks *marks = user;
+    struct gpud_device_info info = GPUD_DEVICE_INFO_INIT;
     json_t *row = json_pack("{s:o, s:o, s:o, s:I}", "kind", gpq_text_json(m->kind), "subject",
-                            gpq_text_json(m->subject), "text", gpq_text_json(m->text), "since",
+                            gpq_text_json(m->subject), "reason", gpq_text_json(m->text), "since",
                             (json_int_t)m->since);
-    return json_array_append_new(user, row) == 0 ? 0 : GPQ_ENOMEM;
+    if (row && m->subject && *m->subject && gpq_device_find(marks->a, m->subject, &info))
+        (void)json_object_set_new(row, "device", json_string(info.name));
+    return json_array_append_new(marks->list, row) == 0 ? 0 : GPQ_ENOMEM;
 }
 
 static int one_running(const struct gpq_attempt *a, void *user)
@@ -26,7 +35,7 @@ static int one_running(const struct gpq_attempt *a, void *user)
 
 json_t *gpq_do_status(struct gpq_call *c)
 {
-    const struct gpq_agent *a = c->a;
+    struct gpq_agent *a = c->a;
     struct gpq_common asked = { 0 };
     uint64_t running = 0;
     int code = gpq_call_read(c, gpq_status_fields, &asked);
@@ -34,7 +43,7 @@ json_t *gpq_do_status(struct gpq_call *c)
         code = a->store->engine->running(a->store, one_running, &running, c->e);
     json_t *marks = code == 0 ? json_array() : NULL;
     if (marks)
-        code = a->store->engine->marks(a->store, one_mark, marks, c->e);
+        code = a->store->engine->marks(a->store, one_mark, &(struct marks){ a, marks }, c->e);
     if (code < 0) {
         json_decref(marks);
         return c->e->code < 0 ? NULL : gpq_no_memory(c);

@@ -118,13 +118,15 @@ static bool look_at_list(struct gpq_agent *a, struct gpq_watcher *w)
 {
     struct tally tally;
     struct gpq_error e = { 0 };
-    if (w->begun && !list_may_be_over(a, w))
+    bool over = w->begun && list_may_be_over(a, w);
+    if (w->begun && !w->stale && !over)
         return false;
     if (count_list(a, w, &tally, &e) < 0) {
         send_error(a, w, &e);
         return true;
     }
     w->begun = true;
+    w->stale = false;
     w->pending = tally.n - tally.ended;
     if (w->pending != 0)
         return false;
@@ -244,9 +246,10 @@ static bool look_at_batch(struct gpq_agent *a, struct gpq_watcher *w)
     struct state state = { 0 };
     struct gpq_error e = { 0 };
     bool behind = w->missed != 0 && gpq_client_has_room(w->client);
-    if (w->begun && !behind && !may_concern(a, w))
+    if (w->begun && !behind && !w->stale && !may_concern(a, w))
         return false;
-    state.wanted = follows && (!w->begun || behind);
+    state.wanted = follows && (!w->begun || w->stale || behind);
+    w->stale = false;
     if (gpq_batch_read(a, w->wish.batch, read_state, &state, &e) < 0) {
         send_error(a, w, &e);
         return true;

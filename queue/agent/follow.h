@@ -14,7 +14,8 @@
 
 enum gpq_wish_kind { GPQ_WISH_NONE, GPQ_WISH_WAIT, GPQ_WISH_FOLLOW };
 
-/* What a request leaves behind that is answered after a commit. */
+/* What a request leaves behind that is answered after a commit.  NONE with a batch: the batch may
+ * have ended without a change of a task, by its seal. */
 struct gpq_wish {
     enum gpq_wish_kind kind;
     uint32_t batch;  /* 0 = the list */
@@ -27,6 +28,7 @@ struct gpq_watcher {
     struct gpq_client *client;
     json_t *id;         /* of the request */
     bool begun;
+    bool stale;         /* changes were not seen: read the store */
     size_t pending;     /* tasks of the list that have not ended */
     uint32_t joined;    /* tasks of other batches */
     uint64_t *other;    /* FOLLOW: their ids, sorted */

@@ -184,14 +184,11 @@ json_t *gpq_do_task(struct gpq_call *c)
     struct task asked = { 0 };
     struct whole_task w = { 0 };
     int code = gpq_call_read(c, gpq_task_fields, &asked);
-    if (code == 0 && asked.task == 0)
-        code = gpq_fail(c->e, GPQ_EINVAL, "the request has no member \"task\"");
+    if (code == 0)
+        code = gpq_task_exists(c, asked.task);
     const struct gpq_select one = { .tasks = &asked.task, .n_tasks = 1 };
     if (code == 0)
         code = c->a->store->engine->tasks(c->a->store, &one, 0, true, whole_task, &w, c->e);
-    if (code == 0)
-        code = gpq_fail(c->e, GPQ_ENOTFOUND, "there is no task %u.%u: it was purged, or never was",
-                        GPQ_BATCH_OF(asked.task), GPQ_NUMBER_OF(asked.task));
     if (code < 0)
         return NULL;
     code = set_spec(c, w.json, w.spec, asked.environment);

@@ -56,13 +56,31 @@ json_t *gpq_no_memory(struct gpq_call *c);
 /* {"id":..,"ok":false,"code":..,"status":..,"error":..}; `id` may be NULL, and is not taken. */
 json_t *gpq_error_json(json_t *id, const struct gpq_error *e);
 
-/* submit.c, query.c, changes.c, control.c, wait.c */
+/* The device with this name or UUID; false: this agent has none. */
+bool gpq_device_find(struct gpq_agent *a, const char *name, struct gpud_device_info *ret);
+/* The causes of retries: an object into uint32_t[GPQ_CAUSES]. */
+extern const struct gpq_field gpq_retries_fields[];
+
+/* submit.c, query.c, results.c, explain.c, changes.c, set.c, facts.c, control.c, wait.c */
 #define GPQ_VERB_MAP(X) \
     X(submit, false)    \
     X(batches, true)    \
     X(tasks, true)      \
     X(task, true)       \
+    X(results, true)    \
+    X(attempts, true)   \
+    X(explain, true)    \
     X(cancel, false)    \
+    X(retry, false)     \
+    X(hold, false)      \
+    X(release, false)   \
+    X(set, false)       \
+    X(seal, false)      \
+    X(pause, false)     \
+    X(resume, false)    \
+    X(drain, false)     \
+    X(undrain, false)   \
+    X(purge, false)     \
     X(wait, true)       \
     X(follow, true)     \
     X(status, true)     \
@@ -99,6 +117,8 @@ enum { GPQ_LIST_MOST = 100000 };
  * does a request that names none of batch, tasks and all with EINVAL. */
 int gpq_which_read(struct gpq_call *c, struct gpq_which *which);
 void gpq_which_free(struct gpq_which *which);
+/* Fails with EINVAL for 0, which means that the member "task" is missing, and with ENOTFOUND. */
+int gpq_task_exists(struct gpq_call *c, uint64_t task);
 /* The row of a batch; `fn` is called with it.  ENOTFOUND. */
 int gpq_batch_read(struct gpq_agent *a, uint32_t batch, gpq_batch_fn fn, void *user,
                    struct gpq_error *e);

@@ -51,16 +51,22 @@ static int one_listed(const struct gpq_task *t, void *user)
     return 0;
 }
 
-static int check_listed(struct gpq_call *c, const struct gpq_which *which)
+static int check_listed(struct gpq_call *c, const uint64_t *id, size_t n)
 {
-    const struct gpq_select all = { .tasks = which->select.tasks,
-                                    .n_tasks = which->select.n_tasks };
-    struct listed l = { all.tasks, all.n_tasks, 0 };
+    const struct gpq_select all = { .tasks = id, .n_tasks = n };
+    struct listed l = { id, n, 0 };
     int code = c->a->store->engine->tasks(c->a->store, &all, 0, false, one_listed, &l, c->e);
     if (code < 0 || l.seen == l.n)
         return code < 0 ? code : 0;
     return gpq_fail(c->e, GPQ_ENOTFOUND, "there is no task %u.%u: it was purged, or never was",
                     GPQ_BATCH_OF(l.id[l.seen]), GPQ_NUMBER_OF(l.id[l.seen]));
+}
+
+int gpq_task_exists(struct gpq_call *c, uint64_t task)
+{
+    if (task == 0)
+        return gpq_fail(c->e, GPQ_EINVAL, "the request has no member \"task\"");
+    return check_listed(c, &task, 1);
 }
 
 /* ---- Selections ---- */
@@ -105,7 +111,7 @@ int gpq_which_read(struct gpq_call *c, struct gpq_which *which)
         return code;
     code = gpq_ids_of(which->tasks, &tasks, &which->id, &which->select.n_tasks, c->e);
     which->select.tasks = which->id;
-    return code < 0 ? code : check_listed(c, which);
+    return code < 0 ? code : check_listed(c, which->id, which->select.n_tasks);
 }
 
 void gpq_which_free(struct gpq_which *which)

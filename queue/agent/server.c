@@ -334,6 +334,9 @@ static void watch(struct gpq_agent *a, struct request *r)
 static void send_reply(struct gpq_agent *a, struct request *r, int code, const struct gpq_error *e)
 {
     static const struct gpq_error memory = { GPQ_ENOMEM, "no memory for the reply" };
+    for (struct gpq_watcher *w = a->server->watchers; w && r->wish.kind == GPQ_WISH_NONE;
+         w = w->next)
+        w->stale = w->stale || (r->wish.batch != 0 && w->wish.batch == r->wish.batch);
     if (code < 0)
         send_error(a, r, e);
     else if (r->wish.kind != GPQ_WISH_NONE)
@@ -357,6 +360,14 @@ static void look_all(struct gpq_agent *a)
         *at = w->next;
         gpq_watcher_free(w);
     }
+}
+
+/* Another transaction than the failed one may have changed what they wait for. */
+static void look_later(struct gpq_server *s)
+{
+    for (struct gpq_watcher *w = s->watchers; w; w = w->next)
+        w->stale = true;
+    s->over = s->watchers != NULL;
 }
 
 static void go_on(struct gpq_agent *a)
@@ -391,5 +402,7 @@ void gpq_server_settle(struct gpq_agent *a, int code, const struct gpq_error *e)
     }
     if (code == 0)
         look_all(a);
+    else
+        look_later(s);
     go_on(a);
 }

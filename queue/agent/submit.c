@@ -432,7 +432,8 @@ static int read_submit(struct submit *s)
         code = read_spec(s, i);
     for (size_t i = 0; code == 0 && i < s->what.n_items; i++)
         code = read_task(s, i);
-    s->what.request = s->request.try ? NULL : s->request.request;
+    s->what.request = s->request.request;
+    s->what.only_try = s->request.try;
     s->what.join = s->request.join;
     s->what.join_anyway = s->request.join_anyway;
     s->what.specs = s->specs;
@@ -440,19 +441,21 @@ static int read_submit(struct submit *s)
     return code;
 }
 
-/* How each task was placed, in the order of the request. */
-static json_t *placed_json(const struct gpq_placed *placed, uint32_t n)
+/* How each task was placed, in the order of the request.  A try has no ids for new ones. */
+static json_t *placed_json(const struct gpq_placed *placed, uint32_t n, bool tried)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; list && i < n; i++) {
-        json_t *row = placed[i].task == 0
-                          ? json_null()
-                          : json_pack("{s:o, s:s}", "task", gpq_id_json(placed[i].task), "how",
-                                      gpq_how_text(placed[i].how));
-        if (json_array_append_new(list, row) != 0) {
+        bool is_old = placed[i].how == GPQ_PLACED_JOINED || placed[i].how == GPQ_PLACED_AGAIN;
+        json_t *row = json_pack("{s:s}", "how", gpq_how_text(placed[i].how));
+        int fault = row ? 0 : -1;
+        if (fault == 0 && placed[i].task != 0 && (is_old || !tried))
+            fault = json_object_set_new(row, "task", gpq_id_json(placed[i].task));
+        if (fault != 0 || json_array_append(list, row) != 0) {
             json_decref(list);
-            return NULL;
+            list = NULL;
         }
+        json_decref(row);
     }
     return list;
 }
@@ -461,13 +464,15 @@ static json_t *reply_of(struct submit *s, const struct gpq_submitted *ret,
                         const struct gpq_placed *placed)
 {
     json_t *reply = json_object();
-    bool done = reply && gpq_reply_set(s->c, reply, "batch", gpq_id_json(GPQ_TASK(ret->batch, 0)));
+    bool tried = s->request.try && !ret->repeated, done = reply != NULL;
+    if (done && !tried) /* the number of a try is nobody's */
+        done = gpq_reply_set(s->c, reply, "batch", gpq_id_json(GPQ_TASK(ret->batch, 0)));
     for (uint32_t how = 0; done && how < GPQ_HOWS; how++)
         done = gpq_reply_set(s->c, reply, gpq_how_text(how), json_integer(ret->count[how]));
     if (done && ret->repeated)
         done = gpq_reply_set(s->c, reply, "repeated", json_true());
     if (done && s->request.list)
-        (void)gpq_reply_set(s->c, reply, "placed", placed_json(placed, s->what.n_items));
+        (void)gpq_reply_set(s->c, reply, "placed", placed_json(placed, s->what.n_items, tried));
     return gpq_reply_end(s->c, reply);
 }
 
@@ -482,8 +487,6 @@ json_t *gpq_do_submit(struct gpq_call *c)
         placed = calloc((size_t)s.what.n_items + 1, sizeof(*placed));
         code = placed ? 0 : no_memory(&s);
     }
-    if (code == 0 && s.request.try)
-        code = gpq_fail(c->e, GPQ_EREFUSED, "try is not built yet");
     if (code == 0)
         code = c->a->store->engine->submit(c->a->store, c->now, &s.what, &ret, placed, c->e);
     if (code == 0)

@@ -12,6 +12,7 @@
 
 #include "queue/agent/agent.h"
 #include "queue/agent/follow.h"
+#include "queue/agent/needs.h"
 #include "queue/agent/requests.h"
 
 extern struct gpq_agent t_desk;

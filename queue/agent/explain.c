@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* explain.c - why a task does not start. */
+#include <string.h>
+
+#include "queue/agent/requests.h"
+
+struct explain {
+    struct gpq_common common;
+    uint64_t task;
+};
+
+const struct gpq_field gpq_explain_fields[] = {
+    GPQ_COMMON_FIELDS,
+    { "task", GPQ_FIELD_TASK, offsetof(struct explain, task), 0, 0 },
+    { 0 },
+};
+
+/* Tasks before this one that are counted: more would keep other clients waiting. */
+enum { PLACES = 100000 };
+
+/* ---- Its place in its shape ---- */
+
+struct place {
+    uint64_t task;
+    uint32_t shape, before, ready;
+    bool found;
+};
+
+static int one_ready(const struct gpq_task *t, void *user)
+{
+    struct place *p = user;
+    p->found = t->id == p->task;
+    p->before += !p->found;
+    return p->found;
+}
+
+static int one_shape(const struct gpq_shape *s, void *user)
+{
+    struct place *p = user;
+    p->ready = s->id == p->shape ? s->ready : p->ready;
+    return s->id == p->shape;
+}
+
+static int set_place(struct gpq_call *c, json_t *reply, const struct gpq_task *t)
+{
+    const struct gpq_engine *engine = c->a->store->engine;
+    struct place p = { .task = t->id, .shape = t->shape };
+    int code =
+        engine->ready(c->a->store, t->shape, INT32_MAX, INT64_MIN, PLACES, one_ready, &p, c->e);
+    if (code >= 0)
+        code = engine->shapes(c->a->store, one_shape, &p, c->e);
+    if (code < 0)
+        return code;
+    if (p.found && !gpq_reply_set(c, reply, "place", json_integer((json_int_t)p.before + 1)))
+        return GPQ_ENOMEM;
+    return gpq_reply_set(c, reply, "ready", json_integer((json_int_t)p.ready)) ? 0 : GPQ_ENOMEM;
+}
+
+/* ---- What is in the way ---- */
+
+static int one_condition(const struct gpq_after *after, bool met, void *user)
+{
+    if (met)
+        return 0;
+    json_t *row = json_pack("{s:o, s:s}", "id", gpq_id_json(after->id), "when",
+                            gpq_condition_text(after->condition));
+    return json_array_append_new(user, row) == 0 ? 0 : GPQ_ENOMEM;
+}
+
+static int one_pause(const struct gpq_mark *m, void *user)
+{
+    if (strcmp(m->kind, "pause") != 0)
+        return 0;
+    json_t *row = json_pack("{s:o, s:o, s:I}", "class", gpq_text_json(m->subject), "reason",
+                            gpq_text_json(m->text), "since", (json_int_t)m->since);
+    return json_array_append_new(user, row) == 0 ? 0 : GPQ_ENOMEM;
+}
+
+/* Sets a list that has been filled, unless it is empty. */
+static int set_list(struct gpq_call *c, json_t *reply, const char *name, json_t *list, int code)
+{
+    if (list && code >= 0 && json_array_size(list) != 0)
+        return gpq_reply_set(c, reply, name, list) ? 0 : GPQ_ENOMEM;
+    json_decref(list);
+    if (!list || code == GPQ_ENOMEM)
+        (void)gpq_no_memory(c);
+    return list ? (code < 0 ? code : 0) : GPQ_ENOMEM;
+}
+
+static int set_reasons(struct gpq_call *c, json_t *reply, const struct gpq_task *t)
+{
+    const struct gpq_engine *engine = c->a->store->engine;
+    int code = 0;
+    json_t *list;
+    if (t->holds & GPQ_HOLD_AFTER) {
+        list = json_array();
+        code = list ? engine->after(c->a->store, t->id, one_condition, list, c->e) : GPQ_ENOMEM;
+        code = set_list(c, reply, "after", list, code);
+    }
+    if (code < 0 || t->state != GPQ_READY)
+        return code;
+    list = json_array();
+    code = list ? engine->marks(c->a->store, one_pause, list, c->e) : GPQ_ENOMEM;
+    code = set_list(c, reply, "pauses", list, code);
+    if (code == 0)
+        code = set_place(c, reply, t);
+    if (code < 0)
+        return code;
+    list = json_array();
+    code = list ? gpq_work_explain(c->a, t->id, list) : GPQ_ENOMEM;
+    return set_list(c, reply, "reasons", list, code);
+}
+
+/* ---- The whole ---- */
+
+struct copy {
+    struct gpq_task task;
+    json_t *json;
+};
+
+static int copy_task(const struct gpq_task *t, void *user)
+{
+    struct copy *copy = user;
+    copy->task = *t;
+    copy->json = gpq_task_json(t, true);
+    return 1;
+}
+
+json_t *gpq_do_explain(struct gpq_call *c)
+{
+    struct explain asked = { 0 };
+    struct copy copy = { 0 };
+    int code = gpq_call_read(c, gpq_explain_fields, &asked);
+    if (code == 0)
+        code = gpq_task_exists(c, asked.task);
+    const struct gpq_select one = { .tasks = &asked.task, .n_tasks = 1 };
+    if (code == 0)
+        code = c->a->store->engine->tasks(c->a->store, &one, 0, true, copy_task, &copy, c->e);
+    if (code < 0)
+        return NULL;
+    json_t *reply = json_object();
+    if (!reply || !gpq_reply_set(c, reply, "task", copy.json) ||
+        set_reasons(c, reply, &copy.task) < 0) {
+        json_decref(reply);
+        return c->e->code < 0 ? NULL : gpq_no_memory(c);
+    }
+    return gpq_reply_end(c, reply);
+}

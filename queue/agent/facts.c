@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* facts.c - what stays noted until it is taken away: the pause of the queue, drained devices. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/agent/requests.h"
+
+enum { TEXT_MOST = 500, SUBJECT_MOST = 95, DEVICES_MOST = 1024 };
+
+/* Notes it, or takes it away.  False in *ret_was: nothing has changed. */
+static int note(struct gpq_call *c, const char *kind, const char *subject, const char *text,
+                bool noted, bool *ret_was)
+{
+    const struct gpq_mark m = { kind, subject, text, c->now };
+    const struct gpq_engine *engine = c->a->store->engine;
+    struct gpq_error e = { 0 };
+    *ret_was = true;
+    if (noted)
+        return engine->mark(c->a->store, &m, c->e);
+    int code = engine->unmark(c->a->store, kind, subject, &e);
+    *ret_was = code == 0;
+    if (code < 0 && code != GPQ_ENOTFOUND)
+        *c->e = e;
+    return code == GPQ_ENOTFOUND ? 0 : code;
+}
+
+/* ---- pause and resume ---- */
+
+struct pause {
+    struct gpq_common common;
+    const char *class_name, *text;
+};
+
+#define AT(member) offsetof(struct pause, member)
+const struct gpq_field gpq_pause_fields[] = {
+    GPQ_COMMON_FIELDS,
+    { "class", GPQ_FIELD_TEXT, AT(class_name), 1, 63 },
+    { "reason", GPQ_FIELD_TEXT, AT(text), 0, TEXT_MOST },
+    { 0 },
+};
+const struct gpq_field gpq_resume_fields[] = {
+    GPQ_COMMON_FIELDS,
+    { "class", GPQ_FIELD_TEXT, AT(class_name), 1, 63 },
+    { 0 },
+};
+#undef AT
+
+json_t *gpq_do_pause(struct gpq_call *c)
+{
+    struct pause asked = { .class_name = "", .text = "" };
+    bool was;
+    int code = gpq_call_read(c, gpq_pause_fields, &asked);
+    if (code == 0)
+        code = note(c, "pause", asked.class_name, asked.text, true, &was);
+    return code < 0 ? NULL : gpq_reply_end(c, json_object());
+}
+
+json_t *gpq_do_resume(struct gpq_call *c)
+{
+    struct pause asked = { .class_name = "" };
+    bool was = false;
+    int code = gpq_call_read(c, gpq_resume_fields, &asked);
+    if (code == 0)
+        code = note(c, "pause", asked.class_name, NULL, false, &was);
+    return code < 0 ? NULL : gpq_reply_end(c, json_pack("{s:b}", "was_paused", (int)was));
+}
+
+/* ---- drain and undrain ---- */
+
+struct drain {
+    struct gpq_common common;
+    const char *device, *text;
+    bool now;
+};
+
+#define AT(member) offsetof(struct drain, member)
+const struct gpq_field gpq_drain_fields[] = {
+    GPQ_COMMON_FIELDS,
+    { "device", GPQ_FIELD_TEXT, AT(device), 1, SUBJECT_MOST },
+    { "reason", GPQ_FIELD_TEXT, AT(text), 0, TEXT_MOST },
+    { "now", GPQ_FIELD_BOOL, AT(now), 0, 0 },
+    { 0 },
+};
+const struct gpq_field gpq_undrain_fields[] = {
+    GPQ_COMMON_FIELDS,
+    { "device", GPQ_FIELD_TEXT, AT(device), 1, SUBJECT_MOST },
+    { 0 },
+};
+#undef AT
+
+/* The row of the device with this name or UUID; false: there is none, or no memory. */
+static bool find_device(struct gpud_device_info *rows, int n, const char *name,
+                        struct gpud_device_info *ret)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(rows[i].name, name) || !strcmp(rows[i].uuid, name)) {
+            *ret = rows[i];
+            return true;
+        }
+    return false;
+}
+
+bool gpq_device_find(struct gpq_agent *a, const char *name, struct gpud_device_info *ret)
+{
+    int n = a->dispatcher ? gpud_dispatcher_devices(a->dispatcher, NULL, 0) : 0;
+    struct gpud_device_info *rows =
+        n > 0 && n <= DEVICES_MOST ? calloc((size_t)n, sizeof(*rows)) : NULL;
+    if (!rows)
+        return false;
+    for (int i = 0; i < n; i++)
+        rows[i] = (struct gpud_device_info)GPUD_DEVICE_INFO_INIT;
+    int there = gpud_dispatcher_devices(a->dispatcher, rows, (size_t)n);
+    bool found = find_device(rows, there < n ? there : n, name, ret);
+    free(rows);
+    return found;
+}
+
+/* The subject of its marks: the UUID, since names count anew after a reboot. */
+static int subject_of(struct gpq_call *c, const struct drain *asked, bool must_be_there,
+                      char subject[SUBJECT_MOST + 1])
+{
+    struct gpud_device_info info = GPUD_DEVICE_INFO_INIT;
+    if (!asked->device)
+        return gpq_fail(c->e, GPQ_EINVAL, "the request has no member \"device\"");
+    strcpy(subject, asked->device); /* checked: SUBJECT_MOST */
+    if (gpq_device_find(c->a, asked->device, &info))
+        strcpy(subject, info.uuid[0] ? info.uuid : info.name);
+    else if (must_be_there && c->a->dispatcher)
+        return gpq_fail(c->e, GPQ_ENOTFOUND,
+                        "device is \"%.95s\": this agent has no such device; \"gpudispatch gpus\" "
+                        "names those that there are",
+                        asked->device);
+    return 0;
+}
+
+json_t *gpq_do_drain(struct gpq_call *c)
+{
+    struct drain asked = { .text = "" };
+    char subject[SUBJECT_MOST + 1];
+    bool was;
+    int code = gpq_call_read(c, gpq_drain_fields, &asked);
+    if (code == 0)
+        code = subject_of(c, &asked, true, subject);
+    if (code == 0)
+        code = note(c, "drain", subject, asked.text, true, &was);
+    if (code == 0 && asked.now)
+        code = note(c, "evict", subject, asked.text, true, &was);
+    return code < 0 ? NULL : gpq_reply_end(c, json_object());
+}
+
+json_t *gpq_do_undrain(struct gpq_call *c)
+{
+    struct drain asked = { 0 };
+    char subject[SUBJECT_MOST + 1];
+    bool was = false, ignored;
+    int code = gpq_call_read(c, gpq_undrain_fields, &asked);
+    if (code == 0)
+        code = subject_of(c, &asked, false, subject);
+    if (code == 0)
+        code = note(c, "evict", subject, NULL, false, &ignored);
+    if (code == 0)
+        code = note(c, "drain", subject, NULL, false, &was);
+    return code < 0 ? NULL : gpq_reply_end(c, json_pack("{s:b}", "was_drained", (int)was));
+}

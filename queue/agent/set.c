@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* set.c - gives waiting tasks other limits, needs or places. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/agent/needs.h"
+#include "queue/agent/requests.h"
+
+struct set {
+    struct gpq_common common;
+    struct gpq_which which;
+    json_t *needs, *retries;
+    int32_t priority;
+    uint64_t limit, expires, backoff, backoff_cap;
+    bool at_most_once, front, allow_wait;
+};
+
+#define AT(member) offsetof(struct set, member)
+const struct gpq_field gpq_set_fields[] = {
+    GPQ_COMMON_FIELDS,
+    GPQ_WHICH_FIELDS(struct set, which),
+    { "priority", GPQ_FIELD_I32, AT(priority), INT32_MIN, INT32_MAX },
+    { "limit", GPQ_FIELD_U64, AT(limit), 0, INT64_MAX },
+    { "expires", GPQ_FIELD_U64, AT(expires), 0, INT64_MAX },
+    { "retries", GPQ_FIELD_OBJECT, AT(retries), 0, 0 },
+    { "backoff", GPQ_FIELD_U64, AT(backoff), 0, INT64_MAX },
+    { "backoff_cap", GPQ_FIELD_U64, AT(backoff_cap), 0, INT64_MAX },
+    { "at_most_once", GPQ_FIELD_BOOL, AT(at_most_once), 0, 0 },
+    { "needs", GPQ_FIELD_OBJECT, AT(needs), 0, 0 },
+    { "allow_wait", GPQ_FIELD_BOOL, AT(allow_wait), 0, 0 },
+    { "front", GPQ_FIELD_BOOL, AT(front), 0, 0 },
+    { 0 },
+};
+#undef AT
+
+static bool has(const struct gpq_call *c, const char *name)
+{
+    return json_object_get(c->request, name) != NULL;
+}
+
+static bool changes_spec(const struct gpq_call *c)
+{
+    return has(c, "priority") || has(c, "limit") || has(c, "expires") || has(c, "retries") ||
+           has(c, "backoff") || has(c, "backoff_cap") || has(c, "at_most_once") || has(c, "needs");
+}
+
+/* ---- The specs of the selected tasks ---- */
+
+struct found {
+    struct gpq_call *c;
+    bool listed; /* each task must wait */
+    uint32_t *spec;
+    size_t n, room;
+    uint64_t running;
+};
+
+static int note_spec(struct found *f, uint32_t spec)
+{
+    if (f->n != 0 && f->spec[f->n - 1] == spec)
+        return 0;
+    if (f->n == f->room) {
+        size_t room = f->room != 0 ? 2 * f->room : 64;
+        uint32_t *grown = realloc(f->spec, room * sizeof(*grown));
+        if (!grown)
+            return gpq_fail(f->c->e, GPQ_ENOMEM, "no memory for the limits of the tasks");
+        f->spec = grown;
+        f->room = room;
+    }
+    f->spec[f->n++] = spec;
+    return 0;
+}
+
+static int one_task(const struct gpq_task *t, void *user)
+{
+    struct found *f = user;
+    f->running += t->state == GPQ_RUNNING;
+    if (t->state == GPQ_HELD || t->state == GPQ_READY)
+        return note_spec(f, t->spec);
+    if (!f->listed)
+        return 0;
+    return gpq_fail(f->c->e, GPQ_EREFUSED, "task %u.%u %s: only tasks that wait can be changed",
+                    GPQ_BATCH_OF(t->id), GPQ_NUMBER_OF(t->id),
+                    t->state == GPQ_RUNNING ? "runs" : "has ended");
+}
+
+static int by_number(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+static int find_specs(struct gpq_call *c, const struct set *asked, struct found *f)
+{
+    size_t kept = 0;
+    int code =
+        c->a->store->engine->tasks(c->a->store, &asked->which.select, 0, false, one_task, f, c->e);
+    if (code < 0)
+        return code;
+    if (f->n != 0)
+        qsort(f->spec, f->n, sizeof(*f->spec), by_number);
+    for (size_t i = 0; i < f->n; i++)
+        if (kept == 0 || f->spec[i] != f->spec[kept - 1])
+            f->spec[kept++] = f->spec[i];
+    f->n = kept;
+    return 0;
+}
+
+/* ---- Another spec ---- */
+
+/* A copy of a spec, whose texts are changed. */
+struct copy {
+    struct gpq_call *c;
+    const struct set *asked;
+    struct gpq_spec spec;
+    char *content, *shape, *options, *environment; /* of it; freed */
+    int code;
+};
+
+static char *copy_bytes(struct gpq_bytes *bytes)
+{
+    char *data = malloc(bytes->size + 1);
+    if (!data)
+        return NULL;
+    if (bytes->size != 0)
+        memcpy(data, bytes->data, bytes->size);
+    data[bytes->size] = '\0';
+    bytes->data = data;
+    return data;
+}
+
+static int keep_spec(const struct gpq_spec *spec, void *user)
+{
+    struct copy *copy = user;
+    copy->spec = *spec;
+    copy->content = copy_bytes(&copy->spec.content);
+    copy->shape = copy_bytes(&copy->spec.shape);
+    copy->options = copy_bytes(&copy->spec.options);
+    copy->environment = copy_bytes(&copy->spec.environment);
+    bool whole = copy->content && copy->shape && copy->options && copy->environment;
+    copy->code = whole ? 0 : GPQ_ENOMEM;
+    return 1;
+}
+
+static void free_copy(struct copy *copy)
+{
+    free(copy->content);
+    free(copy->shape);
+    free(copy->options);
+    free(copy->environment);
+}
+
+static int replace(struct copy *copy, char **kept, struct gpq_bytes *bytes, char *text)
+{
+    if (!text)
+        return gpq_fail(copy->c->e, GPQ_ENOMEM, "no memory for the limits of the tasks");
+    free(*kept);
+    *kept = text;
+    *bytes = (struct gpq_bytes){ text, strlen(text) };
+    return 0;
+}
+
+static int set_limit(struct copy *copy)
+{
+    json_t *options = json_loadb(copy->options, copy->spec.options.size, 0, NULL);
+    if (!options)
+        options = json_object();
+    int fault =
+        copy->asked->limit == 0
+            ? (json_object_del(options, "limit"), 0)
+            : json_object_set_new(options, "limit", json_integer((json_int_t)copy->asked->limit));
+    char *text = fault == 0 ? json_dumps(options, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    json_decref(options);
+    return replace(copy, &copy->options, &copy->spec.options, text);
+}
+
+/* The content stays: a later submit of the same line must still join the task. */
+static int set_needs(struct copy *copy)
+{
+    const struct gpq_at at = { NULL, "needs", GPQ_NO_INDEX };
+    struct gpq_call *c = copy->c;
+    struct gpq_needs before, after;
+    int code = gpq_needs_parse(copy->spec.shape, &before, c->e);
+    if (code < 0)
+        return code;
+    code = gpq_needs_read(copy->asked->needs, &at, c->a->devices, &after, c->e);
+    if (code == 0) {
+        after.class_name = before.class_name;
+        code = gpq_needs_check(c->a, &after, after.class_name ? after.class_name : GPQ_COMMANDS,
+                               copy->asked->allow_wait, &at, c->e);
+        if (code == 0)
+            code = replace(copy, &copy->shape, &copy->spec.shape, gpq_needs_write(&after));
+        gpq_needs_free(&after);
+    }
+    gpq_needs_free(&before);
+    return code;
+}
+
+static int change(struct copy *copy)
+{
+    const struct gpq_at retries = { NULL, "retries", GPQ_NO_INDEX };
+    struct gpq_call *c = copy->c;
+    const struct set *asked = copy->asked;
+    struct gpq_spec *spec = &copy->spec;
+    int code = 0;
+    if (has(c, "priority"))
+        spec->priority = asked->priority;
+    if (has(c, "expires"))
+        spec->expires = asked->expires;
+    if (has(c, "backoff"))
+        spec->backoff = asked->backoff;
+    if (has(c, "backoff_cap"))
+        spec->backoff_cap = asked->backoff_cap;
+    if (has(c, "at_most_once"))
+        spec->at_most_once = asked->at_most_once;
+    if (has(c, "retries")) {
+        memset(spec->retries, 0, sizeof(spec->retries));
+        code = gpq_fields_read(asked->retries, &retries, gpq_retries_fields, spec->retries, c->e);
+    }
+    if (code == 0 && has(c, "limit"))
+        code = set_limit(copy);
+    return code == 0 && has(c, "needs") ? set_needs(copy) : code;
+}
+
+/* Those of the selected tasks that have this spec; or only whether it can be changed. */
+static int64_t respec(struct gpq_call *c, const struct set *asked, uint32_t spec, bool only_try)
+{
+    const struct gpq_engine *engine = c->a->store->engine;
+    struct copy copy = { .c = c, .asked = asked, .code = GPQ_ENOTFOUND };
+    struct gpq_select which = asked->which.select;
+    int64_t n = engine->spec(c->a->store, spec, keep_spec, &copy, c->e);
+    if (n >= 0)
+        n = copy.code;
+    if (n == GPQ_ENOMEM)
+        gpq_fail(c->e, GPQ_ENOMEM, "no memory for the limits of the tasks");
+    if (n == 0)
+        n = change(&copy);
+    which.spec = spec;
+    if (n == 0 && !only_try)
+        n = engine->respec(c->a->store, c->now, &which, &copy.spec, c->e);
+    free_copy(&copy);
+    return n;
+}
+
+/* ---- The whole ---- */
+
+static int64_t apply(struct gpq_call *c, const struct set *asked, const struct found *f)
+{
+    int64_t count = 0, n = 0;
+    /* All or none: what is refused is found before anything changes. */
+    for (size_t i = 0; n >= 0 && changes_spec(c) && i < f->n; i++)
+        n = respec(c, asked, f->spec[i], true);
+    for (size_t i = 0; n >= 0 && changes_spec(c) && i < f->n; i++) {
+        n = respec(c, asked, f->spec[i], false);
+        count += n;
+    }
+    if (n >= 0 && asked->front) {
+        n = c->a->store->engine->first(c->a->store, &asked->which.select, c->e);
+        count = changes_spec(c) ? count : n;
+    }
+    return n < 0 ? n : count;
+}
+
+json_t *gpq_do_set(struct gpq_call *c)
+{
+    struct set asked = { 0 };
+    int64_t n = gpq_call_read(c, gpq_set_fields, &asked);
+    if (n == 0 && !changes_spec(c) && !asked.front)
+        n = gpq_fail(c->e, GPQ_EINVAL,
+                     "the request changes nothing: set priority, limit, expires, "
+                     "retries, backoff, at_most_once, needs or front");
+    if (n == 0)
+        n = gpq_which_read(c, &asked.which);
+    struct found f = { .c = c, .listed = asked.which.tasks != NULL };
+    if (n == 0)
+        n = find_specs(c, &asked, &f);
+    if (n == 0)
+        n = apply(c, &asked, &f);
+    free(f.spec);
+    gpq_which_free(&asked.which);
+    return n < 0 ? NULL
+                 : gpq_reply_end(c, json_pack("{s:I, s:I}", "count", (json_int_t)n, "running",
+                                              (json_int_t)f.running));
+}
