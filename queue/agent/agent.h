@@ -14,9 +14,9 @@
  * shown or started that a power cut could take back, and what gathers while a commit syncs shares
  * the next one.                                                                        [Q1 Q2]
  *
- * Q4  Commands go on while no agent runs.  A new agent adopts those that run, books those that have
- *     ended, returns those that never started, and calls the rest LOST (adopt.c), before it claims
- *     anything.  None is started twice, and none is forgotten.
+ * Commands go on while no agent runs.  A new agent adopts those that run, books those that have
+ * ended, returns those that never started, and calls the rest LOST (adopt.c), before it claims
+ * anything.                                                                                [Q4]
  */
 #ifndef GPQ_AGENT_AGENT_H
 #define GPQ_AGENT_AGENT_H
@@ -50,6 +50,8 @@ struct gpq_agent {
     struct gpq_notes *notes;
     int epoll, timer, signals;
     uint64_t next_due; /* wall time; 0 = none */
+    uint64_t timer_at; /* for which the timer is set */
+    bool look_again;   /* at a run that has not ended though its runner has */
     bool stopping;     /* nothing is claimed any more */
     bool draining;     /* ... and the agent ends when no task runs */
     bool stop_cancels; /* ... and what runs is cancelled */

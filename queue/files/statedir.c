@@ -14,7 +14,7 @@
 
 #define ANOTHER GPQ_ANOTHER_STATEDIR
 
-static const char *const folders[] = { "results", "work", "out", "run" };
+static const char *const folders[] = { "results", "work", "out", "run", "logs" };
 
 /* ---- Owner and mode ---- */
 

@@ -6,7 +6,8 @@
  *     the user; a symbolic link in their place, another owner, or a mode that lets others in, is
  *     refused.  Directories above may be links.
  *
- * Its folders: results/ (results.h), work/ and out/ (out.h), run/ (records of runs).
+ * Its folders: results/ (results.h), work/ and out/ (out.h), run/ (records of runs), logs/ (output
+ * of commands).
  *
  * Each function returns 0, or GPQ_EUNUSABLE, GPQ_EFULL or GPQ_EIO with *e filled.
  */

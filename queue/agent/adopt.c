@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/* adopt.c - books, adopts, returns, or calls lost each attempt that was running. */
+#include "queue/agent/adopt.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "queue/agent/ahead.h"
+#include "queue/agent/dispatch.h"
+#include "queue/agent/needs.h"
+#include "queue/agent/runs.h"
+#include "queue/files/names.h"
+#include "queue/files/out.h"
+#include "queue/files/publish.h"
+#include "queue/files/results.h"
+#include "queue/runner/find.h"
+#include "queue/runner/sweep.h"
+
+enum { SWEEP_MS = 10000, RETRIES = 200 };
+
+/* One running attempt, copied from the store's row. */
+struct claim {
+    struct gpq_claimed claimed;
+    char *devices;
+    bool known; /* the store has the identity of its run */
+    struct gpq_found found;
+};
+
+struct claims {
+    struct claim *claim;
+    size_t n, room;
+    uint32_t adopted, ended, returned, lost, crashed;
+};
+
+static int keep(const struct gpq_attempt *attempt, void *user)
+{
+    struct claims *all = user;
+    if (all->n == all->room) {
+        size_t room = all->room != 0 ? all->room * 2 : 64;
+        struct claim *larger = realloc(all->claim, room * sizeof(*larger));
+        if (!larger)
+            return GPQ_ENOMEM;
+        all->claim = larger;
+        all->room = room;
+    }
+    struct claim *c = &all->claim[all->n++];
+    *c = (struct claim){ .claimed.id = { .task = attempt->task, .attempt = attempt->number } };
+    c->known = gpq_run_text_read(attempt->run, &c->claimed.id, c->claimed.boot);
+    c->devices = attempt->devices ? strdup(attempt->devices) : NULL;
+    return 0;
+}
+
+static void free_claims(struct claims *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        free(all->claim[i].devices);
+    free(all->claim);
+}
+
+/* ---- One attempt ---- */
+
+struct row {
+    struct gpq_task task;
+    bool found;
+};
+
+static int read_row(const struct gpq_task *t, void *user)
+{
+    struct row *r = user;
+    r->task = *t;
+    r->found = true;
+    return 0;
+}
+
+static int give_back(struct gpq_agent *a, const struct claim *c, uint32_t why, const char *text,
+                     struct gpq_error *e)
+{
+    int code = a->store->engine->give_back(a->store, gpq_wall(), c->claimed.id.task,
+                                           c->claimed.id.attempt, why, text, e);
+    return code < 0 ? code : 0;
+}
+
+static int complete(struct gpq_agent *a, const struct claim *c, struct gpq_end *end,
+                    struct gpq_error *e)
+{
+    end->task = c->claimed.id.task;
+    end->attempt = c->claimed.id.attempt;
+    int code = a->store->engine->complete(a->store, end, e);
+    return code < 0 ? code : 0;
+}
+
+/* The runner lives: the dispatcher books its devices, and this agent waits for its end. */
+static int adopt_one(struct gpq_agent *a, const struct claim *c, const struct gpq_task *t,
+                     int pidfd, struct gpq_error *e)
+{
+    const struct gpq_record *r = &c->found.record;
+    struct gpud_proc proc = GPUD_PROC_INIT;
+    struct gpq_unit *u = NULL;
+    proc.pid = (uint32_t)r->runner.pid;
+    proc.started_at = r->has_start ? r->monotonic : 0;
+    int code = gpq_dispatch_adopt(a, t, NULL, gpq_limit_of(a, t->spec), c->devices, &proc, &u, e);
+    if (code < 0) {
+        close(pidfd);
+        return code;
+    }
+    u->attempt = c->claimed.id.attempt;
+    u->run = c->claimed.id;
+    u->devices = c->devices ? strdup(c->devices) : NULL;
+    return gpq_runs_adopt(a, u, pidfd);
+}
+
+static int sweep(const struct claim *c, struct gpq_error *e)
+{
+    struct gpq_swept s = { 0 };
+    int code = gpq_sweep(&c->claimed.id, &c->found.record, SWEEP_MS, &s);
+    if (code == -ETIMEDOUT)
+        gpq_log("%u.%u: %u processes of its command do not end", GPQ_BATCH_OF(c->claimed.id.task),
+                GPQ_NUMBER_OF(c->claimed.id.task), s.left);
+    else if (code < 0)
+        return gpq_fail(e, GPQ_EIO, "sweep of %u.%u: %s", GPQ_BATCH_OF(c->claimed.id.task),
+                        GPQ_NUMBER_OF(c->claimed.id.task), strerror(-code));
+    return 0;
+}
+
+/* Looks until the state is one that lasts: meanwhile a runner may write its first line, or exit. */
+static int look(struct gpq_agent *a, struct claim *c, int *ret_pidfd, struct gpq_error *e)
+{
+    const struct timespec pause = { .tv_nsec = 5000000 };
+    int code = -EAGAIN;
+    *ret_pidfd = -1;
+    for (int i = 0; i < RETRIES && (code == -EAGAIN || code == -ESRCH); i++) {
+        if (i > 0)
+            nanosleep(&pause, NULL);
+        code = gpq_run_look(a->state, &c->claimed, a->boot, &c->found);
+        if (code == 0 && c->found.state == GPQ_FOUND_RUNNING)
+            code = gpq_run_adopt(a->state, &c->found, ret_pidfd);
+    }
+    if (code < 0)
+        return gpq_fail(e, GPQ_EIO, "record of %u.%u: %s", GPQ_BATCH_OF(c->claimed.id.task),
+                        GPQ_NUMBER_OF(c->claimed.id.task), strerror(-code));
+    return 0;
+}
+
+static int book_end(struct gpq_agent *a, const struct claim *c, const struct gpq_task *t,
+                    struct gpq_error *e)
+{
+    struct gpq_end end = { 0 };
+    char text[256] = "";
+    if (c->found.state == GPQ_FOUND_ENDED) {
+        gpq_runs_judge(&c->found.record, gpq_limit_of(a, t->spec), &end, text);
+        return complete(a, c, &end, e);
+    }
+    end.outcome = GPQ_OUTCOME_CRASHED;
+    end.status = -9;
+    end.started = c->found.record.wall;
+    end.ended = gpq_wall();
+    end.text = "its runner was killed";
+    return complete(a, c, &end, e);
+}
+
+static int settle(struct gpq_agent *a, struct claims *all, struct claim *c, struct gpq_error *e)
+{
+    struct row row = { 0 };
+    int pidfd = -1;
+    uint64_t id = c->claimed.id.task;
+    int code = a->store->engine->tasks(a->store, &(struct gpq_select){ .tasks = &id, .n_tasks = 1 },
+                                       0, false, read_row, &row, e);
+    if (code < 0 || !row.found)
+        return code;
+    if (!c->known) {
+        all->lost++;
+        return give_back(a, c, GPQ_RETURN_LOST, "the store has no run of it", e);
+    }
+    code = look(a, c, &pidfd, e);
+    if (code < 0)
+        return code;
+    switch (c->found.state) {
+    case GPQ_FOUND_RUNNING:
+        all->adopted++;
+        return adopt_one(a, c, &row.task, pidfd, e);
+    case GPQ_FOUND_ENDED:
+        all->ended++;
+        return book_end(a, c, &row.task, e);
+    case GPQ_FOUND_NEVER_STARTED:
+        all->returned++;
+        return give_back(a, c, GPQ_RETURN_UNSTARTED, "its command never ran", e);
+    case GPQ_FOUND_CRASHED:
+        all->crashed++;
+        code = sweep(c, e);
+        return code < 0 ? code : book_end(a, c, &row.task, e);
+    default:
+        all->lost++;
+        code = strcmp(c->claimed.boot, a->boot) == 0 ? sweep(c, e) : 0;
+        return code < 0 ? code
+                        : give_back(a, c, GPQ_RETURN_LOST, "the machine stopped while it ran", e);
+    }
+}
+
+/* ---- Folders ---- */
+
+struct fate {
+    struct gpq_agent *a;
+    uint32_t attempt;
+    enum gpq_out_fate is;
+};
+
+static int judge_row(const struct gpq_task *t, void *user)
+{
+    struct fate *f = user;
+    if (t->state == GPQ_RUNNING && t->attempt == f->attempt)
+        f->is = GPQ_OUT_KEEP;
+    else if (t->state == GPQ_DONE && t->outcome == GPQ_OUTCOME_SUCCESS && t->attempt == f->attempt)
+        f->is = GPQ_OUT_PUBLISH;
+    return 0;
+}
+
+static enum gpq_out_fate fate_of(uint64_t task, uint32_t attempt, void *user)
+{
+    struct fate f = { user, attempt, GPQ_OUT_DROP };
+    struct gpq_error e;
+    if (f.a->store->engine->tasks(f.a->store, &(struct gpq_select){ .tasks = &task, .n_tasks = 1 },
+                                  0, false, judge_row, &f, &e) < 0)
+        return GPQ_OUT_KEEP;
+    return f.is;
+}
+
+static int result_used(uint64_t task, uint32_t attempt, const char *name, void *user)
+{
+    struct gpq_agent *a = user;
+    struct gpq_error e;
+    (void)name;
+    return a->store->engine->names_file(a->store, task, attempt, &e);
+}
+
+/* Removes records of runs that no running attempt names. */
+static void sweep_records(struct gpq_agent *a, const struct claims *all)
+{
+    char folder[GPQ_PATH], path[GPQ_PATH];
+    struct gpq_names names = { 0 };
+    if (gpq_path(folder, "%s/run", a->state) < 0 ||
+        gpq_names_read(&gpq_system_files, folder, &names) < 0)
+        return;
+    GPQ_EACH_NAME (&names, name) {
+        bool used = false;
+        for (size_t i = 0; i < all->n && !used; i++) {
+            char own[GPQ_RUN_NAME];
+            gpq_run_name(own, &all->claim[i].claimed.id);
+            used = all->claim[i].found.state == GPQ_FOUND_RUNNING && strcmp(own, name) == 0;
+        }
+        if (!used && gpq_path(path, "%s/%s", folder, name) == 0)
+            (void)unlink(path);
+    }
+    gpq_names_free(&names);
+}
+
+static int clean_up(struct gpq_agent *a, const struct claims *all, struct gpq_error *e)
+{
+    sweep_records(a, all);
+    int code = gpq_out_recover(&gpq_system_files, a->state, fate_of, a, e);
+    return code < 0 ? code : gpq_results_sweep(&gpq_system_files, a->state, result_used, a, e);
+}
+
+int gpq_adopt(struct gpq_agent *a, struct gpq_error *e)
+{
+    const struct gpq_engine *o = a->store->engine;
+    struct claims all = { 0 };
+    int code = o->running(a->store, keep, &all, e);
+    if (code == 0)
+        code = o->begin(a->store, e);
+    for (size_t i = 0; code == 0 && i < all.n; i++)
+        code = settle(a, &all, &all.claim[i], e);
+    if (code == 0)
+        code = o->due(a->store, gpq_wall(), &a->next_due, e) < 0 ? e->code : 0;
+    if (code == 0)
+        code = o->commit(a->store, e);
+    else
+        o->rollback(a->store);
+    if (code == 0)
+        code = clean_up(a, &all, e);
+    if (code == 0 && all.n != 0)
+        gpq_log("%zu tasks were running: %u go on, %u have ended, %u had not started, %u crashed, "
+                "%u lost",
+                all.n, all.adopted, all.ended, all.returned, all.crashed, all.lost);
+    free_claims(&all);
+    return code;
+}

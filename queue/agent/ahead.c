@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/* ahead.c - a window on the queue of each shape. */
+#include "queue/agent/ahead.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/agent/dispatch.h"
+#include "queue/agent/needs.h"
+
+/* One shape that has READY tasks. */
+struct window {
+    uint32_t shape;
+    int64_t ready;  /* tasks, those inside included */
+    int64_t inside; /* of them, at the dispatcher */
+    bool fill;      /* it has changed */
+    bool fresh;     /* a task became READY, which may come before those inside */
+    bool bad;       /* its bytes are no needs: its tasks stay where they are */
+    bool known;     /* needs is read */
+    struct gpq_needs needs;
+    struct window *next;
+};
+
+struct gpq_ahead {
+    struct window **bucket;
+    size_t room, n; /* room: a power of two */
+    size_t open;    /* windows with tasks inside */
+    uint32_t limit_spec;
+    uint64_t limit; /* of the spec that was read last */
+};
+
+static struct window *find(struct gpq_agent *a, uint32_t shape)
+{
+    struct window *w = a->ahead->bucket[shape & (a->ahead->room - 1)];
+    while (w && w->shape != shape)
+        w = w->next;
+    return w;
+}
+
+static struct window *window_of(struct gpq_agent *a, uint32_t shape)
+{
+    struct window *w = find(a, shape);
+    if (w)
+        return w;
+    w = calloc(1, sizeof(*w));
+    if (!w)
+        return NULL;
+    struct window **at = &a->ahead->bucket[shape & (a->ahead->room - 1)];
+    *w = (struct window){ .shape = shape, .next = *at };
+    *at = w;
+    a->ahead->n++;
+    return w;
+}
+
+static void drop(struct gpq_agent *a, struct window *w)
+{
+    struct window **at = &a->ahead->bucket[w->shape & (a->ahead->room - 1)];
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+    a->ahead->n--;
+    if (w->known)
+        gpq_needs_free(&w->needs);
+    free(w);
+}
+
+static int add_shape(const struct gpq_shape *s, void *user)
+{
+    struct gpq_agent *a = user;
+    struct window *w = window_of(a, s->id);
+    if (!w)
+        return GPQ_ENOMEM;
+    w->ready = s->ready;
+    w->fill = true;
+    return 0;
+}
+
+int gpq_ahead_open(struct gpq_agent *a, struct gpq_error *e)
+{
+    a->ahead = calloc(1, sizeof(*a->ahead));
+    if (!a->ahead)
+        return gpq_fail(e, GPQ_ENOMEM, "no memory");
+    a->ahead->room = 4096;
+    a->ahead->bucket = calloc(a->ahead->room, sizeof(struct window *));
+    if (!a->ahead->bucket)
+        return gpq_fail(e, GPQ_ENOMEM, "no memory");
+    return a->store->engine->shapes(a->store, add_shape, a, e);
+}
+
+void gpq_ahead_close(struct gpq_agent *a)
+{
+    if (!a->ahead)
+        return;
+    for (size_t i = 0; a->ahead->bucket && i < a->ahead->room; i++)
+        while (a->ahead->bucket[i])
+            drop(a, a->ahead->bucket[i]);
+    free(a->ahead->bucket);
+    free(a->ahead);
+    a->ahead = NULL;
+}
+
+static void count_inside(struct gpq_agent *a, struct window *w, int by)
+{
+    bool was = w->inside > 0;
+    w->inside += by;
+    a->ahead->open += (size_t)((w->inside > 0) - was);
+    w->fill = true;
+}
+
+void gpq_ahead_left(struct gpq_agent *a, uint32_t shape)
+{
+    struct window *w = find(a, shape);
+    if (w)
+        count_inside(a, w, -1);
+}
+
+static void count_ready(struct gpq_agent *a, uint32_t shape, int by)
+{
+    struct window *w = by > 0 ? window_of(a, shape) : find(a, shape);
+    if (!w)
+        return;
+    w->ready += by;
+    w->fill = true;
+    w->fresh = w->fresh || by > 0;
+}
+
+void gpq_ahead_change(struct gpq_agent *a, const struct gpq_change *c)
+{
+    struct gpq_unit *u = gpq_work_of(a, c->task);
+    if (c->from == GPQ_READY)
+        count_ready(a, c->shape, -1);
+    if (c->to == GPQ_READY)
+        count_ready(a, c->shape, 1);
+    /* RUNNING follows from a grant of this unit; from READY to READY it has another place */
+    if (u && c->from == GPQ_READY && c->to != GPQ_RUNNING && u->phase <= GPQ_GRANTED) {
+        gpq_ahead_left(a, u->shape);
+        gpq_dispatch_withdraw(a, u);
+    }
+}
+
+/* ---- Filling ---- */
+
+struct limit_call {
+    uint64_t limit;
+};
+
+static int read_limit(const struct gpq_spec *spec, void *user)
+{
+    struct limit_call *call = user;
+    json_t *json = json_loadb(spec->options.data, spec->options.size, 0, NULL);
+    json_t *limit = json_object_get(json, "limit");
+    call->limit = json_is_integer(limit) && json_integer_value(limit) > 0
+                      ? (uint64_t)json_integer_value(limit)
+                      : GPUD_NEVER;
+    json_decref(json);
+    return 0;
+}
+
+uint64_t gpq_limit_of(struct gpq_agent *a, uint32_t spec)
+{
+    struct limit_call call = { GPUD_NEVER };
+    struct gpq_error e;
+    if (a->ahead && a->ahead->limit_spec == spec)
+        return a->ahead->limit;
+    if (a->store->engine->spec(a->store, spec, read_limit, &call, &e) < 0)
+        gpq_log("spec %u: %s", spec, e.text);
+    if (a->ahead) {
+        a->ahead->limit_spec = spec;
+        a->ahead->limit = call.limit;
+    }
+    return call.limit;
+}
+
+/* How many tasks of a shape the dispatcher shall have. */
+static int64_t wanted(const struct gpq_agent *a, const struct window *w)
+{
+    const struct gpud_request *r = &w->needs.request[0];
+    uint64_t fit = r->devices == 0 ? 0 : a->devices / r->devices;
+    if (r->share != 0 && r->share < 10000)
+        fit = fit * 10000 / r->share;
+    return fit * 2 > GPQ_AHEAD ? (int64_t)(fit * 2) : GPQ_AHEAD;
+}
+
+struct first {
+    struct gpq_task *task;
+    size_t n, most;
+};
+
+static int keep_task(const struct gpq_task *t, void *user)
+{
+    struct first *f = user;
+    f->task[f->n++] = *t;
+    return 0;
+}
+
+/* Reads the first tasks, and submits those that are not inside. */
+static void fill_window(struct gpq_agent *a, struct window *w)
+{
+    int64_t most = wanted(a, w);
+    struct gpq_error e = { 0 };
+    struct first f = { calloc((size_t)most, sizeof(struct gpq_task)), 0, (size_t)most };
+    int code = f.task ? a->store->engine->ready(a->store, w->shape, INT32_MAX, INT64_MIN,
+                                                (uint32_t)most, keep_task, &f, &e)
+                      : GPQ_ENOMEM;
+    for (size_t i = 0; code == 0 && i < f.n; i++) {
+        if (gpq_work_of(a, f.task[i].id))
+            continue;
+        code = gpq_dispatch_submit(a, &f.task[i], w->needs.request, gpq_limit_of(a, f.task[i].spec),
+                                   &e);
+        if (code == 0)
+            count_inside(a, w, 1);
+    }
+    if (code < 0 && code != GPQ_EFULL)
+        gpq_log("shape %u: %s", w->shape, e.text);
+    free(f.task);
+    w->fill = w->fresh = false;
+}
+
+struct shape_call {
+    struct window *w;
+    struct gpq_error *e;
+    int code;
+};
+
+static int read_needs(const struct gpq_shape *s, void *user)
+{
+    struct shape_call *call = user;
+    if (s->id != call->w->shape)
+        return 0;
+    call->code = gpq_needs_parse(s->request, &call->w->needs, call->e);
+    return 1;
+}
+
+/* XXX The reader goes through all shapes: with 10^5 of them a reader of one would be needed. */
+static bool know_needs(struct gpq_agent *a, struct window *w)
+{
+    struct gpq_error e = { 0 };
+    struct shape_call call = { w, &e, GPQ_ENOTFOUND };
+    if (w->known || w->bad)
+        return w->known;
+    (void)a->store->engine->shapes(a->store, read_needs, &call, &e);
+    w->known = call.code == 0;
+    w->bad = !w->known;
+    if (w->bad)
+        gpq_log("shape %u: %s", w->shape, e.text);
+    return w->known;
+}
+
+void gpq_ahead_fill(struct gpq_agent *a)
+{
+    for (size_t i = 0; i < a->ahead->room && !a->stopping; i++)
+        for (struct window *w = a->ahead->bucket[i], *next; w; w = next) {
+            next = w->next;
+            if (w->ready == 0 && w->inside == 0) {
+                drop(a, w);
+                continue;
+            }
+            if (!w->fill || a->paused || (w->inside == 0 && a->ahead->open >= GPQ_SHAPES) ||
+                !know_needs(a, w))
+                continue;
+            if (w->inside < w->ready && (w->fresh || w->inside <= wanted(a, w) / 2))
+                fill_window(a, w);
+        }
+}

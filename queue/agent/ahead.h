@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ahead.h - which READY tasks the dispatcher has: of each shape the first ones.
+ *
+ * A store may have 10^6 waiting tasks; the dispatcher needs only those that may start soon.  Of
+ * each shape it has the first `ahead` ones: twice as many as fit on all devices, at least 64.  When
+ * half of them have started, or a task that may come before them is READY, the next ones follow.
+ * At most GPQ_SHAPES shapes are inside at a time, and the other ones wait until one has no task
+ * left.  Each task has the store's order, so that FIFO holds over all of this.              [Q7]
+ */
+#ifndef GPQ_AGENT_AHEAD_H
+#define GPQ_AGENT_AHEAD_H
+
+#include "queue/agent/work.h"
+
+enum { GPQ_AHEAD = 64, GPQ_SHAPES = 1000 };
+
+/* Reads the shapes of the store. */
+int gpq_ahead_open(struct gpq_agent *a, struct gpq_error *e);
+void gpq_ahead_close(struct gpq_agent *a);
+/* Follows one committed change: a task that is READY no more is withdrawn. */
+void gpq_ahead_change(struct gpq_agent *a, const struct gpq_change *c);
+/* A unit of this shape has left the dispatcher's queue, by a grant or otherwise. */
+void gpq_ahead_left(struct gpq_agent *a, uint32_t shape);
+/* Submits tasks to the dispatcher.  Reads the store outside of a transaction. */
+void gpq_ahead_fill(struct gpq_agent *a);
+
+/* The limit of a task by its spec, GPUD_NEVER for none. */
+uint64_t gpq_limit_of(struct gpq_agent *a, uint32_t spec);
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* dispatch.c - submits tasks as external work, and reads the dispatcher's events. */
+#include "queue/agent/dispatch.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "queue/agent/needs.h"
+#include "queue/agent/turn.h"
+#include "queue/runner/process.h"
+
+/* The store's order may be below 0 (`first`), and the dispatcher's may not. */
+#define ORDER_BASE (INT64_C(1) << 62)
+enum { QUEUE = 65536, EVENTS = 64 };
+/* Descriptors: of a place of the dispatcher with its run, and of everything else. */
+enum { PER_WORKER = 10, OTHERS = 320, FEWEST = 8, MOST = 256 };
+
+static int refused(struct gpq_error *e, int code, const struct gpud_error *why)
+{
+    return gpq_fail(e, code == GPUD_EFULL ? GPQ_EFULL : GPQ_EREFUSED, "%s", why->text);
+}
+
+/* How many tasks may run: the limit of descriptors stays, since commands inherit it. */
+static uint32_t most_workers(void)
+{
+    struct rlimit limit = { .rlim_cur = 1024 };
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    rlim_t n = limit.rlim_cur > OTHERS ? (limit.rlim_cur - OTHERS) / PER_WORKER : 0;
+    return n < FEWEST ? FEWEST : n > MOST ? MOST : (uint32_t)n;
+}
+
+int gpq_dispatch_open(struct gpq_agent *a, const char *devices, uint32_t cpus, struct gpq_error *e)
+{
+    struct gpud_options o = GPUD_OPTIONS_INIT, per_task = GPUD_OPTIONS_INIT;
+    struct gpud_class c = GPUD_CLASS_INIT;
+    struct gpud_error why = GPUD_ERROR_INIT;
+    o.pooled = 1;
+    o.devices = devices;
+    o.queue_size = QUEUE;
+    o.max_workers = most_workers();
+    o.cpus = cpus;
+    per_task.setup_limit = GPUD_S(10);
+    c.name = GPQ_COMMANDS;
+    c.residence = GPUD_EXTERNAL;
+    c.options = &per_task;
+    int code = gpud_dispatcher_create(&a->dispatcher, &o, &why);
+    if (code == 0)
+        code = gpud_dispatcher_class_add(a->dispatcher, &c, &why);
+    if (code < 0)
+        return refused(e, code, &why);
+    int n = gpud_dispatcher_devices(a->dispatcher, NULL, 0);
+    a->devices = n > 0 ? (uint32_t)n : 0;
+    return 0;
+}
+
+void gpq_dispatch_close(struct gpq_agent *a)
+{
+    if (!a->dispatcher)
+        return;
+    (void)gpud_dispatcher_close(a->dispatcher, GPUD_FINISH_LEAVE, 0);
+    (void)gpud_dispatcher_destroy(&a->dispatcher, NULL);
+}
+
+static void describe(struct gpud_task_desc *d, const struct gpq_task *t,
+                     const struct gpud_request *needs, uint64_t limit, char label[64])
+{
+    *d = (struct gpud_task_desc)GPUD_TASK_DESC_INIT;
+    snprintf(label, 64, "%u.%u", GPQ_BATCH_OF(t->id), GPQ_NUMBER_OF(t->id));
+    d->class_name = GPQ_COMMANDS;
+    d->tag = t->id;
+    d->label = label;
+    d->priority = t->priority;
+    d->order = (uint64_t)(ORDER_BASE + t->order);
+    d->request = needs;
+    d->limit = limit;
+    d->max_attempts = 1; /* retries are the store's */
+}
+
+int gpq_dispatch_submit(struct gpq_agent *a, const struct gpq_task *t,
+                        const struct gpud_request *needs, uint64_t limit, struct gpq_error *e)
+{
+    struct gpud_task_desc d;
+    struct gpud_error why = GPUD_ERROR_INIT;
+    char label[64];
+    uint64_t id = 0;
+    describe(&d, t, needs, limit, label);
+    int code = gpud_dispatcher_submit(a->dispatcher, &d, 0, &id, &why);
+    if (code < 0)
+        return refused(e, code, &why);
+    struct gpq_unit *u = gpq_work_add(a, id, t->id);
+    if (!u) {
+        (void)gpud_dispatcher_cancel(a->dispatcher, id, GPUD_CANCEL_HARD);
+        return gpq_fail(e, GPQ_ENOMEM, "no memory for a task");
+    }
+    u->shape = t->shape;
+    u->phase = GPQ_INSIDE;
+    return 0;
+}
+
+/* A grant as the store keeps it with the attempt: what gpq_dispatch_adopt needs. */
+static char *grant_text(const struct gpud_event *event)
+{
+    json_t *json = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "names", event->device,
+                             "uuids", event->device_uuid, "share", (json_int_t)event->share, "cpus",
+                             (json_int_t)event->cpus, "memory", (json_int_t)event->memory,
+                             "host_memory", (json_int_t)event->host_memory, "grant",
+                             (json_int_t)event->attempt, "variant", (json_int_t)event->variant);
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    return text;
+}
+
+static uint64_t number_in(const json_t *json, const char *name)
+{
+    return (uint64_t)json_integer_value(json_object_get(json, name));
+}
+
+int gpq_dispatch_adopt(struct gpq_agent *a, const struct gpq_task *t,
+                       const struct gpud_request *needs, uint64_t limit, const char *devices,
+                       const struct gpud_proc *proc, struct gpq_unit **ret, struct gpq_error *e)
+{
+    struct gpud_task_desc d;
+    struct gpud_adoption adoption = GPUD_ADOPTION_INIT;
+    struct gpud_error why = GPUD_ERROR_INIT;
+    char label[64];
+    uint64_t id = 0;
+    json_t *json = devices ? json_loads(devices, 0, NULL) : NULL;
+    const char *uuids = json_string_value(json_object_get(json, "uuids"));
+    adoption.attempt = (uint32_t)number_in(json, "grant");
+    adoption.devices = uuids && *uuids ? uuids : NULL;
+    adoption.share = (uint32_t)number_in(json, "share");
+    adoption.cpus = (uint32_t)number_in(json, "cpus");
+    adoption.memory = number_in(json, "memory");
+    adoption.host_memory = number_in(json, "host_memory");
+    adoption.proc = proc;
+    describe(&d, t, needs, limit, label);
+    int code = gpud_dispatcher_adopt(a->dispatcher, &d, &adoption, &id, &why);
+    json_decref(json);
+    if (code < 0)
+        return refused(e, code, &why);
+    struct gpq_unit *u = gpq_work_add(a, id, t->id);
+    if (!u)
+        return gpq_fail(e, GPQ_ENOMEM, "no memory for a task");
+    u->shape = t->shape;
+    u->grant = adoption.attempt;
+    *ret = u;
+    return 0;
+}
+
+void gpq_dispatch_withdraw(struct gpq_agent *a, struct gpq_unit *u)
+{
+    gpq_work_withdrawn(a, u);
+    (void)gpud_dispatcher_cancel(a->dispatcher, u->id, GPUD_CANCEL_HARD);
+}
+
+static void granted(struct gpq_agent *a, const struct gpud_event *event)
+{
+    struct gpq_unit *u = gpq_work_by_id(a, event->task_id);
+    if (!u || u->phase != GPQ_INSIDE) {
+        (void)gpud_dispatcher_decline(a->dispatcher, event->task_id, event->attempt, 0, NULL);
+        return;
+    }
+    free(u->devices);
+    u->devices = grant_text(event);
+    u->grant = event->attempt;
+    u->phase = GPQ_GRANTED;
+    gpq_turn_granted(a, u);
+}
+
+static void revoked(struct gpq_agent *a, const struct gpud_event *event)
+{
+    struct gpq_unit *u = gpq_work_by_id(a, event->task_id);
+    if (!u || u->grant != event->attempt)
+        return;
+    if (event->revoke == GPUD_REVOKE_BACK) {
+        if (u->phase == GPQ_GRANTED)
+            u->phase = GPQ_INSIDE;
+        return;
+    }
+    if (u->phase == GPQ_RUNS && u->runner.fd >= 0)
+        (void)gpq_process_signal(u->runner.fd,
+                                 event->revoke == GPUD_REVOKE_SOFT ? SIGTERM : SIGUSR1);
+}
+
+static void ended(struct gpq_agent *a, const struct gpud_event *event)
+{
+    struct gpq_unit *u = gpq_work_by_id(a, event->task_id);
+    if (!u)
+        return;
+    if (u->phase == GPQ_WITHDRAWN)
+        gpq_work_remove(a, u);
+    else
+        gpq_turn_outcome(a, u, event->outcome, event->text);
+}
+
+static void hear_one(struct gpq_agent *a, const struct gpud_event *event)
+{
+    if (event->kind == GPUD_EVENT_GRANTED)
+        granted(a, event);
+    else if (event->kind == GPUD_EVENT_REVOKED)
+        revoked(a, event);
+    else if (event->kind == GPUD_EVENT_OUTCOME)
+        ended(a, event);
+    else if (event->kind == GPUD_EVENT_DEVICE)
+        gpq_log("%s: %s", event->device, event->text);
+}
+
+void gpq_dispatch_hear(struct gpq_agent *a)
+{
+    struct gpud_event events[EVENTS];
+    int n;
+    do {
+        for (int i = 0; i < EVENTS; i++)
+            events[i] = (struct gpud_event)GPUD_EVENT_INIT;
+        n = gpud_dispatcher_poll(a->dispatcher, events, EVENTS, 0);
+        for (int i = 0; i < n; i++)
+            hear_one(a, &events[i]);
+    } while (n > 0);
+}
+
+int gpq_work_explain(struct gpq_agent *a, uint64_t task, json_t *array)
+{
+    struct gpud_reason reasons[16];
+    struct gpq_unit *u = gpq_work_of(a, task);
+    if (!u || u->phase != GPQ_INSIDE)
+        return 0;
+    for (int i = 0; i < 16; i++)
+        reasons[i] = (struct gpud_reason)GPUD_REASON_INIT;
+    size_t n = 0;
+    if (gpud_dispatcher_explain(a->dispatcher, u->id, NULL, reasons, 16, &n, NULL) < 0)
+        return 0;
+    for (size_t i = 0; i < n && i < 16; i++) {
+        char text[256] = "";
+        (void)gpud_reason_format(&reasons[i], text, sizeof(text));
+        json_t *one =
+            json_pack("{s:s, s:s}", "reason", gpud_reason_name(reasons[i].kind), "text", text);
+        if (!one || json_array_append_new(array, one) < 0)
+            return GPQ_ENOMEM;
+    }
+    return 0;
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * main.c - gpudispatch-agent: opens everything in order, turns until it shall end, closes.
+ *
+ *     gpudispatch-agent [--state-dir DIR] [--devices LIST] [--cpus N] [--runner PROGRAM]
+ *                       [--allow-network-fs]
+ *
+ * SIGTERM and SIGINT end it and leave commands running.  Exit status: 0; 1: it could not start;
+ * 2: usage; 75: the state directory is unusable, or another agent owns it.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "queue/agent/adopt.h"
+#include "queue/agent/ahead.h"
+#include "queue/agent/dispatch.h"
+#include "queue/agent/marks.h"
+#include "queue/agent/runs.h"
+#include "queue/agent/turn.h"
+#include "queue/files/lock.h"
+#include "queue/files/reserve.h"
+#include "queue/files/statedir.h"
+
+enum { RESERVE = 4 << 20, EVENTS = 64 };
+
+struct settings {
+    const char *state, *devices, *runner;
+    uint32_t cpus;
+    bool allow_network;
+};
+
+uint64_t gpq_wall(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+void gpq_log(const char *format, ...)
+{
+    char text[1024];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    fprintf(stderr, "gpudispatch-agent: %s\n", text);
+}
+
+int gpq_watch(struct gpq_agent *a, struct gpq_watched *w, uint32_t events)
+{
+    struct epoll_event event = { .events = events, .data.ptr = w };
+    if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, w->fd, &event) == 0 ||
+        (errno == EEXIST && epoll_ctl(a->epoll, EPOLL_CTL_MOD, w->fd, &event) == 0))
+        return 0;
+    return GPQ_ENOMEM;
+}
+
+void gpq_unwatch(struct gpq_agent *a, struct gpq_watched *w)
+{
+    if (w->fd < 0)
+        return;
+    (void)epoll_ctl(a->epoll, EPOLL_CTL_DEL, w->fd, NULL);
+    close(w->fd);
+    w->fd = -1;
+}
+
+/* ---- Start ---- */
+
+static int take_lock(struct gpq_agent *a, struct gpq_error *e)
+{
+    char path[GPQ_PATH];
+    if (gpq_path(path, "%s/lock", a->state) < 0)
+        return gpq_fail(e, GPQ_EINVAL, "the path of the state directory is too long");
+    int code = gpq_lock_take(path, &a->lock);
+    if (code == -EBUSY)
+        return gpq_fail(e, GPQ_EBUSY, "%s: another agent owns it", a->state);
+    return code < 0 ? gpq_fail(e, GPQ_EIO, "%s: %s", path, strerror(-code)) : 0;
+}
+
+static int open_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGCHLD);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return -1;
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int open_loop(struct gpq_agent *a, struct gpq_watched watched[3], struct gpq_error *e)
+{
+    a->timer = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    watched[0] = (struct gpq_watched){ GPQ_SOURCE_SIGNALS, a->signals, NULL };
+    watched[1] = (struct gpq_watched){ GPQ_SOURCE_TIMER, a->timer, NULL };
+    watched[2] =
+        (struct gpq_watched){ GPQ_SOURCE_DISPATCHER, gpud_dispatcher_fd(a->dispatcher), NULL };
+    for (int i = 0; i < 3; i++)
+        if (watched[i].fd < 0 || gpq_watch(a, &watched[i], EPOLLIN) < 0)
+            return gpq_fail(e, GPQ_ENOMEM, "no descriptors: %s", strerror(errno));
+    return 0;
+}
+
+/* Commands are adopted before the dispatcher gets other work, and before a client is heard. */
+static int open_all(struct gpq_agent *a, const struct settings *s, struct gpq_watched watched[3],
+                    struct gpq_error *e)
+{
+    struct gpq_places places;
+    char path[GPQ_PATH];
+    gpq_places_read(s->state, &places);
+    int code = gpq_places_find(&places, path, e);
+    if (code == 0)
+        code = gpq_statedir_make(path, s->allow_network, a->state, e);
+    if (code == 0)
+        code = take_lock(a, e);
+    if (code == 0 && gpq_boot_read(a->boot) < 0)
+        code = gpq_fail(e, GPQ_EIO, "the id of this boot cannot be read");
+    if (code == 0)
+        code = gpq_sqlite_open(&(struct gpq_options){ .directory = a->state, .now = gpq_wall() },
+                               &a->store, e);
+    if (code == 0 && gpq_work_open(a) < 0)
+        code = gpq_fail(e, GPQ_ENOMEM, "no memory");
+    if (code == 0)
+        code = gpq_dispatch_open(a, s->devices, s->cpus, e);
+    if (code == 0)
+        code = open_loop(a, watched, e);
+    if (code == 0)
+        code = gpq_adopt(a, e);
+    if (code == 0)
+        code = gpq_ahead_open(a, e);
+    if (code == 0)
+        code = gpq_server_open(a, e);
+    if (code == 0 && !gpq_reserve_there(&gpq_system_files, a->state, RESERVE) &&
+        gpq_reserve_make(&gpq_system_files, a->state, RESERVE) < 0)
+        gpq_log("no space for the reserve of %d MiB", RESERVE >> 20);
+    return code;
+}
+
+/* A service manager waits for READY=1 (sd_notify(3)). */
+static void notify(const char *text)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    if (!path || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof(to.sun_path))
+        return;
+    memcpy(to.sun_path, path, strlen(path));
+    if (path[0] == '@')
+        to.sun_path[0] = 0;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+    (void)sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&to, size);
+    close(fd);
+}
+
+/* ---- The loop ---- */
+
+/* Runners, and processes that a killed runner has left to this subreaper. */
+static void reap(void)
+{
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        continue;
+}
+
+static void hear_signals(struct gpq_agent *a)
+{
+    struct signalfd_siginfo info;
+    while (read(a->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        if (info.ssi_signo == SIGCHLD)
+            reap();
+        else
+            a->stopping = a->over = true;
+}
+
+/* A run that has not ended all the same is looked at again in a second. */
+static void hear_run(struct gpq_agent *a, struct gpq_unit *u)
+{
+    struct epoll_event none = { .events = 0, .data.ptr = &u->runner };
+    if (gpq_runs_ended(a, u))
+        return;
+    (void)epoll_ctl(a->epoll, EPOLL_CTL_MOD, u->runner.fd, &none);
+    a->look_again = true;
+}
+
+static void look_again(struct gpq_agent *a, struct gpq_unit *u)
+{
+    if (u->phase == GPQ_RUNS && u->runner.fd >= 0)
+        (void)gpq_watch(a, &u->runner, EPOLLIN);
+}
+
+static void hear(struct gpq_agent *a, const struct epoll_event *event)
+{
+    struct gpq_watched *w = event->data.ptr;
+    uint64_t expired;
+    switch (w->source) {
+    case GPQ_SOURCE_SIGNALS:
+        hear_signals(a);
+        break;
+    case GPQ_SOURCE_TIMER:
+        (void)!read(a->timer, &expired, sizeof(expired));
+        a->starts_wait = false;
+        if (a->look_again)
+            gpq_work_each(a, look_again);
+        a->look_again = false;
+        break;
+    case GPQ_SOURCE_RUN:
+        hear_run(a, w->owner);
+        break;
+    case GPQ_SOURCE_LISTENER:
+    case GPQ_SOURCE_CLIENT:
+        gpq_server_ready(a, w, event->events);
+        break;
+    default: /* of the dispatcher: each turn reads its events */
+        break;
+    }
+}
+
+/* The timer is for the store's next time, or a second ahead where something is tried again. */
+static void set_timer(struct gpq_agent *a)
+{
+    uint64_t at = a->next_due, soon = gpq_wall() + UINT64_C(1000000000);
+    if ((a->look_again || a->starts_wait) && (at == 0 || at > soon))
+        at = soon;
+    if (at == a->timer_at)
+        return;
+    struct itimerspec when = { .it_value = { (time_t)(at / 1000000000), (long)(at % 1000000000) } };
+    (void)timerfd_settime(a->timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &when, NULL);
+    a->timer_at = at;
+}
+
+static void cancel_run(struct gpq_agent *a, struct gpq_unit *u)
+{
+    if (u->phase == GPQ_RUNS && !u->cancelled) {
+        u->cancelled = true;
+        (void)gpud_dispatcher_cancel(a->dispatcher, u->id, GPUD_CANCEL_HARD);
+    }
+}
+
+/* `agent stop`: at once, or when the commands have ended. */
+static void check_stop(struct gpq_agent *a)
+{
+    if (!a->stopping || a->over)
+        return;
+    if (a->stop_cancels)
+        gpq_work_each(a, cancel_run);
+    if ((!a->draining && !a->stop_cancels) || gpq_work_count(a, GPQ_STARTING) == 0)
+        a->over = true;
+}
+
+static void loop(struct gpq_agent *a)
+{
+    struct epoll_event events[EVENTS];
+    gpq_marks_apply(a);
+    gpq_ahead_fill(a);
+    while (!a->over) {
+        while (gpq_turn(a) && !a->over)
+            continue;
+        check_stop(a);
+        if (a->over)
+            break;
+        set_timer(a);
+        int n = epoll_wait(a->epoll, events, EVENTS, -1);
+        for (int i = 0; i < n; i++)
+            hear(a, &events[i]);
+    }
+}
+
+static void close_all(struct gpq_agent *a)
+{
+    if (a->server)
+        gpq_server_close(a);
+    gpq_dispatch_close(a);
+    gpq_ahead_close(a);
+    gpq_work_close(a);
+    gpq_turn_free(a);
+    if (a->store)
+        a->store->engine->close(a->store);
+    if (a->lock >= 0)
+        gpq_lock_close(a->lock);
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: gpudispatch-agent [--state-dir DIR] [--devices LIST] [--cpus N]"
+                    " [--runner PROGRAM] [--allow-network-fs]\n");
+    return 2;
+}
+
+/* 1 to 65536; 0: it is no such number. */
+static uint32_t read_number(const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long n = strtoul(text, &end, 10);
+    return errno != 0 || end == text || *end != 0 || n > 65536 ? 0 : (uint32_t)n;
+}
+
+static int read_arguments(int argc, char **argv, struct settings *s)
+{
+    static const struct option options[] = {
+        { "state-dir", required_argument, NULL, 's' },
+        { "devices", required_argument, NULL, 'd' },
+        { "cpus", required_argument, NULL, 'c' },
+        { "runner", required_argument, NULL, 'r' },
+        { "foreground", no_argument, NULL, 'f' },
+        { "allow-network-fs", no_argument, NULL, 'n' },
+        { NULL, 0, NULL, 0 },
+    };
+    *s = (struct settings){ .devices = "all", .runner = GPQ_RUNNER_PROGRAM };
+    const char *runner = getenv("GPUD_RUNNER_PROGRAM");
+    if (runner && *runner)
+        s->runner = runner;
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
+        switch (c) {
+        case 's':
+            s->state = optarg;
+            break;
+        case 'd':
+            s->devices = optarg;
+            break;
+        case 'r':
+            s->runner = optarg;
+            break;
+        case 'c':
+            s->cpus = read_number(optarg);
+            if (s->cpus == 0)
+                return usage();
+            break;
+        case 'n':
+            s->allow_network = true;
+            break;
+        case 'f': /* it never leaves the foreground */
+            break;
+        default:
+            return usage();
+        }
+    return optind < argc ? usage() : 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings s;
+    struct gpq_watched watched[3];
+    struct gpq_error e = { 0 };
+    struct gpq_agent a = { .lock = -1, .epoll = -1, .timer = -1, .signals = -1 };
+    int code = read_arguments(argc, argv, &s);
+    if (code != 0)
+        return code;
+    unsetenv(GPQ_RUN_VARIABLE); /* the agent is no part of the command that has started it */
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    a.runner = s.runner;
+    a.signals = open_signals();
+    a.epoll = epoll_create1(EPOLL_CLOEXEC);
+    code = open_all(&a, &s, watched, &e);
+    if (code < 0) {
+        gpq_log("%s", e.text);
+        close_all(&a);
+        return gpq_error_status(code);
+    }
+    notify("READY=1");
+    loop(&a);
+    notify("STOPPING=1");
+    close_all(&a);
+    return a.status;
+}

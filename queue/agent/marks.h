@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* marks.h - durable facts of the store that the agent follows: pauses and drains. */
+#ifndef GPQ_AGENT_MARKS_H
+#define GPQ_AGENT_MARKS_H
+
+#include "queue/agent/agent.h"
+
+/*
+ * Reads the marks, and makes the dispatcher follow them:
+ *   pause ""       nothing starts
+ *   drain DEVICE   nothing starts on the device, and its workers leave
+ */
+void gpq_marks_apply(struct gpq_agent *a);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/* runs.c - starts commands under runners, and learns how they end. */
+#include "queue/agent/runs.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "queue/agent/ahead.h"
+#include "queue/files/out.h"
+#include "queue/runner/find.h"
+#include "queue/runner/start.h"
+#include "queue/runner/sweep.h"
+
+#define LOG_LIMIT (UINT64_C(256) << 20)
+enum { SWEEP_MS = 2000, TEXT = 256 };
+
+void gpq_run_text(const struct gpq_agent *a, const struct gpq_run_id *run, char ret[128])
+{
+    snprintf(ret, 128, "%s %s", run->nonce, a->boot);
+}
+
+bool gpq_run_text_read(const char *text, struct gpq_run_id *ret, char boot[GPQ_BOOT + 1])
+{
+    if (!text || strlen(text) != GPQ_NONCE + 1 + GPQ_BOOT || text[GPQ_NONCE] != ' ')
+        return false;
+    memcpy(ret->nonce, text, GPQ_NONCE);
+    ret->nonce[GPQ_NONCE] = 0;
+    memcpy(boot, text + GPQ_NONCE + 1, GPQ_BOOT + 1);
+    return gpq_boot_valid(boot);
+}
+
+int gpq_runs_prepare(struct gpq_unit *u)
+{
+    u->run = (struct gpq_run_id){ .task = u->task };
+    return gpq_run_nonce(u->run.nonce);
+}
+
+/* ---- What a command is ---- */
+
+/* The rows of a task, copied: they live until the reader returns. */
+struct command {
+    json_t *content;
+    char *key, *argv, *environment; /* lists: texts that each end with a NUL byte */
+    size_t argv_size, environment_size;
+    uint32_t spec;
+    int code;
+};
+
+static char *copy_of(struct gpq_bytes b)
+{
+    char *copy = malloc(b.size + 1);
+    if (copy) {
+        memcpy(copy, b.size != 0 ? b.data : "", b.size);
+        copy[b.size] = 0;
+    }
+    return copy;
+}
+
+static int read_task(const struct gpq_task *t, void *user)
+{
+    struct command *c = user;
+    c->argv = copy_of(t->content);
+    c->argv_size = t->content.size;
+    c->key = t->key.size != 0 ? copy_of(t->key) : NULL;
+    c->spec = t->spec;
+    return 0;
+}
+
+static int read_spec(const struct gpq_spec *spec, void *user)
+{
+    struct command *c = user;
+    c->content = json_loadb(spec->content.data, spec->content.size, 0, NULL);
+    c->environment = copy_of(spec->environment);
+    c->environment_size = spec->environment.size;
+    return 0;
+}
+
+static void free_command(struct command *c)
+{
+    free(c->argv);
+    json_decref(c->content);
+    free(c->key);
+    free(c->environment);
+}
+
+static int read_command(struct gpq_agent *a, uint64_t task, struct command *c, struct gpq_error *e)
+{
+    *c = (struct command){ 0 };
+    int code = a->store->engine->tasks(
+        a->store, &(struct gpq_select){ .tasks = &task, .n_tasks = 1 }, 0, true, read_task, c, e);
+    if (code == 0)
+        code = a->store->engine->spec(a->store, c->spec, read_spec, c, e);
+    if (code == 0 &&
+        (!c->argv || c->argv_size == 0 || !json_is_object(c->content) || !c->environment))
+        code = gpq_fail(e, GPQ_EDAMAGED, "task %u.%u has no command", GPQ_BATCH_OF(task),
+                        GPQ_NUMBER_OF(task));
+    return code;
+}
+
+/* A list for the plan, that ends with NULL.  The bytes have a NUL byte behind them. */
+static char **list_of(char *bytes, size_t size)
+{
+    size_t n = 1, at = 0;
+    for (size_t i = 0; i < size; i++)
+        n += bytes[i] == 0;
+    char **list = calloc(n + 1, sizeof(*list));
+    for (size_t i = 0; list && i < size; i += strlen(bytes + i) + 1)
+        list[at++] = bytes + i;
+    return list;
+}
+
+/* ---- Start ---- */
+
+struct variables {
+    char visible[2048], gpus[2048], cpus[64];
+    char *set[4], *defaults[8];
+};
+
+static void set_variables(const struct gpq_unit *u, struct variables *v)
+{
+    json_t *json = u->devices ? json_loads(u->devices, 0, NULL) : NULL;
+    const char *uuids = json_string_value(json_object_get(json, "uuids"));
+    const char *names = json_string_value(json_object_get(json, "names"));
+    long long cpus = (long long)json_integer_value(json_object_get(json, "cpus"));
+    *v = (struct variables){ 0 };
+    bool gpu = names && *names && strncmp(names, "cpu", 3) != 0;
+    snprintf(v->visible, sizeof(v->visible), "CUDA_VISIBLE_DEVICES=%s", gpu && uuids ? uuids : "");
+    snprintf(v->gpus, sizeof(v->gpus), "GPUDISPATCH_GPUS=%s", gpu ? names : "");
+    snprintf(v->cpus, sizeof(v->cpus), "OMP_NUM_THREADS=%lld", cpus > 0 ? cpus : 1);
+    v->set[0] = v->visible;
+    v->set[1] = v->gpus;
+    v->set[2] = (char *)(uintptr_t) "CUDA_DEVICE_ORDER=PCI_BUS_ID";
+    v->defaults[0] = v->cpus;
+    v->defaults[1] = (char *)(uintptr_t) "PYTHONUNBUFFERED=1";
+    json_decref(json);
+}
+
+static int start_runner(struct gpq_agent *a, struct gpq_unit *u, const struct command *c,
+                        struct gpq_error *e)
+{
+    char out[GPQ_PATH], log[GPQ_PATH], name[GPQ_RUN_NAME];
+    struct variables v;
+    gpq_run_name(name, &u->run);
+    snprintf(log, sizeof(log), "logs/%s", name);
+    set_variables(u, &v);
+    struct gpq_plan plan = { .id = u->run,
+                             .log = log,
+                             .key = c->key,
+                             .log_limit = LOG_LIMIT,
+                             .out = out,
+                             .variables = v.set,
+                             .defaults = v.defaults };
+    plan.cwd = json_string_value(json_object_get(c->content, "cwd"));
+    plan.argv = list_of(c->argv, c->argv_size);
+    plan.environment = list_of(c->environment, c->environment_size);
+    struct gpq_start start = {
+        .runner = a->runner, .state = a->state, .boot = a->boot, .plan = &plan
+    };
+    int code = !plan.argv || !plan.environment ? gpq_fail(e, GPQ_ENOMEM, "no memory") : 0;
+    if (code == 0 && gpq_out_work_path(out, a->state, u->task, u->attempt) < 0)
+        code = gpq_fail(e, GPQ_EINVAL, "the path of the outputs is too long");
+    if (code == 0)
+        code = gpq_out_make(&gpq_system_files, a->state, u->task, u->attempt, e);
+    if (code == 0)
+        code = gpq_run_start(&start, &u->child, e);
+    free(plan.argv);
+    free(plan.environment);
+    return code;
+}
+
+static int watch_runner(struct gpq_agent *a, struct gpq_unit *u, int pidfd)
+{
+    u->runner.fd = pidfd;
+    u->phase = GPQ_RUNS;
+    return gpq_watch(a, &u->runner, EPOLLIN);
+}
+
+int gpq_runs_adopt(struct gpq_agent *a, struct gpq_unit *u, int pidfd)
+{
+    return watch_runner(a, u, pidfd);
+}
+
+/* The session of the command is not known yet: the runner's descendants are all of it. */
+static void report_start(struct gpq_agent *a, struct gpq_unit *u)
+{
+    struct gpud_proc proc = GPUD_PROC_INIT;
+    proc.pid = (uint32_t)u->child;
+    if (gpud_dispatcher_started(a->dispatcher, u->id, u->grant, &proc, NULL) < 0)
+        (void)pidfd_send_signal(u->runner.fd, SIGUSR1, NULL, 0); /* the grant is over */
+}
+
+int gpq_runs_start(struct gpq_agent *a, struct gpq_unit *u, struct gpq_error *e)
+{
+    struct command c;
+    u->run.attempt = u->attempt;
+    int code = read_command(a, u->task, &c, e);
+    if (code == 0)
+        code = start_runner(a, u, &c, e);
+    free_command(&c);
+    if (code < 0)
+        return code;
+    int pidfd = pidfd_open(u->child, 0); /* a child of ours that is not reaped */
+    if (pidfd < 0 || watch_runner(a, u, pidfd) < 0) {
+        kill(u->child, SIGUSR1);
+        gpq_log("%u.%u: no descriptor for its runner: %s", GPQ_BATCH_OF(u->task),
+                GPQ_NUMBER_OF(u->task), strerror(errno));
+    }
+    report_start(a, u);
+    return 0;
+}
+
+/* ---- End ---- */
+
+static void judge_exit(const struct gpq_record *r, struct gpq_end *ret, char text[TEXT])
+{
+    const struct gpq_run_end *end = &r->end;
+    text[0] = 0;
+    if (end->how == GPQ_RUN_EXITED) {
+        ret->status = (int32_t)end->status;
+        ret->outcome = end->status == 0 ? GPQ_OUTCOME_SUCCESS : GPQ_OUTCOME_ERROR;
+        if (end->status != 0)
+            snprintf(text, TEXT, "exited with status %llu", (unsigned long long)end->status);
+    } else if (end->how == GPQ_RUN_KILLED) {
+        ret->status = -(int32_t)end->status;
+        ret->outcome = GPQ_OUTCOME_CRASHED;
+        snprintf(text, TEXT, "killed by signal %llu (SIG%s)", (unsigned long long)end->status,
+                 sigabbrev_np((int)end->status) ? sigabbrev_np((int)end->status) : "?");
+    } else {
+        ret->status = 127;
+        ret->outcome = GPQ_OUTCOME_ERROR;
+        snprintf(text, TEXT, "not executed: %s: %s", gpq_run_step_text(end->step),
+                 strerror((int)end->status));
+    }
+    if (ret->outcome == GPQ_OUTCOME_SUCCESS && end->outputs == GPQ_OUTPUTS_FAILED) {
+        ret->outcome = GPQ_OUTCOME_ERROR;
+        snprintf(text, TEXT, "its outputs could not be written to disk");
+    }
+}
+
+void gpq_runs_judge(const struct gpq_record *record, uint64_t limit, struct gpq_end *ret,
+                    char text[TEXT])
+{
+    judge_exit(record, ret, text);
+    ret->started = record->wall;
+    ret->ended = record->end.wall != 0 ? record->end.wall : gpq_wall();
+    if (record->has_start && limit != GPUD_NEVER &&
+        record->end.monotonic > record->monotonic + limit) {
+        ret->outcome = GPQ_OUTCOME_TIMEOUT;
+        snprintf(text, TEXT, "exceeded its time limit of %.3f s", (double)limit / 1e9);
+    }
+    ret->text = text;
+}
+
+/* The runner was killed: its command is killed, too, before its devices are free.  [Q4] */
+static bool swept(struct gpq_unit *u, const struct gpq_record *record)
+{
+    struct gpq_swept s = { 0 };
+    int code = gpq_sweep(&u->run, record, SWEEP_MS, &s);
+    if (code == -ETIMEDOUT && s.left != 0) {
+        gpq_log("%u.%u: %u processes of a killed runner do not end; its devices stay taken",
+                GPQ_BATCH_OF(u->task), GPQ_NUMBER_OF(u->task), s.left);
+        return false;
+    }
+    return code == 0;
+}
+
+static void report_end(struct gpq_agent *a, struct gpq_unit *u, const struct gpq_end *end,
+                       const struct gpq_record *record, const char *text)
+{
+    struct gpud_end e = GPUD_END_INIT;
+    e.outcome = end->outcome;
+    e.code = end->outcome == GPQ_OUTCOME_ERROR ? (end->status > 0 ? end->status : 1) : 0;
+    e.exit_kind = end->status < 0 ? GPUD_EXIT_SIGNAL : GPUD_EXIT_CODE;
+    e.exit_status = end->status < 0 ? -end->status : end->status;
+    e.ended_at = record->has_end ? record->end.monotonic : 0;
+    e.text = text;
+    if (gpud_dispatcher_ended(a->dispatcher, u->id, u->grant, &e, NULL) < 0) {
+        e.ended_at = 0; /* before its start by the dispatcher's clock: now */
+        (void)gpud_dispatcher_ended(a->dispatcher, u->id, u->grant, &e, NULL);
+    }
+}
+
+bool gpq_runs_ended(struct gpq_agent *a, struct gpq_unit *u)
+{
+    struct gpq_claimed claimed = { .id = u->run };
+    struct gpq_found found;
+    struct gpq_end end = { 0 };
+    snprintf(claimed.boot, sizeof(claimed.boot), "%s", a->boot);
+    if (u->child != 0 && waitpid(u->child, NULL, WNOHANG) == u->child)
+        u->child = 0;
+    int code = gpq_run_look(a->state, &claimed, a->boot, &found);
+    if (code < 0 || found.state == GPQ_FOUND_RUNNING)
+        return false;
+    if (found.state == GPQ_FOUND_ENDED) {
+        gpq_runs_judge(&found.record, GPUD_NEVER, &end, u->text); /* limits are the dispatcher's */
+    } else {
+        if (!swept(u, &found.record))
+            return false;
+        end.outcome = GPQ_OUTCOME_CRASHED;
+        end.status = -SIGKILL;
+        end.ended = gpq_wall();
+        snprintf(u->text, sizeof(u->text), "its runner was killed");
+    }
+    u->status = end.status;
+    u->started = end.started;
+    u->ended = end.ended;
+    u->outputs = found.record.has_end && found.record.end.outputs == GPQ_OUTPUTS_SYNCED;
+    gpq_unwatch(a, &u->runner);
+    u->phase = GPQ_ENDED;
+    report_end(a, u, &end, &found.record, u->text);
+    return true;
+}
+
+void gpq_runs_forget(struct gpq_agent *a, const struct gpq_run_id *run)
+{
+    char path[GPQ_PATH];
+    if (gpq_run_path(path, a->state, run) == 0)
+        (void)unlink(path);
+}
+
+void gpq_runs_failed(struct gpq_agent *a, struct gpq_unit *u, const char *text)
+{
+    const struct gpq_record none = { 0 };
+    struct gpq_end end = { .outcome = GPQ_OUTCOME_ERROR, .status = 126 };
+    snprintf(u->text, sizeof(u->text), "not started: %.200s", text);
+    u->status = end.status;
+    u->ended = gpq_wall();
+    u->phase = GPQ_ENDED;
+    report_end(a, u, &end, &none, u->text);
+}

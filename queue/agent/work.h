@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * work.h - the tasks that the dispatcher has, by its ids and by those of the store.
+ *
+ * A task of the store may have several: one that was withdrawn waits for its outcome while the task
+ * is submitted again.  Only the last one is found by the task.
+ */
+#ifndef GPQ_AGENT_WORK_H
+#define GPQ_AGENT_WORK_H
+
+#include "queue/agent/agent.h"
+
+enum gpq_phase {
+    GPQ_INSIDE,  /* waits in the dispatcher */
+    GPQ_GRANTED, /* its devices are granted, and its claim is not committed */
+    GPQ_STARTING, /* claimed; its runner is not started */
+    GPQ_RUNS,    /* its runner was started, or adopted */
+    GPQ_ENDED,   /* the runner has ended; its outcome is to come */
+    GPQ_WITHDRAWN, /* cancelled in the dispatcher, since the store has it no more */
+};
+
+struct gpq_unit {
+    uint64_t id;   /* of the dispatcher */
+    uint64_t task; /* of the store */
+    uint32_t shape, phase;
+    uint32_t grant;   /* number of the grant */
+    uint32_t attempt; /* of the store */
+    bool cancelled;   /* its running attempt is cancelled in the dispatcher */
+    char *devices;    /* of the grant, as the store keeps it: JSON */
+    struct gpq_run_id run;
+    struct gpq_watched runner; /* pidfd; fd -1: none */
+    pid_t child;               /* the runner, if this agent has started it; else 0 */
+    int32_t status;            /* of the end: exit status, or minus the signal */
+    uint64_t started, ended;   /* wall time */
+    bool outputs;              /* durable, to be published */
+    char text[256];            /* why it ended so, if the runner knows better than the dispatcher */
+    struct gpq_unit *next_id, *next_task;
+};
+
+int gpq_work_open(struct gpq_agent *a);
+void gpq_work_close(struct gpq_agent *a);
+
+/* Each returns NULL for none; gpq_work_add without memory. */
+struct gpq_unit *gpq_work_add(struct gpq_agent *a, uint64_t id, uint64_t task);
+struct gpq_unit *gpq_work_by_id(struct gpq_agent *a, uint64_t id);
+struct gpq_unit *gpq_work_of(struct gpq_agent *a, uint64_t task);
+/* Unlinks it by its task: another one may be added. */
+void gpq_work_withdrawn(struct gpq_agent *a, struct gpq_unit *u);
+void gpq_work_remove(struct gpq_agent *a, struct gpq_unit *u);
+/* How many have this phase or a later one, up to GPQ_ENDED. */
+size_t gpq_work_count(const struct gpq_agent *a, enum gpq_phase from);
+/* Calls fn for each; fn may remove it. */
+void gpq_work_each(struct gpq_agent *a, void (*fn)(struct gpq_agent *a, struct gpq_unit *u));
+
+#endif

@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""An agent with commands: how they end, and what a new agent finds.
+
+usage: runs.py BUILD_DIRECTORY [CASE...]
+
+T_KILLS says how often case `killed_agents` kills the agent.
+"""
+import contextlib
+import os
+import pathlib
+import random
+import signal
+import sqlite3
+import sys
+import tempfile
+import traceback
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from agent import Agent, until  # noqa: E402
+from checks import Checks  # noqa: E402
+
+EFFORT = os.environ.get("T_EFFORT") == "all"
+
+
+def equal(got, wanted):
+    assert got == wanted, f"{got!r}, not {wanted!r}"
+
+
+def outcomes(client, batch):
+    return [t.get("outcome") for t in client.tasks(batch)]
+
+
+def lines(path):
+    with contextlib.suppress(FileNotFoundError), open(path) as f:
+        return f.read().split()
+    return []
+
+
+def ends(agent):
+    """Q2: each end of a command is an outcome, which is shown after its commit."""
+    agent.start()
+    c = agent.client()
+    c.submit(["exit 0", "exit 3", "kill -9 $$", ["/no/such/program"]])
+    c.ask("wait", batch="1")
+    equal(outcomes(c, 1), ["ok", "error", "crashed", "error"])
+    equal(c.ask("tasks", batch="1", states=["ready", "running", "held"])["tasks"], [])
+
+
+def outputs(agent):
+    """Q5: files of a success are in out/ID, and those of a failure are not."""
+    agent.start()
+    c = agent.client()
+    c.submit(["echo one > $GPUDISPATCH_OUT/x", "echo two > $GPUDISPATCH_OUT/x; exit 1",
+              "env | sort > $GPUDISPATCH_OUT/env; pwd; echo said >&2"], cwd="/tmp")
+    c.ask("wait", batch="1")
+    out = pathlib.Path(agent.state, "out")
+    equal((out / "1.1/x").read_text(), "one\n")
+    equal(sorted(p.name for p in out.iterdir()), ["1.1", "1.3"])
+    equal(list(pathlib.Path(agent.state, "work").iterdir()), [])
+    equal(list(pathlib.Path(agent.state, "run").iterdir()), [])
+    env = dict(line.split("=", 1) for line in (out / "1.3/env").read_text().splitlines())
+    equal((env["GPUDISPATCH_TASK"], env["GPUDISPATCH_ATTEMPT"]), ("1.3", "1"))
+    equal(env["GPUDISPATCH_GPUS"].split(":")[0], "fake")
+    equal(pathlib.Path(agent.state, "logs/1.3.1").read_text(), "/tmp\nsaid\n")
+
+
+def limits(agent):
+    """A task that exceeds its limit is TIMEOUT, and a cancelled one CANCELLED."""
+    agent.start()
+    c = agent.client()
+    c.submit(["sleep 600"], limit=200 * 10**6)
+    c.submit(["sleep 600", "sleep 600"], batch="other")
+    until(lambda: len(c.ask("tasks", batch="2", states=["running"])["tasks"]) == 2, "two that run")
+    equal(c.ask("cancel", tasks=["2.1"])["running"], 1)
+    c.ask("wait", batch="1")
+    c.ask("wait", tasks=["2.1"])
+    equal(outcomes(c, 1) + outcomes(c, 2), ["timeout", "cancelled", None])
+
+
+def retries(agent):
+    """Q7: a task that is tried again keeps its place, and each attempt is recorded."""
+    agent.start()
+    c = agent.client()
+    c.submit(["test $GPUDISPATCH_ATTEMPT = 3"], retries={"error": 2})
+    c.ask("wait", batch="1")
+    equal(outcomes(c, 1), ["ok"])
+    equal(c.tasks(1)[0]["attempt"], 3)
+
+
+def many(agent):
+    """More tasks than a window has, of two shapes, on more devices than one."""
+    agent.start()
+    c = agent.client()
+    c.submit(["true"] * 300)
+    c.submit(["true"] * 100, batch="cpu", needs={"gpus": 0, "cpus": 1})
+    c.ask("wait", batch="1")
+    c.ask("wait", batch="2")
+    equal(set(outcomes(c, 1)) | set(outcomes(c, 2)), {"ok"})
+
+
+def stopped_agent(agent):
+    """Q4: commands go on without an agent, and are adopted."""
+    agent.start()
+    gate = os.path.join(agent.directory, "gate")
+    os.mkfifo(gate)
+    c = agent.client()
+    c.submit([f"echo $GPUDISPATCH_TASK >> {agent.directory}/started; read x < {gate}"] * 8)
+    until(lambda: len(lines(f"{agent.directory}/started")) == 8, "eight commands")
+    equal(agent.stop(), 0)
+    agent.start()
+    c = agent.client()
+    equal([t["state"] for t in c.tasks(1)], ["running"] * 8)
+    with open(gate, "w") as f:
+        f.write("go\n" * 8)
+        f.flush()
+        c.ask("wait", batch="1")
+    equal([(t["outcome"], t["attempt"]) for t in c.tasks(1)], [("ok", 1)] * 8)
+    equal(len(lines(f"{agent.directory}/started")), 8)
+
+
+def ended_meanwhile(agent):
+    """Q4: what ended while no agent ran is booked, and its outputs are published."""
+    agent.start()
+    gate = os.path.join(agent.directory, "gate")
+    os.mkfifo(gate)
+    c = agent.client()
+    c.submit([f"read x < {gate}; echo $x > $GPUDISPATCH_OUT/x"])
+    until(lambda: agent.processes("sh"), "a command")
+    agent.kill()
+    with open(gate, "w") as f:
+        f.write("late\n")
+    until(lambda: not agent.processes("gpud-runner"), "the end of the runner")
+    agent.start()
+    c = agent.client()
+    equal(outcomes(c, 1), ["ok"])
+    equal(pathlib.Path(agent.state, "out/1.1/x").read_text(), "late\n")
+
+
+def killed_runner(agent):
+    """Q4: the command of a killed runner is swept, and only then its task is CRASHED."""
+    agent.start()
+    c = agent.client()
+    c.submit(["setsid sleep 600 & sleep 600"])
+    until(lambda: len(agent.processes("sleep")) == 2, "two processes of a command")
+    os.kill(agent.processes("gpud-runner")[0], signal.SIGKILL)
+    c.ask("wait", batch="1")
+    equal(outcomes(c, 1), ["crashed"])
+    equal(agent.processes("sleep"), [])
+
+
+def power_cut(agent):
+    """Q4: after another boot what ran is LOST: back at its place, uncharged."""
+    agent.start()
+    c = agent.client()
+    c.submit(["echo x >> $F; test $(wc -l < $F) -gt 1 || sleep 600"],
+             environment=[f"PATH={os.environ['PATH']}", f"F={agent.directory}/ran"])
+    c.submit(["sleep 600"], batch="once", at_most_once=True)
+    until(lambda: len(agent.processes("sleep")) == 2, "two commands")
+    agent.end()
+    with contextlib.closing(sqlite3.connect(os.path.join(agent.state, "queue.db"))) as file, file:
+        boot = "00000000-0000-4000-8000-000000000000"
+        file.execute("UPDATE attempt SET run = substr(run, 1, 33) || ?", [boot])
+    for record in pathlib.Path(agent.state, "run").iterdir():
+        record.unlink()
+    agent.start()
+    c = agent.client()
+    c.ask("wait", batch="1")
+    c.ask("wait", batch="2")
+    task = c.tasks(1)[0]
+    equal((task["outcome"], task["attempt"], task["charged"]), ("ok", 2, 1))
+    equal(outcomes(c, 2), ["lost"])
+
+
+def paused(agent):
+    """Q7: a pause and a drain outlive the agent."""
+    agent.start()
+    c = agent.client()
+    c.ask("pause")
+    c.submit(["true"])
+    agent.kill()
+    agent.start()
+    c = agent.client()
+    equal([t["state"] for t in c.tasks(1)], ["ready"])
+    c.ask("resume")
+    c.ask("wait", batch="1")
+    equal(outcomes(c, 1), ["ok"])
+
+
+def two_agents(agent):
+    """Q12: the second agent of a state directory is refused."""
+    agent.start()
+    other = Agent(BUILD, agent.directory)
+    try:
+        other.start()
+        raise AssertionError("it started")
+    except RuntimeError:
+        equal(other.process.wait(), 75)
+    equal(agent.client().hello["version"], 1)
+
+
+def killed_agents(agent):
+    """Q4: agents are killed at any instant: no command is started twice, none is forgotten."""
+    kills = int(os.environ.get("T_KILLS", 50 if EFFORT else 8))
+    draw = random.Random(int(os.environ.get("T_SEED", 1)))
+    tasks = kills * 8
+    agent.start()
+    c = agent.client()
+    c.submit([f"echo $GPUDISPATCH_TASK >> {agent.directory}/started;"
+              f" sleep 0.0{draw.randrange(10)}" for _ in range(tasks)])
+    for _ in range(kills):
+        done = len(lines(f"{agent.directory}/started"))
+        if done < tasks:
+            target = done + draw.randrange(12)
+            until(lambda: len(lines(f"{agent.directory}/started")) >= min(target, tasks), "starts")
+        agent.kill()
+        agent.start()
+    c = agent.client()
+    c.ask("wait", batch="1")
+    rows = c.tasks(1)
+    equal({t["outcome"] for t in rows}, {"ok"})
+    started = lines(f"{agent.directory}/started")
+    equal(len(started), tasks)
+    equal(len(set(started)), tasks)
+
+
+CASES = [ends, outputs, limits, retries, many, stopped_agent, ended_meanwhile, killed_runner,
+         power_cut, paused, two_agents, killed_agents]
+BUILD = sys.argv[1]
+
+
+def main():
+    check = Checks("queue-agent")
+    for case in CASES:
+        if sys.argv[2:] and case.__name__ not in sys.argv[2:]:
+            continue
+        with tempfile.TemporaryDirectory() as directory:
+            agent = Agent(BUILD, directory)
+            why = ""
+            try:
+                case(agent)
+            except (AssertionError, Exception):
+                why = traceback.format_exc()
+                with contextlib.suppress(OSError):
+                    why += "\nthe agent's log:\n" + agent.said()
+            finally:
+                agent.end()
+            check(case.__name__, not why, why)
+            if not why:
+                print(f"ok {case.__name__}", flush=True)
+    return 1 if check.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
