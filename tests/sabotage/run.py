@@ -35,17 +35,22 @@ TOOL = "tools/gpudispatch/gpudispatch"
 SCRIPTS, WORLDS = "tests/gpudispatch-sim", "tests/sched/worlds"
 PLANS, TWINS = "tests/sched/plans", "tests/sched/twins"
 EXPLAINS = "tests/sched/explains"
+AGENT = "queue/gpudispatch-agent"
+BESIDE_AGENT = ["queue/gpudispatch-runner", "lib/gpudispatch-worker"]
 CASE_PATIENCE = 300  # seconds; the runner has deadlines of its own
 
 
 def parts(test):
     """SUITE/PROGRAM.CASE -> build target of the program, case.  In suite tools PROGRAM is a script,
-    and tests the tool.  In suite sched it is worlds or explains; scripts or traces, with a file of
-    tests/sched as its case; plans or twins, with the id of a rule or guarantee."""
+    and tests the tool.  In suite agent it is a script of tests/queue/agent.  In suite sched it is
+    worlds or explains; scripts or traces, with a file of tests/sched as its case; plans or twins,
+    with the id of a rule or guarantee."""
     suite, rest = test.split("/")
     program, case = rest.split(".")
     if suite == "tools":
         return TOOL, case
+    if suite == "agent":
+        return AGENT, case
     if suite == "sched":
         return {"worlds": WORLDS, "plans": PLANS, "twins": TWINS, "explains": EXPLAINS}.get(
             program, SCRIPTS), case
@@ -93,6 +98,7 @@ class Tree:
                 for test in json.loads(listed) if not test["is_parallel"] for word in test["cmd"]}
 
     def compile(self, targets):
+        targets = [*targets, *BESIDE_AGENT * (AGENT in targets)]
         self.call(["ninja", "-C", self.build, "-j", "1", "tests/runner", "test-programs", *targets])
 
     def command(self, test):
@@ -112,6 +118,9 @@ class Tree:
             return [self.build / program, script]
         if program == WORLDS:
             return [self.build / program, "--events", "4000000"]
+        if program == AGENT:
+            script = self.source / "tests/queue" / (test.split(".")[0] + ".py")
+            return [sys.executable, script, self.build, case]
         if program != TOOL:
             return [self.build / "tests/runner", "--only", case, self.build / program]
         script = self.source / "tests/tools" / (test.split("/")[1].split(".")[0] + ".py")

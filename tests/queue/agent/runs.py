@@ -226,8 +226,48 @@ def killed_agents(agent):
     equal(len(set(started)), tasks)
 
 
+def killed_anything(agent):
+    """Q4: agents, runners, commands and clients are killed.  Each task ends once; no attempt is
+    started twice, and nothing is left running."""
+    kills = int(os.environ.get("T_KILLS", 50 if EFFORT else 8))
+    draw = random.Random(int(os.environ.get("T_SEED", 1)))
+    tasks = kills * 8
+    agent.start()
+    c = agent.client()
+    c.submit([f"echo $GPUDISPATCH_TASK.$GPUDISPATCH_ATTEMPT >> {agent.directory}/started;"
+              f" sleep 0.0{draw.randrange(10)} & wait" for _ in range(tasks)],
+             retries={"crash": 2})
+    for _ in range(kills):
+        done = len(lines(f"{agent.directory}/started"))
+        until(lambda: len(lines(f"{agent.directory}/started")) > done or
+              not agent.client().ask("tasks", batch="1", states=["ready", "running"])["tasks"],
+              "a start")
+        what = draw.choice(["agent", "gpud-runner", "sh", "sleep", "client"])
+        if what == "agent":
+            agent.kill()
+            agent.start()
+        elif what == "client":
+            agent.client().send({"id": 1, "do": "wait", "batch": "1"})
+        else:
+            for pid in agent.processes(what)[:1]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+    c = agent.client()
+    c.ask("wait", batch="1")
+    rows = c.tasks(1)
+    equal({t["outcome"] for t in rows} <= {"ok", "crashed", "error"}, True)
+    started = lines(f"{agent.directory}/started")
+    equal(len(set(started)), len(started))
+    assert sum(t["outcome"] == "ok" for t in rows) > tasks // 2
+    for t in rows:
+        known = {int(s.split(".")[2]) for s in started if s.startswith(t["task"] + ".")}
+        assert known <= set(range(1, t["attempt"] + 1)), (t, known)
+    equal(agent.processes(), [])
+
+
 CASES = [ends, outputs, limits, retries, many, stopped_agent, ended_meanwhile, killed_runner,
-         power_cut, paused, two_agents, killed_agents]
+         power_cut, paused, two_agents, killed_agents,
+         killed_anything]
 BUILD = sys.argv[1]
 
 

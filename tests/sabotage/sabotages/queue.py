@@ -108,4 +108,35 @@ SABOTAGES = [
         "CREATE INDEX task_key ON task(key) WHERE key IS NOT NULL;",
         "CREATE INDEX task_key ON task(ended) WHERE key IS NOT NULL;",
         "queue/sqlite.no_statement_scans"),
+    # ---- the agent ----
+    Sabotage(
+        "a turn shows what it has not committed", "queue/agent/turn.c",
+        "    code = o->commit(a->store, e);\n    if (code == 0)\n        a->next_due",
+        "    o->rollback(a->store);\n    if (code == 0)\n        a->next_due",
+        "agent/runs.ends"),
+    Sabotage(
+        "a new agent returns the commands that run", "queue/agent/adopt.c",
+        "        all->adopted++;\n        return adopt_one(a, c, &row.task, pidfd, e);\n",
+        "        return give_back(a, c, GPQ_RETURN_UNSTARTED, \"it runs\", e);\n",
+        "agent/runs.stopped_agent"),
+    Sabotage(
+        "commands that ended without an agent are lost", "queue/agent/adopt.c",
+        "        all->ended++;\n        return book_end(a, c, &row.task, e);\n",
+        "        return give_back(a, c, GPQ_RETURN_LOST, \"it ended\", e);\n",
+        "agent/runs.ended_meanwhile"),
+    Sabotage(
+        "the command of a killed runner goes on", "queue/agent/runs.c",
+        "        if (!swept(u, &found.record))\n",
+        "        if (!u && !swept(u, &found.record))\n",
+        "agent/runs.killed_runner"),
+    Sabotage(
+        "outputs of a success are not published", "queue/agent/turn.c",
+        "        if (n->outcome == GPUD_OUTCOME_SUCCESS && u->outputs)\n",
+        "        if (n->outcome == GPUD_OUTCOME_COUNT && u->outputs)\n",
+        "agent/runs.outputs"),
+    Sabotage(
+        "a new agent forgets a pause", "queue/agent/marks.c",
+        "    a->paused = s->paused;\n",
+        "    a->paused = s->paused && a->paused;\n",
+        "agent/runs.paused"),
 ]
