@@ -56,6 +56,8 @@ json_t *gpq_no_memory(struct gpq_call *c);
 /* {"id":..,"ok":false,"code":..,"status":..,"error":..}; `id` may be NULL, and is not taken. */
 json_t *gpq_error_json(json_t *id, const struct gpq_error *e);
 
+/* The objects within a submit, and their members, for the test of the documents. */
+extern const struct gpq_verb gpq_submit_parts[];
 /* The device with this name or UUID; false: this agent has none. */
 bool gpq_device_find(struct gpq_agent *a, const char *name, struct gpud_device_info *ret);
 /* The causes of retries: an object into uint32_t[GPQ_CAUSES]. */

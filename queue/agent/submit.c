@@ -136,6 +136,15 @@ static const struct gpq_field task_fields[] = {
 };
 #undef AT
 
+const struct gpq_verb gpq_submit_parts[] = {
+    { .name = "batch", .fields = batch_fields },
+    { .name = "specs", .fields = spec_fields },
+    { .name = "after", .fields = source_fields },
+    { .name = "retries", .fields = gpq_retries_fields },
+    { .name = "tasks", .fields = task_fields },
+    { 0 },
+};
+
 /* ---- What is built of them, and freed ---- */
 
 /* What a spec of the store refers to. */

@@ -583,3 +583,54 @@ T_CASE(needs_are_read_as_they_were_written)
         json_decref(json);
     }
 }
+
+/* ---- Documents ---- */
+
+/* The section below a heading, up to the next one of its level; freed by the caller. */
+static char *section(const char *page, const char *heading)
+{
+    char text[128];
+    (void)snprintf(text, sizeof(text), "\n### %s\n", heading);
+    const char *from = strstr(page, text);
+    if (!from)
+        T_FAIL("the page has no heading \"### %s\"", heading);
+    from += strlen(text);
+    const char *end = from;
+    while (*end && strncmp(end, "\n## ", 4) != 0 && strncmp(end, "\n### ", 5) != 0)
+        end++;
+    return strndup(from, (size_t)(end - from));
+}
+
+static void expect_members(const char *name, const struct gpq_field *f, const char *text,
+                           const char *selections)
+{
+    char member[64];
+    bool selects = strstr(text, "[selection](#selections)") != NULL;
+    for (; f->name; f++) {
+        (void)snprintf(member, sizeof(member), "`%s`", f->name);
+        if (!strcmp(f->name, "id") || !strcmp(f->name, "do") || strstr(text, member))
+            continue;
+        if (!selects || !strstr(selections, member))
+            T_FAIL("docs/reference/queue-protocol.md: %s has no %s", name, member);
+    }
+}
+
+/* Each request of the table stands in the reference, with each of its members. */
+T_CASE(each_request_is_documented)
+{
+    static char page[1 << 17];
+    FILE *in = fopen(T_PROTOCOL_PAGE, "re");
+    T_CHECK(in);
+    T_CMP(fread(page, 1, sizeof(page) - 1, in), <, sizeof(page) - 1);
+    T_EQ(fclose(in), 0);
+    char *selections = section(page, "Selections"), *submit_text = section(page, "submit");
+    for (const struct gpq_verb *v = gpq_verbs; v->name; v++) {
+        char *text = section(page, v->name);
+        expect_members(v->name, v->fields, text, selections);
+        free(text);
+    }
+    for (const struct gpq_verb *v = gpq_submit_parts; v->name; v++)
+        expect_members(v->name, v->fields, submit_text, "");
+    free(selections);
+    free(submit_text);
+}
