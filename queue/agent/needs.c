@@ -169,8 +169,8 @@ int gpq_needs_check(struct gpq_agent *a, const struct gpq_needs *n, const char *
     case GPUD_EDEVICE:
         return allow_wait ? 0
                           : gpq_at_fail(at, e, GPQ_EREFUSED,
-                                        "can never be met here: %.240s; with allow_wait the task "
-                                        "waits for devices to come",
+                                        "can never be met here: %.240s; --allow-wait accepts it "
+                                        "for devices to come",
                                         why.text);
     case GPUD_EINVAL:
         return gpq_at_fail(at, e, GPQ_EINVAL, "is refused: %.300s", why.text);

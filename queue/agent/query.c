@@ -101,7 +101,7 @@ json_t *gpq_do_tasks(struct gpq_call *c)
     struct task_page p;
     int code = gpq_call_read(c, gpq_tasks_fields, &asked);
     if (code == 0)
-        code = gpq_which_read(c, &asked.which);
+        code = gpq_which_read_rows(c, &asked.which);
     if (code < 0 || !gpq_page_begin(&p.page, c, asked.most)) {
         gpq_which_free(&asked.which);
         return NULL;

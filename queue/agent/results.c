@@ -135,7 +135,7 @@ json_t *gpq_do_results(struct gpq_call *c)
     json_t *reply = NULL;
     int code = gpq_call_read(c, gpq_results_fields, &asked);
     if (code == 0)
-        code = gpq_which_read(c, &asked.which);
+        code = gpq_which_read_rows(c, &asked.which);
     if (code == 0 && gpq_page_begin(&d.page, c, asked.most)) {
         asked.which.select.states = 1U << GPQ_DONE;
         d.id = calloc(d.page.most, sizeof(*d.id));

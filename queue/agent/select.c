@@ -114,6 +114,24 @@ int gpq_which_read(struct gpq_call *c, struct gpq_which *which)
     return code < 0 ? code : check_listed(c, which->id, which->select.n_tasks);
 }
 
+static int note_joined(const struct gpq_batch *b, void *user)
+{
+    *(uint32_t *)user = b->joined;
+    return 1;
+}
+
+int gpq_which_read_rows(struct gpq_call *c, struct gpq_which *which)
+{
+    uint32_t joined = 0;
+    int code = gpq_which_read(c, which);
+    if (code < 0 || which->batch == 0 || which->first != 0 || which->last != 0)
+        return code;
+    code = gpq_batch_read(c->a, which->batch, note_joined, &joined, c->e);
+    if (joined == 0)
+        which->select.first = 1;
+    return code;
+}
+
 void gpq_which_free(struct gpq_which *which)
 {
     free(which->id);

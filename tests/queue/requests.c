@@ -634,3 +634,70 @@ T_CASE(each_request_is_documented)
     free(selections);
     free(submit_text);
 }
+
+/* ---- With a dispatcher ---- */
+
+static void begin_dispatcher(const char *devices)
+{
+    struct gpud_options o = GPUD_OPTIONS_INIT, per_task = GPUD_OPTIONS_INIT;
+    struct gpud_class c = GPUD_CLASS_INIT;
+    struct gpud_error why = GPUD_ERROR_INIT;
+    o.pooled = 1;
+    o.devices = devices;
+    c.name = GPQ_COMMANDS;
+    c.residence = GPUD_EXTERNAL;
+    c.options = &per_task;
+    if (gpud_dispatcher_create(&t_desk.dispatcher, &o, &why) != 0 ||
+        gpud_dispatcher_class_add(t_desk.dispatcher, &c, &why) != 0)
+        T_FAIL("%s", why.text);
+}
+
+static void end_dispatcher(void)
+{
+    T_EQ(gpud_dispatcher_close(t_desk.dispatcher, GPUD_FINISH_LEAVE, 0), 0);
+    T_EQ(gpud_dispatcher_destroy(&t_desk.dispatcher, NULL), 0);
+}
+
+/* Refused with the numbers, unless devices may come. */
+T_CASE(needs_that_no_device_can_meet)
+{
+    static const struct {
+        const char *spec, *code, *text;
+    } row[] = {
+        { "{'cwd':'/','needs':{'gpus':9}}", "EREFUSED", "specs[0].needs can never be met here" },
+        { "{'cwd':'/','needs':{'memory':99999999999999}}", "EREFUSED", "95367431 MiB" },
+        { "{'cwd':'/','needs':{'on':'gpu:7'}}", "EREFUSED",
+          "--allow-wait accepts it for devices to come" },
+        { "{'class':'whisper'}", "EINVAL",
+          "specs[0] class is \"whisper\": there is no such class" },
+    };
+    char text[512];
+    t_desk_open();
+    begin_dispatcher("fake:2");
+    for (size_t i = 0; i < T_LENGTH(row); i++) {
+        (void)snprintf(text, sizeof(text), "{'do':'submit','specs':[%s],'tasks':[]}", row[i].spec);
+        t_ask_refused(text, row[i].code, row[i].text);
+    }
+    ok("{'do':'submit','allow_wait':true,'specs':[{'cwd':'/','needs':{'gpus':9}}],'tasks':[" TASK
+       "]}");
+    ok("{'do':'submit','specs':[{'cwd':'/','needs':{'gpus':9,'or':[{'gpus':2}]}}],'tasks':[]}");
+    t_ask_refused("{'do':'set','batch':'1','needs':{'gpus':3}}", "EREFUSED",
+                  "needs can never be met here");
+    ok("{'do':'set','batch':'1','needs':{'gpus':2}}");
+    end_dispatcher();
+    t_desk_close();
+}
+
+/* The mark has the UUID of the device: names count anew after a reboot. */
+T_CASE(drain_of_a_device)
+{
+    t_desk_open();
+    begin_dispatcher("fake:2");
+    t_ask_refused("{'do':'drain','device':'gpu:7'}", "ENOTFOUND", "device is \"gpu:7\"");
+    ok("{'do':'drain','device':'fake:1'}");
+    T_CHECK(strstr(part("{'do':'status'}", "marks.0.subject"), "GPU-"));
+    T_TEXT(part("{'do':'status'}", "marks.0.device"), "'fake:1'");
+    T_TEXT(part("{'do':'undrain','device':'fake:1'}", "was_drained"), "true");
+    end_dispatcher();
+    t_desk_close();
+}
