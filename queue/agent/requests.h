@@ -118,8 +118,8 @@ enum { GPQ_LIST_MOST = 100000 };
 /* Fills which->select.  A batch or a listed task that is not there fails with ENOTFOUND, and so
  * does a request that names none of batch, tasks and all with EINVAL. */
 int gpq_which_read(struct gpq_call *c, struct gpq_which *which);
-/* The same, for readers: where a batch has joined no task, its own ones are all, and a page need not
- * go through the list of the joined ones. */
+/* The same, for readers: where a batch has joined no task, a page need not go through the list of
+ * the joined ones. */
 int gpq_which_read_rows(struct gpq_call *c, struct gpq_which *which);
 void gpq_which_free(struct gpq_which *which);
 /* Fails with EINVAL for 0, which means that the member "task" is missing, and with ENOTFOUND. */
