@@ -10,12 +10,6 @@
 /* Changes of one commit that a follower sees one by one; of more it sees the counts. */
 enum { EVENTS_OF_COMMIT = 4096 };
 
-void gpq_wish_free(struct gpq_wish *wish)
-{
-    free(wish->tasks);
-    *wish = (struct gpq_wish){ 0 };
-}
-
 struct gpq_watcher *gpq_watcher_new(struct gpq_client *c, json_t *id, struct gpq_wish *wish)
 {
     struct gpq_watcher *w = calloc(1, sizeof(*w));

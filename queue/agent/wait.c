@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* wait.c - requests that are answered after a later commit. */
+#include <stdlib.h>
+
 #include "queue/agent/requests.h"
 
 struct wait {
@@ -46,4 +48,10 @@ json_t *gpq_do_wait(struct gpq_call *c)
 json_t *gpq_do_follow(struct gpq_call *c)
 {
     return begin(c, gpq_follow_fields, GPQ_WISH_FOLLOW);
+}
+
+void gpq_wish_free(struct gpq_wish *wish)
+{
+    free(wish->tasks);
+    *wish = (struct gpq_wish){ 0 };
 }

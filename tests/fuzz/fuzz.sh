@@ -4,8 +4,8 @@
 # and runs each for some seconds, starting from its corpus.
 #
 #     sh tests/fuzz/fuzz.sh [SECONDS] [control] [devices] [frame] [hello] [launch] [log] [page]
-#                           [plan] [reading] [run_plan] [run_record] [sched] [script]
-#                           [versioned] [xid]
+#                           [plan] [queue_request] [reading] [run_plan] [run_record] [sched]
+#                           [script] [versioned] [xid]
 #
 # Exit 1 when a target fails.  libFuzzer then writes the input to the current directory (crash-...):
 # add it to tests/fuzz/corpus/TARGET together with the repair.
@@ -18,8 +18,8 @@ case ${1:-} in
     shift
     ;;
 esac
-targets=${*:-control devices frame hello launch log page plan reading run_plan run_record sched \
-script versioned xid}
+targets=${*:-control devices frame hello launch log page plan queue_request reading run_plan \
+run_record sched script versioned xid}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -36,6 +36,7 @@ files() {
 
 for target in $targets; do
     flags=
+    libraries=
     case $target in
     control) parts="wire/control.c" ;;
     frame) parts="wire/frame.c" ;;
@@ -47,6 +48,18 @@ for target in $targets; do
             'sim/replay.c')
         ;;
     page) parts="wire/page.c" ;;
+    queue_request)
+        parts="../queue/agent/changes.c ../queue/agent/control.c ../queue/agent/explain.c"
+        parts="$parts ../queue/agent/facts.c ../queue/agent/fields.c ../queue/agent/lines.c"
+        parts="$parts ../queue/agent/needs.c ../queue/agent/page.c ../queue/agent/query.c"
+        parts="$parts ../queue/agent/requests.c ../queue/agent/results.c ../queue/agent/rows.c"
+        parts="$parts ../queue/agent/select.c ../queue/agent/set.c ../queue/agent/submit.c"
+        parts="$parts ../queue/agent/wait.c ../queue/fail.c ../queue/words.c"
+        parts="$parts ../queue/files/numbers.c $(files '../tests/queue/memory/*.c' |
+            sed 's/^base.heap.c //') ../tests/queue/memstore.c"
+        libraries=-ljansson
+        flags=-fno-sanitize=pointer-overflow # tables of the model begin as NULL
+        ;;
     plan)
         parts=$(files 'sched/*.c log/fact*.c log/line.c sim/fact*.c sim/line_read.c' \
             'sim/plan_script.c sim/plan_world*.c sim/slow*.c sim/trial.c')
@@ -78,10 +91,10 @@ for target in $targets; do
         sources="$sources $root/lib/$part"
     done
     # shellcheck disable=SC2086 # several words
-    "$clang" -std=c11 -D_GNU_SOURCE $flags -g -O1 \
-        -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+    "$clang" -std=c11 -D_GNU_SOURCE -g -O1 \
+        -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $flags \
         -I "$root" -I "$root/include" -I "$root/lib" -I "$root/tests/fuzz" \
-        "$root/tests/fuzz/$target.c" $sources -o "$work/$target"
+        "$root/tests/fuzz/$target.c" $sources $libraries -o "$work/$target"
     mkdir "$work/$target.corpus"
     echo "== $target, $seconds s"
     if "$work/$target" -max_total_time="$seconds" -max_len=4096 -timeout=10 -print_final_stats=1 \
