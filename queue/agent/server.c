@@ -394,6 +394,8 @@ static void go_on(struct gpq_agent *a)
 void gpq_server_settle(struct gpq_agent *a, int code, const struct gpq_error *e)
 {
     struct gpq_server *s = a->server;
+    if (!s) /* a commit before it was opened */
+        return;
     s->over = false;
     while (s->applied.first) {
         struct request *r = pop(&s->applied);

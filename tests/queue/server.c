@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -492,6 +493,29 @@ T_CASE(clients_beyond_the_limit_wait)
     }
     for (int i = MORE; i < MOST + MORE; i++)
         leave(&c[i]);
+    settle();
+    t_desk_close();
+}
+
+/* The listener would stay ready, and the agent busy. */
+T_CASE(no_descriptor_is_left)
+{
+    struct rlimit before, none;
+    t_desk_serve();
+    struct client c = joined();
+    int next = dup(c.fd);
+    T_CMP(next, >=, 0);
+    T_EQ(close(next), 0);
+    T_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = (rlim_t)next;
+    T_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    expect_closed(&c);
+    T_EQ(t_desk_turn(0), 0);
+    T_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    leave(&c);
+    c = greeted();
+    leave(&c);
     settle();
     t_desk_close();
 }
