@@ -249,6 +249,7 @@ struct gpq_change {
     uint8_t from, to; /* enum gpq_state; from 0 = new, to 0 = forgotten by purge */
     uint8_t outcome;  /* if to is DONE */
     bool cancel;      /* a wish that the running attempt ends */
+    uint32_t attempt; /* if it is forgotten: the number of its last attempt */
 };
 
 struct gpq_end {

@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -198,8 +199,9 @@ static void hear_run(struct gpq_agent *a, struct gpq_unit *u)
     a->look_again = true;
 }
 
-static void look_again(struct gpq_agent *a, struct gpq_unit *u)
+static void look_again(struct gpq_agent *a, struct gpq_unit *u, void *user)
 {
+    (void)user;
     if (u->phase == GPQ_RUNS && u->runner.fd >= 0)
         (void)gpq_watch(a, &u->runner, EPOLLIN);
 }
@@ -216,7 +218,7 @@ static void hear(struct gpq_agent *a, const struct epoll_event *event)
         (void)!read(a->timer, &expired, sizeof(expired));
         a->starts_wait = false;
         if (a->look_again)
-            gpq_work_each(a, look_again);
+            gpq_work_each(a, look_again, NULL);
         a->look_again = false;
         break;
     case GPQ_SOURCE_RUN:
@@ -244,8 +246,9 @@ static void set_timer(struct gpq_agent *a)
     a->timer_at = at;
 }
 
-static void cancel_run(struct gpq_agent *a, struct gpq_unit *u)
+static void cancel_run(struct gpq_agent *a, struct gpq_unit *u, void *user)
 {
+    (void)user;
     if (u->phase == GPQ_RUNS && !u->cancelled) {
         u->cancelled = true;
         (void)gpud_dispatcher_cancel(a->dispatcher, u->id, GPUD_CANCEL_HARD);
@@ -258,7 +261,7 @@ static void check_stop(struct gpq_agent *a)
     if (!a->stopping || a->over)
         return;
     if (a->stop_cancels)
-        gpq_work_each(a, cancel_run);
+        gpq_work_each(a, cancel_run, NULL);
     if ((!a->draining && !a->stop_cancels) || gpq_work_count(a, GPQ_STARTING) == 0)
         a->over = true;
 }
@@ -362,6 +365,7 @@ int main(int argc, char **argv)
     int code = read_arguments(argc, argv, &s);
     if (code != 0)
         return code;
+    (void)mallopt(M_MMAP_THRESHOLD, 256 << 10); /* long requests return their memory */
     unsetenv(GPQ_RUN_VARIABLE); /* the agent is no part of the command that has started it */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     a.runner = s.runner;

@@ -2,15 +2,20 @@
 /* marks.c - pauses the queue, and drains and returns devices. */
 #include "queue/agent/marks.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "queue/agent/needs.h"
+#include "queue/agent/work.h"
+#include "queue/runner/process.h"
 
 enum { DEVICES = 128 };
 
 struct seen {
     struct gpq_agent *a;
     bool paused;
-    bool drained[DEVICES];
+    bool drained[DEVICES], evicted[DEVICES];
     struct gpud_device_info device[DEVICES];
     int n;
 };
@@ -18,13 +23,42 @@ struct seen {
 static int see(const struct gpq_mark *m, void *user)
 {
     struct seen *s = user;
-    if (strcmp(m->kind, "pause") == 0 && m->subject[0] == 0)
-        s->paused = true;
-    for (int i = 0; i < s->n; i++)
-        if (strcmp(m->kind, "drain") == 0 && (strcmp(m->subject, s->device[i].name) == 0 ||
-                                              strcmp(m->subject, s->device[i].uuid) == 0))
-            s->drained[i] = true;
+    if (strcmp(m->kind, "pause") == 0)
+        s->paused = s->paused || m->subject[0] == 0 || strcmp(m->subject, GPQ_COMMANDS) == 0;
+    for (int i = 0; i < s->n; i++) {
+        if (strcmp(m->subject, s->device[i].name) != 0 &&
+            strcmp(m->subject, s->device[i].uuid) != 0)
+            continue;
+        s->drained[i] = s->drained[i] || strcmp(m->kind, "drain") == 0;
+        s->evicted[i] = s->evicted[i] || strcmp(m->kind, "evict") == 0;
+    }
     return 0;
+}
+
+/* The names of a grant are separated by commas. */
+static bool has_device(const struct gpq_unit *u, const char *name)
+{
+    json_t *json = u->devices ? json_loads(u->devices, 0, NULL) : NULL;
+    const char *at = json_string_value(json_object_get(json, "names"));
+    size_t size = strlen(name);
+    bool found = false;
+    for (; at && *at && !found; at += strcspn(at, ","), at += *at == ',')
+        found = strcspn(at, ",") == size && strncmp(at, name, size) == 0;
+    json_decref(json);
+    return found;
+}
+
+static void evict(struct gpq_agent *a, struct gpq_unit *u, void *user)
+{
+    const struct seen *s = user;
+    (void)a;
+    for (int i = 0; i < s->n; i++)
+        if (s->evicted[i] && u->phase == GPQ_RUNS && !u->evicted &&
+            has_device(u, s->device[i].name)) {
+            u->evicted = true;
+            if (u->runner.fd >= 0)
+                (void)gpq_process_signal(u->runner.fd, SIGUSR1);
+        }
 }
 
 void gpq_marks_apply(struct gpq_agent *a)
@@ -48,5 +82,6 @@ void gpq_marks_apply(struct gpq_agent *a)
         if (!s->drained[i] && is)
             (void)gpud_dispatcher_device_return(a->dispatcher, s->device[i].name);
     }
+    gpq_work_each(a, evict, s);
     free(s);
 }

@@ -9,6 +9,7 @@
  * Reads the marks, and makes the dispatcher follow them:
  *   pause ""       nothing starts
  *   drain DEVICE   nothing starts on the device, and its workers leave
+ *   evict DEVICE   tasks that run there are killed, and return to their places uncharged
  */
 void gpq_marks_apply(struct gpq_agent *a);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "queue/agent/ahead.h"
 #include "queue/agent/dispatch.h"
@@ -150,6 +151,8 @@ static int store_note(struct gpq_agent *a, struct note *n, uint64_t now, struct 
     case GRANTED:
         return store_claim(a, n, u, now, e);
     case OUTCOME:
+        if (u->evicted && n->outcome != GPUD_OUTCOME_SUCCESS)
+            return store_return(a, n, u, now, e);
         return store_end(a, n, u, now, e);
     default:
         return store_return(a, n, u, now, e);
@@ -267,8 +270,25 @@ static void follow(struct gpq_agent *a, const struct note *n, bool claims)
         give_back(a, u);
 }
 
+/* Results that no row names go when the agent starts (adopt.c). */
+static void forget_files(struct gpq_agent *a, const struct gpq_change *c)
+{
+    struct gpq_error e;
+    char path[GPQ_PATH];
+    if (gpq_out_forget(&gpq_system_files, a->state, c->task, &e) < 0)
+        gpq_log("outputs of %u.%u: %s", GPQ_BATCH_OF(c->task), GPQ_NUMBER_OF(c->task), e.text);
+    for (uint32_t i = 1; i <= c->attempt; i++)
+        if (gpq_path(path, "%s/logs/%u.%u.%u", a->state, GPQ_BATCH_OF(c->task),
+                     GPQ_NUMBER_OF(c->task), i) == 0)
+            (void)unlink(path);
+}
+
 static void follow_change(struct gpq_agent *a, const struct gpq_change *c)
 {
+    if (c->to == 0) {
+        forget_files(a, c);
+        return;
+    }
     struct gpq_unit *u = c->cancel ? gpq_work_of(a, c->task) : NULL;
     if (u && !u->cancelled) {
         u->cancelled = true;

@@ -163,11 +163,12 @@ size_t gpq_work_count(const struct gpq_agent *a, enum gpq_phase from)
     return n;
 }
 
-void gpq_work_each(struct gpq_agent *a, void (*fn)(struct gpq_agent *a, struct gpq_unit *u))
+void gpq_work_each(struct gpq_agent *a,
+                   void (*fn)(struct gpq_agent *a, struct gpq_unit *u, void *user), void *user)
 {
     for (size_t i = 0; i < a->work->room; i++)
         for (struct gpq_unit *u = a->work->by_id[i], *next; u; u = next) {
             next = u->next_id;
-            fn(a, u);
+            fn(a, u, user);
         }
 }

@@ -25,6 +25,7 @@ struct gpq_unit {
     uint32_t shape, phase;
     uint32_t grant;   /* number of the grant */
     uint32_t attempt; /* of the store */
+    bool evicted;     /* its device is drained at once: it returns to its place */
     bool cancelled;   /* its running attempt is cancelled in the dispatcher */
     char *devices;    /* of the grant, as the store keeps it: JSON */
     struct gpq_run_id run;
@@ -50,6 +51,7 @@ void gpq_work_remove(struct gpq_agent *a, struct gpq_unit *u);
 /* How many have this phase or a later one, up to GPQ_ENDED. */
 size_t gpq_work_count(const struct gpq_agent *a, enum gpq_phase from);
 /* Calls fn for each; fn may remove it. */
-void gpq_work_each(struct gpq_agent *a, void (*fn)(struct gpq_agent *a, struct gpq_unit *u));
+void gpq_work_each(struct gpq_agent *a,
+                   void (*fn)(struct gpq_agent *a, struct gpq_unit *u, void *user), void *user);
 
 #endif

@@ -57,8 +57,10 @@ static int forget(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *
     int code = gpq_row_forget(db, r->id, e);
     for (size_t i = 0; code == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
         code = gpq_db_do1(db, rows[i], (int64_t)r->id, e);
-    gpq_db_changed(
-        db, &(struct gpq_change){ .task = r->id, .shape = r->shape, .from = (uint8_t)r->state });
+    gpq_db_changed(db, &(struct gpq_change){ .task = r->id,
+                                             .shape = r->shape,
+                                             .from = (uint8_t)r->state,
+                                             .attempt = r->attempt });
     if (code == 0)
         code = gpq_spec_use(db, r->spec, -1, e);
     return code == 0 ? gpq_shape_use(db, r->shape, -1, e) : code;

@@ -189,6 +189,23 @@ def paused(agent):
     equal(outcomes(c, 1), ["ok"])
 
 
+def evicted(agent):
+    """Q4: a device that is drained at once loses its task, which runs elsewhere, uncharged."""
+    agent.start()
+    c = agent.client()
+    c.submit(["echo $GPUDISPATCH_GPUS >> $F; test $(wc -l < $F) -gt 1 || sleep 600"],
+             environment=[f"PATH={os.environ['PATH']}", f"F={agent.directory}/ran"])
+    until(lambda: lines(f"{agent.directory}/ran"), "a command")
+    first = lines(f"{agent.directory}/ran")[0]
+    c.ask("drain", device=first, reason="ECC", now=True)
+    c.ask("wait", batch="1")
+    second = lines(f"{agent.directory}/ran")[1]
+    assert second != first, (first, second)
+    task = c.tasks(1)[0]
+    equal((task["outcome"], task["attempt"], task["charged"]), ("ok", 2, 1))
+    c.ask("undrain", device=first)
+
+
 def two_agents(agent):
     """Q12: the second agent of a state directory is refused."""
     agent.start()
@@ -266,7 +283,7 @@ def killed_anything(agent):
 
 
 CASES = [ends, outputs, limits, retries, many, stopped_agent, ended_meanwhile, killed_runner,
-         power_cut, paused, two_agents, killed_agents,
+         power_cut, paused, evicted, two_agents, killed_agents,
          killed_anything]
 BUILD = sys.argv[1]
 
