@@ -100,7 +100,7 @@ struct gpq_spec {
     uint64_t expires;             /* TIMEOUT if not started by then; 0 = never */
     const struct gpq_after *after;
     uint32_t n_after;
-    bool at_most_once; /* after LOST or STOPPED it ends LOST instead of returning */
+    bool at_most_once; /* once it has started it ends LOST instead of returning */
     bool held;         /* USER: until gpq_release */
 };
 
@@ -246,6 +246,7 @@ struct gpq_span {
 struct gpq_change {
     uint64_t task;
     uint32_t shape;
+    uint32_t from_shape; /* that it had before */
     uint8_t from, to; /* enum gpq_state; from 0 = new, to 0 = forgotten by purge */
     uint8_t outcome;  /* if to is DONE */
     bool cancel;      /* a wish that the running attempt ends */
@@ -323,8 +324,8 @@ struct gpq_engine {
      * outcome, ended, or the size of the result.  [Q3] */
     int (*complete)(struct gpq_store *s, const struct gpq_end *end, struct gpq_error *e);
     /* Returns a claimed attempt uncharged: RUNNING -> READY, at its place.  The third in
-     * a row that is LOST or DEVICE ends the task LOST, and so does LOST or STOPPED of a task
-     * with at_most_once.  The wish to cancel ends it CANCELLED.  Returns 1 if the task is
+     * a row that is LOST or DEVICE ends the task LOST, and with at_most_once any return but
+     * UNSTARTED does.  The wish to cancel ends it CANCELLED.  Returns 1 if the task is
      * DONE, else 0.  Errors: ENOTFOUND, ESTALE.  [Q4] */
     int (*give_back)(struct gpq_store *s, uint64_t now, uint64_t task, uint32_t attempt,
                      uint32_t why, const char *text, struct gpq_error *e);

@@ -3,7 +3,6 @@
 #include "queue/agent/adopt.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,7 +10,6 @@
 
 #include "queue/agent/ahead.h"
 #include "queue/agent/dispatch.h"
-#include "queue/agent/needs.h"
 #include "queue/agent/runs.h"
 #include "queue/files/names.h"
 #include "queue/files/out.h"
@@ -20,7 +18,7 @@
 #include "queue/runner/find.h"
 #include "queue/runner/sweep.h"
 
-enum { SWEEP_MS = 10000, RETRIES = 200 };
+enum { SWEEP_MS = 2000, RETRIES = 2000 };
 
 /* One running attempt, copied from the store's row. */
 struct claim {
@@ -93,37 +91,42 @@ static int complete(struct gpq_agent *a, const struct claim *c, struct gpq_end *
     return code < 0 ? code : 0;
 }
 
-/* The runner lives: the dispatcher books its devices, and this agent waits for its end. */
+/* Something of the attempt lives: a runner, or processes of a killed one (pidfd -1).  The
+ * dispatcher books its devices, if it has them; else it ends without the dispatcher. */
 static int adopt_one(struct gpq_agent *a, const struct claim *c, const struct gpq_task *t,
                      int pidfd, struct gpq_error *e)
 {
     const struct gpq_record *r = &c->found.record;
     struct gpud_proc proc = GPUD_PROC_INIT;
     struct gpq_unit *u = NULL;
-    proc.pid = (uint32_t)r->runner.pid;
+    proc.pid = pidfd >= 0 ? (uint32_t)r->runner.pid : 0;
     proc.started_at = r->has_start ? r->monotonic : 0;
-    int code = gpq_dispatch_adopt(a, t, NULL, gpq_limit_of(a, t->spec), c->devices, &proc, &u, e);
-    if (code < 0) {
-        close(pidfd);
-        return code;
+    if (gpq_dispatch_adopt(a, t, gpq_limit_of(a, t->spec), c->devices, &proc, &u, e) < 0) {
+        gpq_log("%u.%u runs outside of the dispatcher's books: %s", GPQ_BATCH_OF(t->id),
+                GPQ_NUMBER_OF(t->id), e->text);
+        u = gpq_dispatch_alone(a, t);
+    }
+    if (!u) {
+        if (pidfd >= 0)
+            close(pidfd);
+        return gpq_fail(e, GPQ_ENOMEM, "no memory for a task");
     }
     u->attempt = c->claimed.id.attempt;
     u->run = c->claimed.id;
+    u->limit = gpq_limit_of(a, t->spec);
     u->devices = c->devices ? strdup(c->devices) : NULL;
-    return gpq_runs_adopt(a, u, pidfd);
+    gpq_runs_adopt(a, u, pidfd);
+    if (t->cancel)
+        gpq_runs_cancel(a, u);
+    return 0;
 }
 
-static int sweep(const struct claim *c, struct gpq_error *e)
+/* 1: nothing is left of a killed runner's command, 0: some processes do not end. */
+static int sweep(const struct claim *c)
 {
     struct gpq_swept s = { 0 };
     int code = gpq_sweep(&c->claimed.id, &c->found.record, SWEEP_MS, &s);
-    if (code == -ETIMEDOUT)
-        gpq_log("%u.%u: %u processes of its command do not end", GPQ_BATCH_OF(c->claimed.id.task),
-                GPQ_NUMBER_OF(c->claimed.id.task), s.left);
-    else if (code < 0)
-        return gpq_fail(e, GPQ_EIO, "sweep of %u.%u: %s", GPQ_BATCH_OF(c->claimed.id.task),
-                        GPQ_NUMBER_OF(c->claimed.id.task), strerror(-code));
-    return 0;
+    return code == 0;
 }
 
 /* Looks until the state is one that lasts: meanwhile a runner may write its first line, or exit. */
@@ -152,6 +155,8 @@ static int book_end(struct gpq_agent *a, const struct claim *c, const struct gpq
     char text[256] = "";
     if (c->found.state == GPQ_FOUND_ENDED) {
         gpq_runs_judge(&c->found.record, gpq_limit_of(a, t->spec), &end, text);
+        if (t->cancel && end.outcome != GPQ_OUTCOME_SUCCESS)
+            end.outcome = GPQ_OUTCOME_CANCELLED;
         return complete(a, c, &end, e);
     }
     end.outcome = GPQ_OUTCOME_CRASHED;
@@ -190,13 +195,12 @@ static int settle(struct gpq_agent *a, struct claims *all, struct claim *c, stru
         return give_back(a, c, GPQ_RETURN_UNSTARTED, "its command never ran", e);
     case GPQ_FOUND_CRASHED:
         all->crashed++;
-        code = sweep(c, e);
-        return code < 0 ? code : book_end(a, c, &row.task, e);
+        return sweep(c) ? book_end(a, c, &row.task, e) : adopt_one(a, c, &row.task, -1, e);
     default:
         all->lost++;
-        code = strcmp(c->claimed.boot, a->boot) == 0 ? sweep(c, e) : 0;
-        return code < 0 ? code
-                        : give_back(a, c, GPQ_RETURN_LOST, "the machine stopped while it ran", e);
+        if (strcmp(c->claimed.boot, a->boot) == 0 && !sweep(c))
+            return adopt_one(a, c, &row.task, -1, e);
+        return give_back(a, c, GPQ_RETURN_LOST, "the machine stopped while it ran", e);
     }
 }
 
@@ -249,7 +253,7 @@ static void sweep_records(struct gpq_agent *a, const struct claims *all)
         for (size_t i = 0; i < all->n && !used; i++) {
             char own[GPQ_RUN_NAME];
             gpq_run_name(own, &all->claim[i].claimed.id);
-            used = all->claim[i].found.state == GPQ_FOUND_RUNNING && strcmp(own, name) == 0;
+            used = gpq_work_of(a, all->claim[i].claimed.id.task) && strcmp(own, name) == 0;
         }
         if (!used && gpq_path(path, "%s/%s", folder, name) == 0)
             (void)unlink(path);

@@ -56,7 +56,9 @@ struct gpq_agent {
     bool draining;     /* ... and the agent ends when no task runs */
     bool stop_cancels; /* ... and what runs is cancelled */
     bool paused;       /* by a mark: nothing starts */
-    bool starts_wait;  /* no space: nothing is claimed until there is some */
+    bool held;         /* ... and the dispatcher was told so */
+    bool starts_wait;  /* no space, memory or descriptors: nothing is claimed for a second */
+    bool again;        /* the store has failed: the program starts anew */
     bool over;         /* the loop ends */
     int status;        /* exit status */
 };
@@ -71,6 +73,7 @@ struct gpq_watched {
 };
 /* Adds it, or changes its events, which may be 0.  Level-triggered.  0, or a GPQ_E code. */
 int gpq_watch(struct gpq_agent *a, struct gpq_watched *w, uint32_t events);
+/* Takes it out of the set, and closes nothing. */
 void gpq_unwatch(struct gpq_agent *a, struct gpq_watched *w);
 
 uint64_t gpq_wall(void); /* CLOCK_REALTIME, ns */

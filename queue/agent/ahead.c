@@ -25,6 +25,7 @@ struct gpq_ahead {
     struct window **bucket;
     size_t room, n; /* room: a power of two */
     size_t open;    /* windows with tasks inside */
+    bool full;      /* the dispatcher has refused a task for want of room */
     uint32_t limit_spec;
     uint64_t limit; /* of the spec that was read last */
 };
@@ -128,14 +129,23 @@ void gpq_ahead_change(struct gpq_agent *a, const struct gpq_change *c)
 {
     struct gpq_unit *u = gpq_work_of(a, c->task);
     if (c->from == GPQ_READY)
-        count_ready(a, c->shape, -1);
+        count_ready(a, c->from_shape, -1);
     if (c->to == GPQ_READY)
         count_ready(a, c->shape, 1);
     /* RUNNING follows from a grant of this unit; from READY to READY it has another place */
     if (u && c->from == GPQ_READY && c->to != GPQ_RUNNING && u->phase <= GPQ_GRANTED) {
-        gpq_ahead_left(a, u->shape);
-        gpq_dispatch_withdraw(a, u);
+        gpq_dispatch_leave(a, u);
     }
+}
+
+void gpq_ahead_again(struct gpq_agent *a)
+{
+    if (!a->ahead)
+        return;
+    a->ahead->full = false;
+    for (size_t i = 0; i < a->ahead->room; i++)
+        for (struct window *w = a->ahead->bucket[i]; w; w = w->next)
+            w->fill = true;
 }
 
 /* ---- Filling ---- */
@@ -162,9 +172,10 @@ uint64_t gpq_limit_of(struct gpq_agent *a, uint32_t spec)
     struct gpq_error e;
     if (a->ahead && a->ahead->limit_spec == spec)
         return a->ahead->limit;
-    if (a->store->engine->spec(a->store, spec, read_limit, &call, &e) < 0)
+    int code = a->store->engine->spec(a->store, spec, read_limit, &call, &e);
+    if (code < 0)
         gpq_log("spec %u: %s", spec, e.text);
-    if (a->ahead) {
+    if (a->ahead && code == 0) {
         a->ahead->limit_spec = spec;
         a->ahead->limit = call.limit;
     }
@@ -210,10 +221,14 @@ static void fill_window(struct gpq_agent *a, struct window *w)
         if (code == 0)
             count_inside(a, w, 1);
     }
-    if (code < 0 && code != GPQ_EFULL)
-        gpq_log("shape %u: %s", w->shape, e.text);
     free(f.task);
-    w->fill = w->fresh = false;
+    if (code == 0) {
+        w->fill = w->fresh = false;
+    } else {
+        a->ahead->full = true; /* until a task leaves, or a device arrives */
+        if (code != GPQ_EFULL)
+            gpq_log("shape %u: %s", w->shape, e.text);
+    }
 }
 
 struct shape_call {
@@ -238,25 +253,25 @@ static bool know_needs(struct gpq_agent *a, struct window *w)
     struct shape_call call = { w, &e, GPQ_ENOTFOUND };
     if (w->known || w->bad)
         return w->known;
-    (void)a->store->engine->shapes(a->store, read_needs, &call, &e);
-    w->known = call.code == 0;
-    w->bad = !w->known;
-    if (w->bad)
+    int code = a->store->engine->shapes(a->store, read_needs, &call, &e);
+    w->known = code == 1 && call.code == 0;
+    w->bad = code == 1 && call.code == GPQ_EINVAL;
+    if (!w->known)
         gpq_log("shape %u: %s", w->shape, e.text);
     return w->known;
 }
 
 void gpq_ahead_fill(struct gpq_agent *a)
 {
-    for (size_t i = 0; i < a->ahead->room && !a->stopping; i++)
+    for (size_t i = 0; i < a->ahead->room && !a->stopping && !a->ahead->full; i++)
         for (struct window *w = a->ahead->bucket[i], *next; w; w = next) {
             next = w->next;
             if (w->ready == 0 && w->inside == 0) {
                 drop(a, w);
                 continue;
             }
-            if (!w->fill || a->paused || (w->inside == 0 && a->ahead->open >= GPQ_SHAPES) ||
-                !know_needs(a, w))
+            if (!w->fill || a->paused || a->ahead->full ||
+                (w->inside == 0 && a->ahead->open >= GPQ_SHAPES) || !know_needs(a, w))
                 continue;
             if (w->inside < w->ready && (w->fresh || w->inside <= wanted(a, w) / 2))
                 fill_window(a, w);

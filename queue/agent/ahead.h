@@ -22,6 +22,8 @@ void gpq_ahead_close(struct gpq_agent *a);
 void gpq_ahead_change(struct gpq_agent *a, const struct gpq_change *c);
 /* A unit of this shape has left the dispatcher's queue, by a grant or otherwise. */
 void gpq_ahead_left(struct gpq_agent *a, uint32_t shape);
+/* The dispatcher may have room again, or another device: all windows are looked at. */
+void gpq_ahead_again(struct gpq_agent *a);
 /* Submits tasks to the dispatcher.  Reads the store outside of a transaction. */
 void gpq_ahead_fill(struct gpq_agent *a);
 

@@ -3,10 +3,13 @@
 #include "queue/agent/dispatch.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
+#include "queue/agent/ahead.h"
 #include "queue/agent/needs.h"
 #include "queue/agent/turn.h"
 #include "queue/runner/process.h"
@@ -117,9 +120,9 @@ static uint64_t number_in(const json_t *json, const char *name)
     return (uint64_t)json_integer_value(json_object_get(json, name));
 }
 
-int gpq_dispatch_adopt(struct gpq_agent *a, const struct gpq_task *t,
-                       const struct gpud_request *needs, uint64_t limit, const char *devices,
-                       const struct gpud_proc *proc, struct gpq_unit **ret, struct gpq_error *e)
+int gpq_dispatch_adopt(struct gpq_agent *a, const struct gpq_task *t, uint64_t limit,
+                       const char *devices, const struct gpud_proc *proc, struct gpq_unit **ret,
+                       struct gpq_error *e)
 {
     struct gpud_task_desc d;
     struct gpud_adoption adoption = GPUD_ADOPTION_INIT;
@@ -135,7 +138,7 @@ int gpq_dispatch_adopt(struct gpq_agent *a, const struct gpq_task *t,
     adoption.memory = number_in(json, "memory");
     adoption.host_memory = number_in(json, "host_memory");
     adoption.proc = proc;
-    describe(&d, t, needs, limit, label);
+    describe(&d, t, NULL, limit, label);
     int code = gpud_dispatcher_adopt(a->dispatcher, &d, &adoption, &id, &why);
     json_decref(json);
     if (code < 0)
@@ -149,17 +152,63 @@ int gpq_dispatch_adopt(struct gpq_agent *a, const struct gpq_task *t,
     return 0;
 }
 
-void gpq_dispatch_withdraw(struct gpq_agent *a, struct gpq_unit *u)
+/* Numbers that the dispatcher does not reach. */
+struct gpq_unit *gpq_dispatch_alone(struct gpq_agent *a, const struct gpq_task *t)
 {
+    struct gpq_unit *u = gpq_work_add(a, t->id | UINT64_C(1) << 63, t->id);
+    if (u) {
+        u->shape = t->shape;
+        u->alone = true;
+    }
+    return u;
+}
+
+void gpq_dispatch_leave(struct gpq_agent *a, struct gpq_unit *u)
+{
+    if (u->phase <= GPQ_GRANTED)
+        gpq_ahead_left(a, u->shape);
+    if (u->alone || u->gone) {
+        gpq_work_remove(a, u);
+        return;
+    }
     gpq_work_withdrawn(a, u);
     (void)gpud_dispatcher_cancel(a->dispatcher, u->id, GPUD_CANCEL_HARD);
 }
 
+static void hold_one(struct gpq_agent *a, struct gpq_unit *u, void *user)
+{
+    (void)user;
+    if (u->phase <= GPQ_GRANTED)
+        gpq_dispatch_leave(a, u);
+}
+
+void gpq_dispatch_hold(struct gpq_agent *a)
+{
+    gpq_work_each(a, hold_one, NULL);
+}
+
+static uint64_t in_a_second(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return ((uint64_t)t.tv_sec + 1) * GPUD_S(1) + (uint64_t)t.tv_nsec;
+}
+
+void gpq_dispatch_decline(struct gpq_agent *a, struct gpq_unit *u, bool later)
+{
+    if (u->phase != GPQ_GRANTED)
+        return;
+    u->phase = GPQ_INSIDE;
+    (void)gpud_dispatcher_decline(a->dispatcher, u->id, u->grant, later ? in_a_second() : 0, NULL);
+}
+
+/* A grant for a unit whose last grant was lost comes before the store knows of that. */
 static void granted(struct gpq_agent *a, const struct gpud_event *event)
 {
     struct gpq_unit *u = gpq_work_by_id(a, event->task_id);
     if (!u || u->phase != GPQ_INSIDE) {
-        (void)gpud_dispatcher_decline(a->dispatcher, event->task_id, event->attempt, 0, NULL);
+        (void)gpud_dispatcher_decline(a->dispatcher, event->task_id, event->attempt, in_a_second(),
+                                      NULL);
         return;
     }
     free(u->devices);
@@ -184,15 +233,32 @@ static void revoked(struct gpq_agent *a, const struct gpud_event *event)
                                  event->revoke == GPUD_REVOKE_SOFT ? SIGTERM : SIGUSR1);
 }
 
+/* The dispatcher has waited long enough for a command that cannot be killed.  Its devices stay
+ * booked, and the store has no outcome, until its runner has ended: nothing runs beside it. */
+static void decide(struct gpq_unit *u, const struct gpud_event *event)
+{
+    u->decided = true;
+    u->verdict = event->outcome;
+    snprintf(u->text, sizeof(u->text), "%.255s", event->text);
+    gpq_log("%u.%u does not end: %s", GPQ_BATCH_OF(u->task), GPQ_NUMBER_OF(u->task), event->text);
+}
+
 static void ended(struct gpq_agent *a, const struct gpud_event *event)
 {
     struct gpq_unit *u = gpq_work_by_id(a, event->task_id);
     if (!u)
         return;
+    u->gone = true;
     if (u->phase == GPQ_WITHDRAWN)
         gpq_work_remove(a, u);
+    else if (u->concluded)
+        return; /* its note is on the way */
+    else if (u->phase == GPQ_RUNS)
+        decide(u, event);
+    else if (event->outcome == GPUD_OUTCOME_CRASHED && event->code == GPUD_EDEVICE)
+        gpq_turn_returned(a, u, GPQ_RETURN_DEVICE, event->text);
     else
-        gpq_turn_outcome(a, u, event->outcome, event->text);
+        gpq_turn_ended(a, u, event->outcome, event->text);
 }
 
 static void hear_one(struct gpq_agent *a, const struct gpud_event *event)
@@ -203,8 +269,10 @@ static void hear_one(struct gpq_agent *a, const struct gpud_event *event)
         revoked(a, event);
     else if (event->kind == GPUD_EVENT_OUTCOME)
         ended(a, event);
-    else if (event->kind == GPUD_EVENT_DEVICE)
+    else if (event->kind == GPUD_EVENT_DEVICE) {
         gpq_log("%s: %s", event->device, event->text);
+        gpq_ahead_again(a);
+    }
 }
 
 void gpq_dispatch_hear(struct gpq_agent *a)

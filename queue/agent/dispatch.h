@@ -15,10 +15,17 @@ int gpq_dispatch_submit(struct gpq_agent *a, const struct gpq_task *t,
                         const struct gpud_request *needs, uint64_t limit, struct gpq_error *e);
 /* Hands over a task that runs: before everything else. */
 int gpq_dispatch_adopt(struct gpq_agent *a, const struct gpq_task *t,
-                       const struct gpud_request *needs, uint64_t limit, const char *devices,
-                       const struct gpud_proc *proc, struct gpq_unit **ret, struct gpq_error *e);
-/* The task is no more the dispatcher's: it gets no devices. */
-void gpq_dispatch_withdraw(struct gpq_agent *a, struct gpq_unit *u);
+                       uint64_t limit, const char *devices, const struct gpud_proc *proc,
+                       struct gpq_unit **ret, struct gpq_error *e);
+/* Books a task that runs and that the dispatcher has refused: it ends without it. */
+struct gpq_unit *gpq_dispatch_alone(struct gpq_agent *a, const struct gpq_task *t);
+/* The one way in which a unit leaves: it is no more inside, and gets no devices.  If the dispatcher
+ * knows it no more, it is freed, else after the dispatcher's outcome. */
+void gpq_dispatch_leave(struct gpq_agent *a, struct gpq_unit *u);
+/* All units that have not started leave: nothing starts. */
+void gpq_dispatch_hold(struct gpq_agent *a);
+/* Returns a grant; the task gets no other one for a second, if `later`. */
+void gpq_dispatch_decline(struct gpq_agent *a, struct gpq_unit *u, bool later);
 
 /* Reads all events: notes grants, requests of the dispatcher to runs, and outcomes (turn.h). */
 void gpq_dispatch_hear(struct gpq_agent *a);

@@ -36,6 +36,8 @@
 #include "queue/files/reserve.h"
 #include "queue/files/statedir.h"
 
+/* Set by an agent that has started itself anew: it does so once. */
+#define AGAIN "GPUDISPATCH_AGENT_AGAIN"
 enum { RESERVE = 4 << 20, EVENTS = 64 };
 
 struct settings {
@@ -72,11 +74,8 @@ int gpq_watch(struct gpq_agent *a, struct gpq_watched *w, uint32_t events)
 
 void gpq_unwatch(struct gpq_agent *a, struct gpq_watched *w)
 {
-    if (w->fd < 0)
-        return;
-    (void)epoll_ctl(a->epoll, EPOLL_CTL_DEL, w->fd, NULL);
-    close(w->fd);
-    w->fd = -1;
+    if (w->fd >= 0)
+        (void)epoll_ctl(a->epoll, EPOLL_CTL_DEL, w->fd, NULL);
 }
 
 /* ---- Start ---- */
@@ -189,21 +188,46 @@ static void hear_signals(struct gpq_agent *a)
             a->stopping = a->over = true;
 }
 
-/* A run that has not ended all the same is looked at again in a second. */
+/* A run that has not ended all the same is looked at again in a second.  Until then its descriptor
+ * is out of the set: that of a reaped process reports its hang-up without being asked. */
 static void hear_run(struct gpq_agent *a, struct gpq_unit *u)
 {
-    struct epoll_event none = { .events = 0, .data.ptr = &u->runner };
     if (gpq_runs_ended(a, u))
         return;
-    (void)epoll_ctl(a->epoll, EPOLL_CTL_MOD, u->runner.fd, &none);
+    gpq_unwatch(a, &u->runner);
     a->look_again = true;
 }
 
 static void look_again(struct gpq_agent *a, struct gpq_unit *u, void *user)
 {
     (void)user;
-    if (u->phase == GPQ_RUNS && u->runner.fd >= 0)
-        (void)gpq_watch(a, &u->runner, EPOLLIN);
+    if (u->phase != GPQ_RUNS)
+        return;
+    if (u->runner.fd < 0)
+        hear_run(a, u);
+    else if (gpq_watch(a, &u->runner, EPOLLIN) < 0)
+        a->look_again = true;
+}
+
+/* Space may have come back. */
+static void keep_reserve(struct gpq_agent *a)
+{
+    if (!gpq_reserve_there(&gpq_system_files, a->state, RESERVE) &&
+        gpq_reserve_make(&gpq_system_files, a->state, RESERVE) < 0)
+        a->starts_wait = true;
+}
+
+static void hear_timer(struct gpq_agent *a)
+{
+    bool again = a->look_again;
+    if (a->starts_wait) {
+        a->starts_wait = false;
+        keep_reserve(a);
+        gpq_ahead_again(a);
+    }
+    a->look_again = false;
+    if (again)
+        gpq_work_each(a, look_again, NULL);
 }
 
 static void hear(struct gpq_agent *a, const struct epoll_event *event)
@@ -216,10 +240,8 @@ static void hear(struct gpq_agent *a, const struct epoll_event *event)
         break;
     case GPQ_SOURCE_TIMER:
         (void)!read(a->timer, &expired, sizeof(expired));
-        a->starts_wait = false;
-        if (a->look_again)
-            gpq_work_each(a, look_again, NULL);
-        a->look_again = false;
+        a->timer_at = 0;
+        hear_timer(a);
         break;
     case GPQ_SOURCE_RUN:
         hear_run(a, w->owner);
@@ -237,7 +259,7 @@ static void hear(struct gpq_agent *a, const struct epoll_event *event)
 static void set_timer(struct gpq_agent *a)
 {
     uint64_t at = a->next_due, soon = gpq_wall() + UINT64_C(1000000000);
-    if ((a->look_again || a->starts_wait) && (at == 0 || at > soon))
+    if ((a->look_again || a->starts_wait) && (at == 0 || at > soon || at <= gpq_wall()))
         at = soon;
     if (at == a->timer_at)
         return;
@@ -381,5 +403,9 @@ int main(int argc, char **argv)
     loop(&a);
     notify("STOPPING=1");
     close_all(&a);
+    if (a.again && !getenv(AGAIN)) {
+        (void)setenv(AGAIN, "1", 1);
+        (void)execv("/proc/self/exe", argv);
+    }
     return a.status;
 }

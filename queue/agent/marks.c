@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/agent/ahead.h"
 #include "queue/agent/needs.h"
 #include "queue/agent/work.h"
 #include "queue/runner/process.h"
@@ -20,11 +21,31 @@ struct seen {
     int n;
 };
 
+static bool pauses(const struct gpq_mark *m)
+{
+    return strcmp(m->kind, "pause") == 0 &&
+           (m->subject[0] == 0 || strcmp(m->subject, GPQ_COMMANDS) == 0);
+}
+
+static int see_pause(const struct gpq_mark *m, void *user)
+{
+    bool *paused = user;
+    *paused = *paused || pauses(m);
+    return 0;
+}
+
+void gpq_marks_read_pause(struct gpq_agent *a)
+{
+    bool paused = false;
+    struct gpq_error e;
+    if (a->store->engine->marks(a->store, see_pause, &paused, &e) == 0)
+        a->paused = paused;
+}
+
 static int see(const struct gpq_mark *m, void *user)
 {
     struct seen *s = user;
-    if (strcmp(m->kind, "pause") == 0)
-        s->paused = s->paused || m->subject[0] == 0 || strcmp(m->subject, GPQ_COMMANDS) == 0;
+    s->paused = s->paused || pauses(m);
     for (int i = 0; i < s->n; i++) {
         if (strcmp(m->subject, s->device[i].name) != 0 &&
             strcmp(m->subject, s->device[i].uuid) != 0)
@@ -74,7 +95,10 @@ void gpq_marks_apply(struct gpq_agent *a)
         s->n = DEVICES;
     if (a->store->engine->marks(a->store, see, s, &e) < 0)
         gpq_log("marks: %s", e.text);
-    a->paused = s->paused;
+    bool resumed = a->held && !s->paused;
+    a->paused = a->held = s->paused;
+    if (resumed)
+        gpq_ahead_again(a);
     for (int i = 0; i < s->n; i++) {
         bool is = s->device[i].draining != 0;
         if (s->drained[i] && !is)

@@ -12,5 +12,7 @@
  *   evict DEVICE   tasks that run there are killed, and return to their places uncharged
  */
 void gpq_marks_apply(struct gpq_agent *a);
+/* Reads whether the queue is paused, within a transaction: before claims. */
+void gpq_marks_read_pause(struct gpq_agent *a);
 
 #endif

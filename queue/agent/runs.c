@@ -9,10 +9,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/pidfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "queue/agent/ahead.h"
+#include "queue/agent/turn.h"
 #include "queue/files/out.h"
 #include "queue/runner/find.h"
 #include "queue/runner/start.h"
@@ -175,16 +174,23 @@ static int start_runner(struct gpq_agent *a, struct gpq_unit *u, const struct co
     return code;
 }
 
-static int watch_runner(struct gpq_agent *a, struct gpq_unit *u, int pidfd)
+void gpq_runs_adopt(struct gpq_agent *a, struct gpq_unit *u, int pidfd)
 {
     u->runner.fd = pidfd;
     u->phase = GPQ_RUNS;
-    return gpq_watch(a, &u->runner, EPOLLIN);
+    if (pidfd < 0 || gpq_watch(a, &u->runner, EPOLLIN) < 0)
+        a->look_again = true;
 }
 
-int gpq_runs_adopt(struct gpq_agent *a, struct gpq_unit *u, int pidfd)
+void gpq_runs_cancel(struct gpq_agent *a, struct gpq_unit *u)
 {
-    return watch_runner(a, u, pidfd);
+    if (u->cancelled || u->phase > GPQ_ENDED)
+        return;
+    u->cancelled = true;
+    if (!u->alone)
+        (void)gpud_dispatcher_cancel(a->dispatcher, u->id, GPUD_CANCEL_HARD);
+    else if (u->runner.fd >= 0)
+        (void)pidfd_send_signal(u->runner.fd, SIGUSR1, NULL, 0);
 }
 
 /* The session of the command is not known yet: the runner's descendants are all of it. */
@@ -192,8 +198,10 @@ static void report_start(struct gpq_agent *a, struct gpq_unit *u)
 {
     struct gpud_proc proc = GPUD_PROC_INIT;
     proc.pid = (uint32_t)u->child;
-    if (gpud_dispatcher_started(a->dispatcher, u->id, u->grant, &proc, NULL) < 0)
-        (void)pidfd_send_signal(u->runner.fd, SIGUSR1, NULL, 0); /* the grant is over */
+    if (gpud_dispatcher_started(a->dispatcher, u->id, u->grant, &proc, NULL) == 0)
+        return;
+    u->lost = true; /* the grant is over: its devices may be another task's */
+    kill(u->child, SIGUSR1);
 }
 
 int gpq_runs_start(struct gpq_agent *a, struct gpq_unit *u, struct gpq_error *e)
@@ -206,12 +214,7 @@ int gpq_runs_start(struct gpq_agent *a, struct gpq_unit *u, struct gpq_error *e)
     free_command(&c);
     if (code < 0)
         return code;
-    int pidfd = pidfd_open(u->child, 0); /* a child of ours that is not reaped */
-    if (pidfd < 0 || watch_runner(a, u, pidfd) < 0) {
-        kill(u->child, SIGUSR1);
-        gpq_log("%u.%u: no descriptor for its runner: %s", GPQ_BATCH_OF(u->task),
-                GPQ_NUMBER_OF(u->task), strerror(errno));
-    }
+    gpq_runs_adopt(a, u, pidfd_open(u->child, 0)); /* a child of ours that is not reaped */
     report_start(a, u);
     return 0;
 }
@@ -271,7 +274,8 @@ static bool swept(struct gpq_unit *u, const struct gpq_record *record)
     return code == 0;
 }
 
-static void report_end(struct gpq_agent *a, struct gpq_unit *u, const struct gpq_end *end,
+/* False: the dispatcher knows no such grant. */
+static bool report_end(struct gpq_agent *a, struct gpq_unit *u, const struct gpq_end *end,
                        const struct gpq_record *record, const char *text)
 {
     struct gpud_end e = GPUD_END_INIT;
@@ -281,48 +285,73 @@ static void report_end(struct gpq_agent *a, struct gpq_unit *u, const struct gpq
     e.exit_status = end->status < 0 ? -end->status : end->status;
     e.ended_at = record->has_end ? record->end.monotonic : 0;
     e.text = text;
-    if (gpud_dispatcher_ended(a->dispatcher, u->id, u->grant, &e, NULL) < 0) {
-        e.ended_at = 0; /* before its start by the dispatcher's clock: now */
-        (void)gpud_dispatcher_ended(a->dispatcher, u->id, u->grant, &e, NULL);
+    int code = gpud_dispatcher_ended(a->dispatcher, u->id, u->grant, &e, NULL);
+    if (code == GPUD_EINVAL) { /* before its start by the dispatcher's clock: now */
+        e.ended_at = 0;
+        code = gpud_dispatcher_ended(a->dispatcher, u->id, u->grant, &e, NULL);
     }
+    return code == 0;
+}
+
+/* The end of a unit of which the dispatcher will give no outcome. */
+static void conclude(struct gpq_agent *a, struct gpq_unit *u, const struct gpq_end *end)
+{
+    u->concluded = true;
+    if (u->decided)
+        gpq_turn_ended(a, u, u->verdict, u->text);
+    else if (end->outcome != GPQ_OUTCOME_SUCCESS && u->cancelled)
+        gpq_turn_ended(a, u, GPQ_OUTCOME_CANCELLED, "cancelled");
+    else if (end->outcome != GPQ_OUTCOME_SUCCESS && u->evicted)
+        gpq_turn_returned(a, u, GPQ_RETURN_DEVICE, "its device is drained");
+    else if (end->outcome != GPQ_OUTCOME_SUCCESS && !u->alone)
+        gpq_turn_returned(a, u, GPQ_RETURN_STOPPED, "its grant was over before it started");
+    else
+        gpq_turn_ended(a, u, end->outcome, u->text);
+}
+
+/* Fills *end and the text of the unit, unless the dispatcher has decided.  False: look again. */
+static bool read_end(struct gpq_agent *a, struct gpq_unit *u, struct gpq_found *found,
+                     struct gpq_end *end)
+{
+    struct gpq_claimed claimed = { .id = u->run };
+    char text[TEXT] = "its runner was killed";
+    snprintf(claimed.boot, sizeof(claimed.boot), "%s", a->boot);
+    int code = gpq_run_look(a->state, &claimed, a->boot, found);
+    if (code < 0 || found->state == GPQ_FOUND_RUNNING)
+        return false;
+    if (found->state == GPQ_FOUND_ENDED) {
+        gpq_runs_judge(&found->record, u->alone ? u->limit : GPUD_NEVER, end, text);
+    } else {
+        if (!swept(u, &found->record))
+            return false;
+        end->outcome = GPQ_OUTCOME_CRASHED;
+        end->status = -SIGKILL;
+        end->ended = gpq_wall();
+    }
+    if (!u->decided)
+        snprintf(u->text, sizeof(u->text), "%s", text);
+    return true;
 }
 
 bool gpq_runs_ended(struct gpq_agent *a, struct gpq_unit *u)
 {
-    struct gpq_claimed claimed = { .id = u->run };
     struct gpq_found found;
     struct gpq_end end = { 0 };
-    snprintf(claimed.boot, sizeof(claimed.boot), "%s", a->boot);
-    if (u->child != 0 && waitpid(u->child, NULL, WNOHANG) == u->child)
-        u->child = 0;
-    int code = gpq_run_look(a->state, &claimed, a->boot, &found);
-    if (code < 0 || found.state == GPQ_FOUND_RUNNING)
+    if (!read_end(a, u, &found, &end))
         return false;
-    if (found.state == GPQ_FOUND_ENDED) {
-        gpq_runs_judge(&found.record, GPUD_NEVER, &end, u->text); /* limits are the dispatcher's */
-    } else {
-        if (!swept(u, &found.record))
-            return false;
-        end.outcome = GPQ_OUTCOME_CRASHED;
-        end.status = -SIGKILL;
-        end.ended = gpq_wall();
-        snprintf(u->text, sizeof(u->text), "its runner was killed");
-    }
     u->status = end.status;
     u->started = end.started;
     u->ended = end.ended;
     u->outputs = found.record.has_end && found.record.end.outputs == GPQ_OUTPUTS_SYNCED;
     gpq_unwatch(a, &u->runner);
+    if (u->runner.fd >= 0)
+        close(u->runner.fd);
+    u->runner.fd = -1;
     u->phase = GPQ_ENDED;
-    report_end(a, u, &end, &found.record, u->text);
+    bool known = !u->alone && !u->lost && report_end(a, u, &end, &found.record, u->text);
+    if (!known || u->decided || u->evicted)
+        conclude(a, u, &end);
     return true;
-}
-
-void gpq_runs_forget(struct gpq_agent *a, const struct gpq_run_id *run)
-{
-    char path[GPQ_PATH];
-    if (gpq_run_path(path, a->state, run) == 0)
-        (void)unlink(path);
 }
 
 void gpq_runs_failed(struct gpq_agent *a, struct gpq_unit *u, const char *text)
@@ -333,5 +362,15 @@ void gpq_runs_failed(struct gpq_agent *a, struct gpq_unit *u, const char *text)
     u->status = end.status;
     u->ended = gpq_wall();
     u->phase = GPQ_ENDED;
-    report_end(a, u, &end, &none, u->text);
+    if (report_end(a, u, &end, &none, u->text))
+        return;
+    u->concluded = true;
+    gpq_turn_ended(a, u, GPQ_OUTCOME_ERROR, u->text);
+}
+
+void gpq_runs_forget(struct gpq_agent *a, const struct gpq_run_id *run)
+{
+    char path[GPQ_PATH];
+    if (gpq_run_path(path, a->state, run) == 0)
+        (void)unlink(path);
 }

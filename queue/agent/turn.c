@@ -16,13 +16,14 @@
 #include "queue/files/publish.h"
 #include "queue/files/reserve.h"
 
-enum note_kind { GRANTED, OUTCOME, UNSTARTED };
+enum note_kind { GRANTED, ENDED, RETURNED };
 struct note {
     enum note_kind kind;
-    uint64_t id; /* of the unit */
-    uint32_t outcome;
-    bool done;  /* the transaction has it */
-    bool final; /* the task is DONE */
+    uint64_t id;      /* of the unit */
+    uint32_t grant;   /* GRANTED: the grant that it is about */
+    uint32_t outcome; /* ENDED */
+    uint32_t why;     /* RETURNED: enum gpq_return */
+    bool done;        /* the transaction has it */
     char text[256];
 };
 
@@ -30,6 +31,8 @@ struct gpq_notes {
     struct note *note;
     size_t n, room;
 };
+
+/* ---- Notes ---- */
 
 static struct note *add(struct gpq_agent *a, enum note_kind kind, const struct gpq_unit *u)
 {
@@ -39,15 +42,20 @@ static struct note *add(struct gpq_agent *a, enum note_kind kind, const struct g
     if (all && all->n == all->room) {
         size_t room = all->room != 0 ? all->room * 2 : 64;
         struct note *larger = realloc(all->note, room * sizeof(*larger));
-        if (!larger)
-            return NULL;
-        all->note = larger;
-        all->room = room;
+        if (larger) {
+            all->note = larger;
+            all->room = room;
+        }
     }
-    if (!all)
+    if (!all || all->n == all->room) {
+        gpq_log("no memory for what happened to %u.%u: the agent ends", GPQ_BATCH_OF(u->task),
+                GPQ_NUMBER_OF(u->task));
+        a->over = true;
+        a->status = 75;
         return NULL;
+    }
     struct note *n = &all->note[all->n++];
-    *n = (struct note){ .kind = kind, .id = u->id };
+    *n = (struct note){ .kind = kind, .id = u->id, .grant = u->grant };
     return n;
 }
 
@@ -61,41 +69,46 @@ void gpq_turn_free(struct gpq_agent *a)
 
 void gpq_turn_granted(struct gpq_agent *a, struct gpq_unit *u)
 {
-    if (add(a, GRANTED, u))
-        return;
-    u->phase = GPQ_INSIDE;
-    (void)gpud_dispatcher_decline(a->dispatcher, u->id, u->grant, 0, NULL);
+    (void)add(a, GRANTED, u);
 }
 
-void gpq_turn_outcome(struct gpq_agent *a, struct gpq_unit *u, uint32_t outcome, const char *text)
+void gpq_turn_ended(struct gpq_agent *a, struct gpq_unit *u, uint32_t outcome, const char *text)
 {
-    struct note *n = add(a, OUTCOME, u);
-    if (!n) { /* the record of the run stays: the next agent books it */
-        gpq_log("no memory for the end of %u.%u", GPQ_BATCH_OF(u->task), GPQ_NUMBER_OF(u->task));
-        a->over = true;
-        a->status = 75;
+    struct note *n = add(a, ENDED, u);
+    if (!n)
         return;
-    }
-    n->outcome = outcome;
     bool own =
         u->text[0] != 0 && outcome != GPUD_OUTCOME_TIMEOUT && outcome != GPUD_OUTCOME_CANCELLED;
+    n->outcome = outcome;
     snprintf(n->text, sizeof(n->text), "%.255s", own ? u->text : text);
 }
 
-void gpq_turn_unstarted(struct gpq_agent *a, struct gpq_unit *u, const char *text)
+void gpq_turn_returned(struct gpq_agent *a, struct gpq_unit *u, uint32_t why, const char *text)
 {
-    struct note *n = add(a, UNSTARTED, u);
-    if (n)
-        snprintf(n->text, sizeof(n->text), "%.255s", text);
+    struct note *n = add(a, RETURNED, u);
+    if (!n)
+        return;
+    n->why = why;
+    snprintf(n->text, sizeof(n->text), "%.255s", text);
 }
 
 /* ---- The transaction ---- */
 
-static int store_claim(struct gpq_agent *a, struct note *n, struct gpq_unit *u, uint64_t now,
-                       struct gpq_error *e)
+/* A request of this transaction has changed the task: the grant is for what it was. */
+static bool has_changed(const struct gpq_agent *a, uint64_t task)
+{
+    for (size_t i = 0; i < a->store->n_changes; i++)
+        if (a->store->changes[i].task == task)
+            return true;
+    return false;
+}
+
+static int store_claim(struct gpq_agent *a, struct note *n, struct gpq_unit *u, bool requests,
+                       uint64_t now, struct gpq_error *e)
 {
     char run[128];
-    if (u->phase != GPQ_GRANTED || a->stopping || a->paused || a->starts_wait ||
+    if (u->phase != GPQ_GRANTED || n->grant != u->grant || !u->devices || a->stopping ||
+        a->paused || a->starts_wait || (requests && has_changed(a, u->task)) ||
         gpq_runs_prepare(u) < 0)
         return 0;
     gpq_run_text(a, &u->run, run);
@@ -121,13 +134,14 @@ static int store_end(struct gpq_agent *a, struct note *n, const struct gpq_unit 
                            .ended = u->ended != 0 ? u->ended : now };
     int64_t code = 0;
     if (u->phase < GPQ_STARTING) { /* it never ran, and never will: no device can take it */
+        if (a->starts_wait)
+            return 0; /* its grants were declined for want of space: it is submitted again */
         end.final = true;
         code = a->store->engine->claim(a->store, now, u->task, NULL, NULL, e);
         end.attempt = (uint32_t)code;
     }
     if (code >= 0)
         code = a->store->engine->complete(a->store, &end, e);
-    n->final = code > 0;
     n->done = code >= 0;
     return code == GPQ_ESTALE || code == GPQ_ENOTFOUND ? 0 : (int)(code < 0 ? code : 0);
 }
@@ -135,50 +149,54 @@ static int store_end(struct gpq_agent *a, struct note *n, const struct gpq_unit 
 static int store_return(struct gpq_agent *a, struct note *n, const struct gpq_unit *u, uint64_t now,
                         struct gpq_error *e)
 {
-    int code = a->store->engine->give_back(a->store, now, u->task, u->attempt, GPQ_RETURN_UNSTARTED,
-                                           n->text, e);
+    int code = a->store->engine->give_back(a->store, now, u->task, u->attempt, n->why, n->text, e);
     n->done = code >= 0;
     return code == GPQ_ESTALE || code == GPQ_ENOTFOUND ? 0 : code < 0 ? code : 0;
 }
 
-static int store_note(struct gpq_agent *a, struct note *n, uint64_t now, struct gpq_error *e)
+static int store_note(struct gpq_agent *a, struct note *n, bool requests, uint64_t now,
+                      struct gpq_error *e)
 {
     struct gpq_unit *u = gpq_work_by_id(a, n->id);
     n->done = false;
     if (!u)
         return 0;
-    switch (n->kind) {
-    case GRANTED:
-        return store_claim(a, n, u, now, e);
-    case OUTCOME:
-        if (u->evicted && n->outcome != GPUD_OUTCOME_SUCCESS)
-            return store_return(a, n, u, now, e);
-        return store_end(a, n, u, now, e);
-    default:
-        return store_return(a, n, u, now, e);
-    }
+    if (n->kind == GRANTED)
+        return store_claim(a, n, u, requests, now, e);
+    return n->kind == ENDED ? store_end(a, n, u, now, e) : store_return(a, n, u, now, e);
 }
 
-/* One transaction of the notes of some kinds, and of the requests if `requests`. */
-static int transact(struct gpq_agent *a, bool claims, bool requests, struct gpq_error *e)
+static int store_notes(struct gpq_agent *a, bool grants, bool requests, uint64_t now,
+                       struct gpq_error *e)
+{
+    int code = 0;
+    for (size_t i = 0; code == 0 && a->notes && i < a->notes->n; i++)
+        if ((a->notes->note[i].kind == GRANTED) == grants)
+            code = store_note(a, &a->notes->note[i], requests, now, e);
+    return code;
+}
+
+/* One transaction: ends and returns; then, if `all`, requests and claims, in this order: a request
+ * that pauses or changes a task is before its claim. */
+static int transact(struct gpq_agent *a, bool all, struct gpq_error *e)
 {
     const struct gpq_engine *o = a->store->engine;
     uint64_t now = gpq_wall(), next = 0;
+    bool requests = all && gpq_server_waits(a);
     int code = o->begin(a->store, e);
     if (code < 0)
         return code;
-    for (size_t i = 0; code == 0 && a->notes && i < a->notes->n; i++)
-        if (a->notes->note[i].kind != GRANTED)
-            code = store_note(a, &a->notes->note[i], now, e);
-    if (code == 0 && requests)
+    code = store_notes(a, false, requests, now, e);
+    if (code == 0 && requests) {
         gpq_server_apply(a, now);
+        gpq_marks_read_pause(a);
+    }
     if (code == 0) {
         int64_t due = o->due(a->store, now, &next, e);
         code = due < 0 ? (int)due : 0;
     }
-    for (size_t i = 0; code == 0 && claims && a->notes && i < a->notes->n; i++)
-        if (a->notes->note[i].kind == GRANTED)
-            code = store_note(a, &a->notes->note[i], now, e);
+    if (code == 0 && all)
+        code = store_notes(a, true, requests, now, e);
     if (code < 0) {
         o->rollback(a->store);
         return code;
@@ -191,18 +209,6 @@ static int transact(struct gpq_agent *a, bool claims, bool requests, struct gpq_
 
 /* ---- What follows from the commit ---- */
 
-static void decline(struct gpq_agent *a, struct gpq_unit *u)
-{
-    if (u->phase != GPQ_GRANTED)
-        return;
-    u->phase = GPQ_INSIDE;
-    uint64_t later = a->starts_wait || a->paused ? GPUD_S(1) : 0;
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    uint64_t at = (uint64_t)t.tv_sec * GPUD_S(1) + (uint64_t)t.tv_nsec + later;
-    (void)gpud_dispatcher_decline(a->dispatcher, u->id, u->grant, later != 0 ? at : 0, NULL);
-}
-
 static void start(struct gpq_agent *a, struct gpq_unit *u)
 {
     struct gpq_error e = { 0 };
@@ -211,39 +217,26 @@ static void start(struct gpq_agent *a, struct gpq_unit *u)
     if (gpq_runs_start(a, u, &e) == 0)
         return;
     gpq_log("%u.%u not started: %s", GPQ_BATCH_OF(u->task), GPQ_NUMBER_OF(u->task), e.text);
-    if (e.code != GPQ_EFULL && e.code != GPQ_ENOMEM) {
+    if (e.code == GPQ_EINVAL || e.code == GPQ_EDAMAGED) { /* the task's own fault, and it stays */
         gpq_runs_failed(a, u, e.text);
         return;
     }
-    a->starts_wait = true; /* space, memory or descriptors: nothing starts for a second */
-    gpq_turn_unstarted(a, u, e.text);
+    a->starts_wait = true; /* the machine's: nothing starts for a second */
+    gpq_turn_returned(a, u, GPQ_RETURN_UNSTARTED, e.text);
 }
 
 /* Outputs are published after the commit of SUCCESS, and else removed.  [Q5] */
-static void finish(struct gpq_agent *a, const struct note *n, struct gpq_unit *u)
+static void finish_outputs(struct gpq_agent *a, const struct note *n, const struct gpq_unit *u)
 {
     struct gpq_error e = { 0 };
-    int code = 0;
-    if (u->phase >= GPQ_STARTING) {
-        if (n->outcome == GPUD_OUTCOME_SUCCESS && u->outputs)
-            code = gpq_out_publish(&gpq_system_files, a->state, u->task, u->attempt, &e);
-        else
-            code = gpq_out_drop(&gpq_system_files, a->state, u->task, u->attempt, &e);
-        gpq_runs_forget(a, &u->run);
-    } else {
-        gpq_ahead_left(a, u->shape);
-    }
+    int code;
+    if (n->kind == ENDED && n->outcome == GPUD_OUTCOME_SUCCESS && u->outputs)
+        code = gpq_out_publish(&gpq_system_files, a->state, u->task, u->attempt, &e);
+    else
+        code = gpq_out_drop(&gpq_system_files, a->state, u->task, u->attempt, &e);
     if (code < 0)
         gpq_log("outputs of %u.%u: %s", GPQ_BATCH_OF(u->task), GPQ_NUMBER_OF(u->task), e.text);
-    gpq_work_remove(a, u);
-}
-
-static void give_back(struct gpq_agent *a, struct gpq_unit *u)
-{
-    struct gpq_error e;
-    (void)gpq_out_drop(&gpq_system_files, a->state, u->task, u->attempt, &e);
     gpq_runs_forget(a, &u->run);
-    gpq_dispatch_withdraw(a, u);
 }
 
 /* Before a client learns of an end, its outputs are in their place. */
@@ -252,22 +245,23 @@ static void finish_all(struct gpq_agent *a)
     for (size_t i = 0; a->notes && i < a->notes->n; i++) {
         const struct note *n = &a->notes->note[i];
         struct gpq_unit *u = gpq_work_by_id(a, n->id);
-        if (u && n->kind == OUTCOME)
-            finish(a, n, u);
+        if (!u || n->kind == GRANTED)
+            continue;
+        if (u->phase >= GPQ_STARTING)
+            finish_outputs(a, n, u);
+        gpq_dispatch_leave(a, u); /* the dispatcher knows no such task if it gave the outcome */
     }
 }
 
-static void follow(struct gpq_agent *a, const struct note *n, bool claims)
+static void follow_grant(struct gpq_agent *a, const struct note *n)
 {
     struct gpq_unit *u = gpq_work_by_id(a, n->id);
-    if (!u)
+    if (!u || n->kind != GRANTED || n->grant != u->grant)
         return;
-    if (n->kind == GRANTED && n->done && claims)
+    if (n->done)
         start(a, u);
-    else if (n->kind == GRANTED)
-        decline(a, u);
-    else if (n->kind == UNSTARTED)
-        give_back(a, u);
+    else
+        gpq_dispatch_decline(a, u, true);
 }
 
 /* Results that no row names go when the agent starts (adopt.c). */
@@ -285,25 +279,22 @@ static void forget_files(struct gpq_agent *a, const struct gpq_change *c)
 
 static void follow_change(struct gpq_agent *a, const struct gpq_change *c)
 {
-    if (c->to == 0) {
-        forget_files(a, c);
-        return;
-    }
     struct gpq_unit *u = c->cancel ? gpq_work_of(a, c->task) : NULL;
-    if (u && !u->cancelled) {
-        u->cancelled = true;
-        (void)gpud_dispatcher_cancel(a->dispatcher, u->id, GPUD_CANCEL_HARD);
-    }
-    gpq_ahead_change(a, c);
+    if (c->to == 0)
+        forget_files(a, c);
+    else
+        gpq_ahead_change(a, c);
+    if (u)
+        gpq_runs_cancel(a, u);
 }
 
 /* Notes that are added meanwhile belong to the next turn. */
-static void act(struct gpq_agent *a, bool claims)
+static void act(struct gpq_agent *a)
 {
     size_t n = a->notes ? a->notes->n : 0;
     for (size_t i = 0; i < n; i++) {
         const struct note note = a->notes->note[i]; /* the array may move */
-        follow(a, &note, claims);
+        follow_grant(a, &note);
     }
     for (size_t i = 0; i < a->store->n_changes; i++)
         follow_change(a, &a->store->changes[i]);
@@ -311,6 +302,8 @@ static void act(struct gpq_agent *a, bool claims)
         a->notes->n -= n;
         memmove(a->notes->note, a->notes->note + n, a->notes->n * sizeof(*a->notes->note));
     }
+    if (a->stopping || a->paused)
+        gpq_dispatch_hold(a);
 }
 
 /* ---- Failures ---- */
@@ -319,61 +312,71 @@ static void act(struct gpq_agent *a, bool claims)
 static int without_space(struct gpq_agent *a, struct gpq_error *e)
 {
     a->starts_wait = true;
-    int code = transact(a, false, false, e);
+    int code = transact(a, false, e);
     if (code == GPQ_EFULL && gpq_reserve_give_up(&gpq_system_files, a->state) > 0) {
         gpq_log("no space: the reserve is given up, and nothing starts");
-        code = transact(a, false, false, e);
+        code = transact(a, false, e);
     }
     return code;
 }
 
-/* Nobody knows what the disk holds: the store is opened again, once.  [Q9] */
-static int open_again(struct gpq_agent *a, struct gpq_error *e)
+/* Ends wait for space, and grants do not wait with them. */
+static void wait_for_space(struct gpq_agent *a)
 {
-    struct gpq_store *store = NULL;
-    gpq_log("%s: opening the store again", e->text);
-    a->store->engine->close(a->store);
-    a->store = NULL;
-    int code = gpq_sqlite_open(&(struct gpq_options){ .directory = a->state, .now = gpq_wall() },
-                               &store, e);
-    a->store = store;
-    return code == 0 ? transact(a, false, false, e) : code;
+    size_t kept = 0;
+    for (size_t i = 0; a->notes && i < a->notes->n; i++) {
+        struct note *n = &a->notes->note[i];
+        n->done = false;
+        if (n->kind == GRANTED)
+            follow_grant(a, n);
+        else
+            a->notes->note[kept++] = *n;
+    }
+    if (a->notes)
+        a->notes->n = kept;
 }
 
+/* Nobody knows what the disk holds: the program starts anew, once, and judges all runs.  [Q9] */
 static void give_up(struct gpq_agent *a, const struct gpq_error *e)
 {
     gpq_log("%s: the agent ends; commands go on", e->text);
+    a->again = true;
     a->over = true;
     a->status = 75;
 }
 
+/*
+ * The cases, by the first transaction:
+ *   it succeeds                    all follows
+ *   no space, no memory            requests fail, grants are declined, ends are stored or wait
+ *   the storage fails              requests fail, and the agent ends
+ */
 bool gpq_turn(struct gpq_agent *a)
 {
-    struct gpq_error e = { 0 }, first;
+    struct gpq_error first = { 0 }, e = { 0 };
     gpq_dispatch_hear(a);
     bool requests = gpq_server_waits(a), due = a->next_due != 0 && a->next_due <= gpq_wall();
     if (!requests && !due && (!a->notes || a->notes->n == 0))
         return false;
-    bool claims = true;
-    int code = transact(a, true, requests, &e);
-    first = e;
-    int failed = code;
-    if (code < 0) {
-        claims = false;
-        code = code == GPQ_EIO || code == GPQ_EDAMAGED ? open_again(a, &e) : without_space(a, &e);
-    }
-    if (code < 0 && code != GPQ_EFULL) {
-        gpq_server_settle(a, failed, &first);
-        give_up(a, &e);
-        return false;
-    }
-    if (requests && failed == 0)
-        gpq_marks_apply(a);
+    int failed = transact(a, true, &first), code = failed;
+    if (failed == GPQ_EFULL || failed == GPQ_ENOMEM)
+        code = without_space(a, &e);
+    else
+        e = first;
+    bool broken = code < 0 && code != GPQ_EFULL && code != GPQ_ENOMEM;
     if (code == 0)
         finish_all(a);
     gpq_server_settle(a, failed, &first);
+    if (broken) {
+        give_up(a, &e);
+        return false;
+    }
     if (code == 0)
-        act(a, claims);
+        act(a);
+    else
+        wait_for_space(a);
+    if (requests && failed == 0)
+        gpq_marks_apply(a);
     gpq_ahead_fill(a);
     return code == 0;
 }

@@ -7,13 +7,13 @@
 
 #include "queue/agent/work.h"
 
-/* Notes for the transaction of this turn. */
+/* Notes for the transaction of this turn.  Without memory for one the agent ends: the records of
+ * the runs stay, and the next agent books them. */
 void gpq_turn_granted(struct gpq_agent *a, struct gpq_unit *u);
-/* The dispatcher's outcome of a task that ran, or that can never run. */
-void gpq_turn_outcome(struct gpq_agent *a, struct gpq_unit *u, uint32_t outcome,
-                      const char *text);
-/* The claimed task was not started. */
-void gpq_turn_unstarted(struct gpq_agent *a, struct gpq_unit *u, const char *text);
+/* The attempt of a unit has ended; or, before it was claimed, the task can never run. */
+void gpq_turn_ended(struct gpq_agent *a, struct gpq_unit *u, uint32_t outcome, const char *text);
+/* The attempt of a unit returns uncharged.  why: enum gpq_return. */
+void gpq_turn_returned(struct gpq_agent *a, struct gpq_unit *u, uint32_t why, const char *text);
 
 /* Commits what was noted, and acts.  Returns whether there was anything. */
 bool gpq_turn(struct gpq_agent *a);

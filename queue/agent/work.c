@@ -149,8 +149,7 @@ void gpq_work_remove(struct gpq_agent *a, struct gpq_unit *u)
             break;
         }
     w->n--;
-    if (u->runner.fd >= 0)
-        gpq_unwatch(a, &u->runner);
+    gpq_unwatch(a, &u->runner);
     free_unit(u);
 }
 

@@ -11,11 +11,11 @@
 #include "queue/agent/agent.h"
 
 enum gpq_phase {
-    GPQ_INSIDE,  /* waits in the dispatcher */
-    GPQ_GRANTED, /* its devices are granted, and its claim is not committed */
-    GPQ_STARTING, /* claimed; its runner is not started */
-    GPQ_RUNS,    /* its runner was started, or adopted */
-    GPQ_ENDED,   /* the runner has ended; its outcome is to come */
+    GPQ_INSIDE,    /* waits in the dispatcher */
+    GPQ_GRANTED,   /* its devices are granted, and its claim is not committed */
+    GPQ_STARTING,  /* claimed; its runner is not started */
+    GPQ_RUNS,      /* its runner was started, or adopted */
+    GPQ_ENDED,     /* the runner has ended; the store does not know it yet */
     GPQ_WITHDRAWN, /* cancelled in the dispatcher, since the store has it no more */
 };
 
@@ -26,7 +26,14 @@ struct gpq_unit {
     uint32_t grant;   /* number of the grant */
     uint32_t attempt; /* of the store */
     bool evicted;     /* its device is drained at once: it returns to its place */
-    bool cancelled;   /* its running attempt is cancelled in the dispatcher */
+    bool cancelled;   /* its running attempt is cancelled */
+    bool alone;       /* the dispatcher has refused to adopt it: it is not in its books */
+    bool lost;        /* its grant was over before its start was reported */
+    bool gone;        /* the dispatcher has given its outcome, and knows it no more */
+    bool concluded;   /* its end is noted without that outcome */
+    bool decided;     /* the dispatcher's outcome came while its runner lives (phase KILL) */
+    uint32_t verdict; /* that outcome */
+    uint64_t limit;   /* of the task, if it is alone */
     char *devices;    /* of the grant, as the store keeps it: JSON */
     struct gpq_run_id run;
     struct gpq_watched runner; /* pidfd; fd -1: none */

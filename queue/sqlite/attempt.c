@@ -203,7 +203,7 @@ int gpq_sqlite_give_back(struct gpq_store *s, uint64_t now, uint64_t task, uint3
     code = gpq_db_run(db, st, e);
     r.charged--;
     r.losses += why == GPQ_RETURN_LOST || why == GPQ_RETURN_DEVICE;
-    bool once = plan.once && (why == GPQ_RETURN_LOST || why == GPQ_RETURN_STOPPED);
+    bool once = plan.once && why != GPQ_RETURN_UNSTARTED;
     bool over = r.cancel || once || r.losses >= LOSSES;
     if (code == 0 && !over)
         code = gpq_move(db, &r, GPQ_READY, e);

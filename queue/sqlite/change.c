@@ -150,12 +150,14 @@ int64_t gpq_sqlite_hold(struct gpq_store *s, uint64_t now, const struct gpq_sele
 /* ---- another spec, another place ---- */
 
 /* Followers of a ready task see a change, since its place is another one. */
-static void moved(struct gpq_db *db, const struct gpq_row *r)
+static void moved(struct gpq_db *db, const struct gpq_row *r, uint32_t from_shape)
 {
     if (r->state == GPQ_READY)
-        gpq_db_changed(db,
-                       &(struct gpq_change){
-                           .task = r->id, .shape = r->shape, .from = GPQ_READY, .to = GPQ_READY });
+        gpq_db_changed(db, &(struct gpq_change){ .task = r->id,
+                                                 .shape = r->shape,
+                                                 .from_shape = from_shape,
+                                                 .from = GPQ_READY,
+                                                 .to = GPQ_READY });
 }
 
 struct respec {
@@ -189,10 +191,11 @@ static int respec_one(struct gpq_db *db, struct gpq_row *r, void *user, struct g
     const struct respec *what = user;
     if (!gpq_waits(r))
         return 0;
+    uint32_t old = r->shape;
     int code = gpq_spec_change(db, r, &what->plan, e);
     if (code == 0)
         code = gpq_row_place(db, r, e);
-    moved(db, r);
+    moved(db, r, old);
     return code < 0 ? code : 1;
 }
 
@@ -243,7 +246,7 @@ static int put_first(struct gpq_db *db, uint64_t id, int64_t order, struct gpq_e
     if (code < 0)
         return code;
     r.order = order;
-    moved(db, &r);
+    moved(db, &r, r.shape);
     return gpq_row_place(db, &r, e);
 }
 

@@ -208,10 +208,14 @@ void gpq_ids_free(struct gpq_ids *ids)
 
 void gpq_db_changed(struct gpq_db *db, const struct gpq_change *c)
 {
-    if (grow(&db->store.changes, db->store.n_changes, &db->room_changes, sizeof(*c)))
-        db->store.changes[db->store.n_changes++] = *c;
-    else
+    if (!grow(&db->store.changes, db->store.n_changes, &db->room_changes, sizeof(*c))) {
         gpq_db_no_memory(db, NULL);
+        return;
+    }
+    struct gpq_change *kept = &db->store.changes[db->store.n_changes++];
+    *kept = *c;
+    if (kept->from_shape == 0)
+        kept->from_shape = c->shape;
 }
 
 void gpq_db_todo(struct gpq_db *db, enum gpq_todo_kind kind, uint64_t id)

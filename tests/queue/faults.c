@@ -147,7 +147,7 @@ static uint64_t step_of(uint64_t all)
 /* Lets a sample of the calls of these kinds fail, below a new and an old store. */
 static void fail_each(uint32_t kinds, int error, bool forever)
 {
-    const uint64_t step = step_of(5);
+    const uint64_t step = step_of(9);
     struct tally t = { 0 };
     struct disk_fault f = { .kinds = kinds, .error = error, .forever = forever };
 
@@ -325,7 +325,7 @@ static bool live_with_scarce_memory(uint64_t seed, uint64_t nth, struct tally *t
 
 T_LONG_CASE(sqlite_has_no_memory, 300)
 {
-    const uint64_t step = step_of(17);
+    const uint64_t step = step_of(29);
     struct tally t = { 0 };
 
     make_memory_scarce();

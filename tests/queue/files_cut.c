@@ -411,7 +411,7 @@ static unsigned count_harm(size_t rounds, bool no_file_sync, bool no_directory_s
 /* Q5: after a cut at any change, and the recovery, a reader finds one attempt's files whole. */
 T_LONG_CASE(cuts, 120)
 {
-    T_EQ(count_harm(t_rounds(8000, 1500), false, false, false), 0);
+    T_EQ(count_harm(t_rounds(4000, 600), false, false, false), 0);
 }
 
 /* Q5: the controls.  A cut finds what is not synced. */

@@ -18,7 +18,7 @@
 #include "calm.h"
 #include "memstore.h"
 
-enum { LONGEST = 400, OPERATIONS = 100000, TRIES = 600 };
+enum { LONGEST = 400, OPERATIONS = 50000, TRIES = 600 };
 
 /* One world, and which of its operations are carried out. */
 struct plan {

@@ -248,6 +248,8 @@ T_CASE(look)
     size_t ends[4];
     int fd;
 
+    memset(data, '\n', sizeof(data)); /* what follows the lines: none is empty */
+
     T_EQ(mkdir("run", 0700), 0);
     T_EQ(gpq_run_look(".", &claimed, BOOT, &found), 0);
     T_EQ(found.state, GPQ_FOUND_NEVER_STARTED);

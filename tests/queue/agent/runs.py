@@ -11,6 +11,7 @@ import os
 import pathlib
 import random
 import signal
+import socket
 import sqlite3
 import sys
 import tempfile
@@ -206,6 +207,101 @@ def evicted(agent):
     c.ask("undrain", device=first)
 
 
+def stop_drain(agent):
+    """`stop` with "drain": what runs ends, and what waits stays."""
+    agent.start()
+    gate = os.path.join(agent.directory, "gate")
+    os.mkfifo(gate)
+    c = agent.client()
+    c.submit([f"read x < {gate}"] * 8 + ["true"] * 20)
+    until(lambda: len(agent.processes("sh")) == 8, "eight commands")
+    c.ask("stop", how="drain")
+    with open(gate, "w") as f:
+        f.write("go\n" * 8)
+        f.flush()
+        equal(agent.process.wait(60), 0)
+    agent.start()
+    c = agent.client()
+    c.ask("wait", batch="1")
+    equal([(t["outcome"], t["attempt"]) for t in c.tasks(1)], [("ok", 1)] * 28)
+
+
+def cancelled_and_killed(agent):
+    """Q10: a wish to cancel outlives the agent that had it."""
+    agent.start()
+    c = agent.client()
+    c.submit(["trap '' TERM; sleep 600 & wait; sleep 600"])
+    until(lambda: agent.processes("sleep"), "a command")
+    c.ask("cancel", tasks=["1.1"])
+    agent.kill()
+    agent.start()
+    c = agent.client()
+    c.ask("wait", batch="1")
+    equal(outcomes(c, 1), ["cancelled"])
+    until(lambda: not agent.processes(), "the end of the command")
+
+
+def other_devices(agent):
+    """Q4: an agent that has not the device of a command that runs adopts it all the same."""
+    agent.start()
+    gate = os.path.join(agent.directory, "gate")
+    os.mkfifo(gate)
+    c = agent.client()
+    c.submit([f"read x < {gate}"] * 8)
+    until(lambda: len(agent.processes("sh")) == 8, "eight commands")
+    agent.kill()
+    agent.devices = "fake:2"
+    agent.start()
+    c = agent.client()
+    with open(gate, "w") as f:
+        f.write("go\n" * 8)
+        f.flush()
+        c.ask("wait", batch="1")
+    equal([(t["outcome"], t["attempt"]) for t in c.tasks(1)], [("ok", 1)] * 8)
+
+
+def set_needs(agent):
+    """Q7: tasks that get other needs while they wait run, more than a window has."""
+    agent.start()
+    c = agent.client()
+    c.ask("pause")
+    c.submit(["true"] * 300)
+    c.ask("set", batch="1", needs={"gpus": 1, "memory": 1 << 30})
+    c.ask("resume")
+    c.ask("wait", batch="1")
+    equal(set(outcomes(c, 1)), {"ok"})
+    c.submit(["true"] * 3, batch="more")
+    c.ask("wait", batch="2")
+
+
+def drained_meanwhile(agent):
+    """A device that is drained and returned again and again costs no task its end."""
+    agent.start()
+    c, other = agent.client(), agent.client()
+    c.submit(["true"] * 400)
+    c.send({"id": 1, "do": "wait", "batch": "1"})
+    for i in range(40):
+        other.ask("drain", device=f"fake:{i % 8}", now=i % 3 == 0)
+        other.ask("undrain", device=f"fake:{i % 8}")
+    equal(c.receive()["ok"], True)
+    equal({t["state"] for t in other.tasks(1)}, {"done"})
+
+
+def many_clients(agent):
+    """More clients than the agent takes at a time: the others wait for their turn."""
+    agent.start()
+    clients = [agent.client() for _ in range(256)]
+    waiting = socket.socket(socket.AF_UNIX)
+    waiting.settimeout(60)
+    waiting.connect(os.path.join(agent.state, "socket"))
+    waiting.sendall(b'{"hello":"gpudispatch-queue","version":1}\n')
+    for c in clients:
+        c.close()
+    equal(b"agent" in waiting.recv(1000), True)
+    waiting.close()
+    equal(agent.client().ask("batches")["batches"], [])
+
+
 def two_agents(agent):
     """Q12: the second agent of a state directory is refused."""
     agent.start()
@@ -283,7 +379,8 @@ def killed_anything(agent):
 
 
 CASES = [ends, outputs, limits, retries, many, stopped_agent, ended_meanwhile, killed_runner,
-         power_cut, paused, evicted, two_agents, killed_agents,
+         power_cut, paused, evicted, stop_drain, cancelled_and_killed, other_devices, set_needs,
+         drained_meanwhile, many_clients, two_agents, killed_agents,
          killed_anything]
 BUILD = sys.argv[1]
 

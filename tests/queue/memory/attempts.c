@@ -169,7 +169,7 @@ int mem_give_back(struct gpq_store *store, uint64_t now, uint64_t task, uint32_t
     t->row.losses += why == GPQ_RETURN_LOST || why == GPQ_RETURN_DEVICE;
 
     bool once = mem_spec(&m->now, t->row.spec)->spec.at_most_once &&
-                (why == GPQ_RETURN_LOST || why == GPQ_RETURN_STOPPED);
+                why != GPQ_RETURN_UNSTARTED;
 
     if (t->row.cancel)
         mem_end(t, GPQ_OUTCOME_CANCELLED, 0, now);

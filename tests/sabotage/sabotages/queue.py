@@ -126,17 +126,17 @@ SABOTAGES = [
         "agent/runs.ended_meanwhile"),
     Sabotage(
         "the command of a killed runner goes on", "queue/agent/runs.c",
-        "        if (!swept(u, &found.record))\n",
-        "        if (!u && !swept(u, &found.record))\n",
+        "        if (!swept(u, &found->record))\n",
+        "        if (!u && !swept(u, &found->record))\n",
         "agent/runs.killed_runner"),
     Sabotage(
         "outputs of a success are not published", "queue/agent/turn.c",
-        "        if (n->outcome == GPUD_OUTCOME_SUCCESS && u->outputs)\n",
-        "        if (n->outcome == GPUD_OUTCOME_COUNT && u->outputs)\n",
+        "    if (n->kind == ENDED && n->outcome == GPUD_OUTCOME_SUCCESS && u->outputs)\n",
+        "    if (n->kind == ENDED && n->outcome == GPUD_OUTCOME_COUNT && u->outputs)\n",
         "agent/runs.outputs"),
     Sabotage(
         "a new agent forgets a pause", "queue/agent/marks.c",
-        "    a->paused = s->paused;\n",
-        "    a->paused = s->paused && a->paused;\n",
+        "    a->paused = a->held = s->paused;\n",
+        "    a->paused = a->held = s->paused && a->paused;\n",
         "agent/runs.paused"),
 ]
