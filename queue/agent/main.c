@@ -80,12 +80,19 @@ void gpq_unwatch(struct gpq_agent *a, struct gpq_watched *w)
 
 /* ---- Start ---- */
 
+/* A killed agent may have a child that has not executed its program yet, and has the lock until
+ * then: the call waits for a second. */
 static int take_lock(struct gpq_agent *a, struct gpq_error *e)
 {
+    const struct timespec pause = { .tv_nsec = 10000000 };
     char path[GPQ_PATH];
     if (gpq_path(path, "%s/lock", a->state) < 0)
         return gpq_fail(e, GPQ_EINVAL, "the path of the state directory is too long");
     int code = gpq_lock_take(path, &a->lock);
+    for (int i = 0; i < 100 && code == -EBUSY; i++) {
+        nanosleep(&pause, NULL);
+        code = gpq_lock_take(path, &a->lock);
+    }
     if (code == -EBUSY)
         return gpq_fail(e, GPQ_EBUSY, "%s: another agent owns it", a->state);
     return code < 0 ? gpq_fail(e, GPQ_EIO, "%s: %s", path, strerror(-code)) : 0;
