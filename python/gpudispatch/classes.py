@@ -159,6 +159,12 @@ class Classes:
             self.stop_running(home)
         engine.call_thread()
 
+    def forget(self, home: WorkClass) -> None:
+        """The core has removed a class: its name is free."""
+        with self.engine.lock:
+            self.by_number.pop(home.number, None)
+        home.gone.set()
+
     def call(self, on_class: Callable[[ClassChange], object]) -> None:
         """Has changes reported, for good: the pool's thread reads all events from now on."""
         from gpudispatch.tables import ClassChange  # not above: it needs typing, which costs 3 ms
@@ -187,9 +193,7 @@ class Classes:
         """Takes an event CLASS.  Any thread."""
         home = self.named(event.class_name or "")
         if event.change == CLASS_REMOVED and home is not None:
-            with self.engine.lock:
-                self.by_number.pop(home.number, None)
-            home.gone.set()
+            self.forget(home)
         if self.on_class is not None:
             self.told.append(event)
             self.engine.call_thread()

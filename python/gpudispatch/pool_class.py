@@ -21,6 +21,8 @@ from gpudispatch.events import (
 from gpudispatch.future import SIGNAL_S
 from gpudispatch.submitter import Submitter
 
+DROPPED_S = 5.0  # after which an event that tells of a removed class was dropped
+
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,7 +162,9 @@ class PoolClass(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  
             classes.watch(key)
             while not self._home.gone.wait(SIGNAL_S):
                 row = classes.row(self._home)
-                if row is None:  # the event was dropped
+                if row is None:  # the event is on its way, or was dropped
+                    if not self._home.gone.wait(DROPPED_S):
+                        classes.forget(self._home)
                     break
                 self._last = row
         finally:

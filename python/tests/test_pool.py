@@ -623,6 +623,15 @@ def test_a_removed_class_does_nothing_to_its_successor(slots: Pool) -> None:
     assert not new.stats()["paused"]
 
 
+def test_a_removed_name_is_free(slots: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the core has removed the class, and the pool's thread has not heard of it yet."""
+    monkeypatch.setattr("gpudispatch.pool_class.SIGNAL_S", 0.0001)
+    for _ in range(40):
+        a = functions(slots, "a")
+        assert a.submit(int, "7").result(LIMIT_S) == 7
+        a.remove()
+
+
 def test_removed_under_a_loop(slots: Pool) -> None:
     """Its loop gives all that was accepted; nothing goes to the class that has the name now."""
     for kind in ("map", "outcomes"):
