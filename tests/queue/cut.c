@@ -132,7 +132,7 @@ T_LONG_CASE(what_was_acknowledged_is_there, 3000)
 /* Each of these must do harm in a substantial share of the cuts. */
 static struct tally live_with(const struct control *c)
 {
-    struct tally t = live_often(c, t_rounds(100, 60), false);
+    struct tally t = live_often(c, 80, false);
 
     T_CMP(harms(&t) * 20, >, t.cuts);
     return t;

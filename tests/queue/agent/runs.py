@@ -316,7 +316,7 @@ def two_agents(agent):
 
 def killed_agents(agent):
     """Q4: agents are killed at any instant: no command is started twice, none is forgotten."""
-    kills = int(os.environ.get("T_KILLS", 50 if EFFORT else 8))
+    kills = int(os.environ.get("T_KILLS", 25 if EFFORT else 8))
     draw = random.Random(int(os.environ.get("T_SEED", 1)))
     tasks = kills * 8
     agent.start()
@@ -342,7 +342,7 @@ def killed_agents(agent):
 def killed_anything(agent):
     """Q4: agents, runners, commands and clients are killed.  Each task ends once; no attempt is
     started twice, and nothing is left running."""
-    kills = int(os.environ.get("T_KILLS", 50 if EFFORT else 8))
+    kills = int(os.environ.get("T_KILLS", 25 if EFFORT else 8))
     draw = random.Random(int(os.environ.get("T_SEED", 1)))
     tasks = kills * 8
     agent.start()
