@@ -72,7 +72,6 @@ struct gpq_error {
 struct gpq_options {
     const char *directory; /* exists; its file system can lock and sync (files/statedir.h) */
     const char *vfs;       /* of SQLite; NULL = that of the system.  For tests */
-    uint64_t now;
     uint32_t results_inline; /* bytes of a result in the file itself; 0 = 64 KiB */
 };
 

@@ -20,7 +20,7 @@ int bq_ours_open(struct bq_ours *o, const char *directory)
 
     *o = (struct bq_ours){ .now = BQ_EPOCH };
     bq_tap_arm();
-    rc = gpq_sqlite_open(&(struct gpq_options){ .directory = directory, .now = o->now }, &o->store,
+    rc = gpq_sqlite_open(&(struct gpq_options){ .directory = directory }, &o->store,
                          &e);
     o->db = bq_tap_take();
     if (rc)

@@ -36,6 +36,13 @@ struct gpq_ahead;  /* ahead.c */
 struct gpq_server; /* server.c */
 struct gpq_notes;  /* turn.c */
 
+/* How the agent was asked to end. */
+struct gpq_stop {
+    bool now;     /* nothing is claimed any more */
+    bool drains;  /* ... and the agent ends when no task runs */
+    bool cancels; /* ... and tasks that run are cancelled */
+};
+
 struct gpq_agent {
     char state[GPQ_PATH]; /* the state directory, without symbolic links */
     char boot[GPQ_BOOT + 1];
@@ -52,9 +59,7 @@ struct gpq_agent {
     uint64_t next_due; /* wall time; 0 = none */
     uint64_t timer_at; /* for which the timer is set */
     bool look_again;   /* at a run that has not ended though its runner has */
-    bool stopping;     /* nothing is claimed any more */
-    bool draining;     /* ... and the agent ends when no task runs */
-    bool stop_cancels; /* ... and what runs is cancelled */
+    struct gpq_stop stop;
     bool paused;       /* by a mark: nothing starts */
     bool held;         /* ... and the dispatcher was told so */
     bool starts_wait;  /* no space, memory or descriptors: nothing is claimed for a second */

@@ -263,7 +263,7 @@ static bool know_needs(struct gpq_agent *a, struct window *w)
 
 void gpq_ahead_fill(struct gpq_agent *a)
 {
-    for (size_t i = 0; i < a->ahead->room && !a->stopping && !a->ahead->full; i++)
+    for (size_t i = 0; i < a->ahead->room && !a->stop.now && !a->ahead->full; i++)
         for (struct window *w = a->ahead->bucket[i], *next; w; w = next) {
             next = w->next;
             if (w->ready == 0 && w->inside == 0) {

@@ -51,8 +51,8 @@ json_t *gpq_do_status(struct gpq_call *c)
     return gpq_reply_end(c, json_pack("{s:i, s:o, s:I, s:I, s:b, s:b, s:b, s:b, s:o}", "pid",
                                       (int)getpid(), "state", gpq_text_json(a->state), "devices",
                                       (json_int_t)a->devices, "running", (json_int_t)running,
-                                      "stopping", (int)a->stopping, "draining", (int)a->draining,
-                                      "cancelling", (int)a->stop_cancels, "starts_wait",
+                                      "stopping", (int)a->stop.now, "draining", (int)a->stop.drains,
+                                      "cancelling", (int)a->stop.cancels, "starts_wait",
                                       (int)a->starts_wait, "marks", marks));
 }
 
@@ -80,8 +80,8 @@ json_t *gpq_do_stop(struct gpq_call *c)
                  asked.how);
         return NULL;
     }
-    c->a->stopping = true;
-    c->a->draining = c->a->draining || drains;
-    c->a->stop_cancels = c->a->stop_cancels || cancels;
+    c->a->stop.now = true;
+    c->a->stop.drains = c->a->stop.drains || drains;
+    c->a->stop.cancels = c->a->stop.cancels || cancels;
     return gpq_reply_end(c, json_pack("{s:i}", "pid", (int)getpid()));
 }

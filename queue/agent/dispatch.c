@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "queue/agent/ahead.h"
+#include "queue/agent/grant.h"
 #include "queue/agent/needs.h"
 #include "queue/agent/turn.h"
 #include "queue/runner/process.h"
@@ -102,24 +103,6 @@ int gpq_dispatch_submit(struct gpq_agent *a, const struct gpq_task *t,
     return 0;
 }
 
-/* A grant as the store keeps it with the attempt: what gpq_dispatch_adopt needs. */
-static char *grant_text(const struct gpud_event *event)
-{
-    json_t *json = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "names", event->device,
-                             "uuids", event->device_uuid, "share", (json_int_t)event->share, "cpus",
-                             (json_int_t)event->cpus, "memory", (json_int_t)event->memory,
-                             "host_memory", (json_int_t)event->host_memory, "grant",
-                             (json_int_t)event->attempt, "variant", (json_int_t)event->variant);
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    json_decref(json);
-    return text;
-}
-
-static uint64_t number_in(const json_t *json, const char *name)
-{
-    return (uint64_t)json_integer_value(json_object_get(json, name));
-}
-
 int gpq_dispatch_adopt(struct gpq_agent *a, const struct gpq_task *t, uint64_t limit,
                        const char *devices, const struct gpud_proc *proc, struct gpq_unit **ret,
                        struct gpq_error *e)
@@ -129,18 +112,18 @@ int gpq_dispatch_adopt(struct gpq_agent *a, const struct gpq_task *t, uint64_t l
     struct gpud_error why = GPUD_ERROR_INIT;
     char label[64];
     uint64_t id = 0;
-    json_t *json = devices ? json_loads(devices, 0, NULL) : NULL;
-    const char *uuids = json_string_value(json_object_get(json, "uuids"));
-    adoption.attempt = (uint32_t)number_in(json, "grant");
-    adoption.devices = uuids && *uuids ? uuids : NULL;
-    adoption.share = (uint32_t)number_in(json, "share");
-    adoption.cpus = (uint32_t)number_in(json, "cpus");
-    adoption.memory = number_in(json, "memory");
-    adoption.host_memory = number_in(json, "host_memory");
+    struct gpq_grant grant;
+    gpq_grant_read(devices, &grant);
+    adoption.attempt = grant.number;
+    adoption.devices = *grant.uuids ? grant.uuids : NULL;
+    adoption.share = grant.share;
+    adoption.cpus = grant.cpus;
+    adoption.memory = grant.memory;
+    adoption.host_memory = grant.host_memory;
     adoption.proc = proc;
     describe(&d, t, NULL, limit, label);
     int code = gpud_dispatcher_adopt(a->dispatcher, &d, &adoption, &id, &why);
-    json_decref(json);
+    gpq_grant_free(&grant);
     if (code < 0)
         return refused(e, code, &why);
     struct gpq_unit *u = gpq_work_add(a, id, t->id);
@@ -212,7 +195,7 @@ static void granted(struct gpq_agent *a, const struct gpud_event *event)
         return;
     }
     free(u->devices);
-    u->devices = grant_text(event);
+    u->devices = gpq_grant_write(event);
     u->grant = event->attempt;
     u->phase = GPQ_GRANTED;
     gpq_turn_granted(a, u);

@@ -138,8 +138,7 @@ static int open_all(struct gpq_agent *a, const struct settings *s, struct gpq_wa
     if (code == 0 && gpq_boot_read(a->boot) < 0)
         code = gpq_fail(e, GPQ_EIO, "the id of this boot cannot be read");
     if (code == 0)
-        code = gpq_sqlite_open(&(struct gpq_options){ .directory = a->state, .now = gpq_wall() },
-                               &a->store, e);
+        code = gpq_sqlite_open(&(struct gpq_options){ .directory = a->state }, &a->store, e);
     if (code == 0 && gpq_work_open(a) < 0)
         code = gpq_fail(e, GPQ_ENOMEM, "no memory");
     if (code == 0)
@@ -192,7 +191,7 @@ static void hear_signals(struct gpq_agent *a)
         if (info.ssi_signo == SIGCHLD)
             reap();
         else
-            a->stopping = a->over = true;
+            a->stop.now = a->over = true;
 }
 
 /* A run that has not ended all the same is looked at again in a second.  Until then its descriptor
@@ -287,11 +286,11 @@ static void cancel_run(struct gpq_agent *a, struct gpq_unit *u, void *user)
 /* `agent stop`: at once, or when the commands have ended. */
 static void check_stop(struct gpq_agent *a)
 {
-    if (!a->stopping || a->over)
+    if (!a->stop.now || a->over)
         return;
-    if (a->stop_cancels)
+    if (a->stop.cancels)
         gpq_work_each(a, cancel_run, NULL);
-    if ((!a->draining && !a->stop_cancels) || gpq_work_count(a, GPQ_STARTING) == 0)
+    if ((!a->stop.drains && !a->stop.cancels) || gpq_work_count(a, GPQ_STARTING) == 0)
         a->over = true;
 }
 

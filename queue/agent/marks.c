@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "queue/agent/ahead.h"
+#include "queue/agent/grant.h"
 #include "queue/agent/needs.h"
 #include "queue/agent/work.h"
 #include "queue/runner/process.h"
@@ -56,30 +57,19 @@ static int see(const struct gpq_mark *m, void *user)
     return 0;
 }
 
-/* The names of a grant are separated by commas. */
-static bool has_device(const struct gpq_unit *u, const char *name)
-{
-    json_t *json = u->devices ? json_loads(u->devices, 0, NULL) : NULL;
-    const char *at = json_string_value(json_object_get(json, "names"));
-    size_t size = strlen(name);
-    bool found = false;
-    for (; at && *at && !found; at += strcspn(at, ","), at += *at == ',')
-        found = strcspn(at, ",") == size && strncmp(at, name, size) == 0;
-    json_decref(json);
-    return found;
-}
-
 static void evict(struct gpq_agent *a, struct gpq_unit *u, void *user)
 {
     const struct seen *s = user;
+    struct gpq_grant grant;
     (void)a;
-    for (int i = 0; i < s->n; i++)
-        if (s->evicted[i] && u->phase == GPQ_RUNS && !u->evicted &&
-            has_device(u, s->device[i].name)) {
-            u->evicted = true;
-            if (u->runner.fd >= 0)
-                (void)gpq_process_signal(u->runner.fd, SIGUSR1);
-        }
+    if (u->phase != GPQ_RUNS || u->evicted)
+        return;
+    gpq_grant_read(u->devices, &grant);
+    for (int i = 0; i < s->n && !u->evicted; i++)
+        u->evicted = s->evicted[i] && gpq_grant_has(&grant, s->device[i].uuid);
+    if (u->evicted && u->runner.fd >= 0)
+        (void)gpq_process_signal(u->runner.fd, SIGUSR1);
+    gpq_grant_free(&grant);
 }
 
 void gpq_marks_apply(struct gpq_agent *a)

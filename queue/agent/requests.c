@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define VERB(name, reads) { #name, gpq_do_##name, gpq_##name##_fields, reads },
+#define VERB(name) { #name, gpq_do_##name, gpq_##name##_fields },
 const struct gpq_verb gpq_verbs[] = { GPQ_VERB_MAP(VERB){ 0 } };
 #undef VERB
 

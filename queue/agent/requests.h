@@ -31,7 +31,6 @@ struct gpq_verb {
     const char *name;
     json_t *(*run)(struct gpq_call *c);
     const struct gpq_field *fields; /* its members, "id" and "do" included */
-    bool reads;                     /* changes nothing in the store */
 };
 extern const struct gpq_verb gpq_verbs[]; /* ends with a NULL name */
 
@@ -64,31 +63,12 @@ bool gpq_device_find(struct gpq_agent *a, const char *name, struct gpud_device_i
 extern const struct gpq_field gpq_retries_fields[];
 
 /* submit.c, query.c, results.c, explain.c, changes.c, set.c, facts.c, control.c, wait.c */
-#define GPQ_VERB_MAP(X) \
-    X(submit, false)    \
-    X(batches, true)    \
-    X(tasks, true)      \
-    X(task, true)       \
-    X(results, true)    \
-    X(attempts, true)   \
-    X(explain, true)    \
-    X(cancel, false)    \
-    X(retry, false)     \
-    X(hold, false)      \
-    X(release, false)   \
-    X(set, false)       \
-    X(seal, false)      \
-    X(pause, false)     \
-    X(resume, false)    \
-    X(drain, false)     \
-    X(undrain, false)   \
-    X(purge, false)     \
-    X(wait, true)       \
-    X(follow, true)     \
-    X(status, true)     \
-    X(stop, true)
-#define GPQ_X_VERB(name, reads)                         \
-    json_t *gpq_do_##name(struct gpq_call *c);          \
+#define GPQ_VERB_MAP(X)                                                                \
+    X(submit) X(batches) X(tasks) X(task) X(results) X(attempts) X(explain) X(cancel)  \
+    X(retry) X(hold) X(release) X(set) X(seal) X(pause) X(resume) X(drain) X(undrain)  \
+    X(purge) X(wait) X(follow) X(status) X(stop)
+#define GPQ_X_VERB(name)                                                               \
+    json_t *gpq_do_##name(struct gpq_call *c);                                         \
     extern const struct gpq_field gpq_##name##_fields[];
 GPQ_VERB_MAP(GPQ_X_VERB)
 #undef GPQ_X_VERB

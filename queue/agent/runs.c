@@ -11,6 +11,8 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
+#include "queue/agent/fields.h"
+#include "queue/agent/grant.h"
 #include "queue/agent/turn.h"
 #include "queue/files/out.h"
 #include "queue/runner/find.h"
@@ -46,28 +48,16 @@ int gpq_runs_prepare(struct gpq_unit *u)
 /* The rows of a task, copied: they live until the reader returns. */
 struct command {
     json_t *content;
-    char *key, *argv, *environment; /* lists: texts that each end with a NUL byte */
-    size_t argv_size, environment_size;
+    char **argv, **environment; /* each one block */
+    char *key;
     uint32_t spec;
-    int code;
 };
-
-static char *copy_of(struct gpq_bytes b)
-{
-    char *copy = malloc(b.size + 1);
-    if (copy) {
-        memcpy(copy, b.size != 0 ? b.data : "", b.size);
-        copy[b.size] = 0;
-    }
-    return copy;
-}
 
 static int read_task(const struct gpq_task *t, void *user)
 {
     struct command *c = user;
-    c->argv = copy_of(t->content);
-    c->argv_size = t->content.size;
-    c->key = t->key.size != 0 ? copy_of(t->key) : NULL;
+    c->argv = gpq_texts_split(t->content);
+    c->key = t->key.size != 0 ? strndup(t->key.data, t->key.size) : NULL;
     c->spec = t->spec;
     return 0;
 }
@@ -76,17 +66,16 @@ static int read_spec(const struct gpq_spec *spec, void *user)
 {
     struct command *c = user;
     c->content = json_loadb(spec->content.data, spec->content.size, 0, NULL);
-    c->environment = copy_of(spec->environment);
-    c->environment_size = spec->environment.size;
+    c->environment = gpq_texts_split(spec->environment);
     return 0;
 }
 
 static void free_command(struct command *c)
 {
-    free(c->argv);
     json_decref(c->content);
-    free(c->key);
+    free(c->argv);
     free(c->environment);
+    free(c->key);
 }
 
 static int read_command(struct gpq_agent *a, uint64_t task, struct command *c, struct gpq_error *e)
@@ -96,23 +85,10 @@ static int read_command(struct gpq_agent *a, uint64_t task, struct command *c, s
         a->store, &(struct gpq_select){ .tasks = &task, .n_tasks = 1 }, 0, true, read_task, c, e);
     if (code == 0)
         code = a->store->engine->spec(a->store, c->spec, read_spec, c, e);
-    if (code == 0 &&
-        (!c->argv || c->argv_size == 0 || !json_is_object(c->content) || !c->environment))
+    if (code == 0 && (!c->argv || !c->argv[0] || !json_is_object(c->content) || !c->environment))
         code = gpq_fail(e, GPQ_EDAMAGED, "task %u.%u has no command", GPQ_BATCH_OF(task),
                         GPQ_NUMBER_OF(task));
     return code;
-}
-
-/* A list for the plan, that ends with NULL.  The bytes have a NUL byte behind them. */
-static char **list_of(char *bytes, size_t size)
-{
-    size_t n = 1, at = 0;
-    for (size_t i = 0; i < size; i++)
-        n += bytes[i] == 0;
-    char **list = calloc(n + 1, sizeof(*list));
-    for (size_t i = 0; list && i < size; i += strlen(bytes + i) + 1)
-        list[at++] = bytes + i;
-    return list;
 }
 
 /* ---- Start ---- */
@@ -124,21 +100,19 @@ struct variables {
 
 static void set_variables(const struct gpq_unit *u, struct variables *v)
 {
-    json_t *json = u->devices ? json_loads(u->devices, 0, NULL) : NULL;
-    const char *uuids = json_string_value(json_object_get(json, "uuids"));
-    const char *names = json_string_value(json_object_get(json, "names"));
-    long long cpus = (long long)json_integer_value(json_object_get(json, "cpus"));
+    struct gpq_grant grant;
     *v = (struct variables){ 0 };
-    bool gpu = names && *names && strncmp(names, "cpu", 3) != 0;
-    snprintf(v->visible, sizeof(v->visible), "CUDA_VISIBLE_DEVICES=%s", gpu && uuids ? uuids : "");
-    snprintf(v->gpus, sizeof(v->gpus), "GPUDISPATCH_GPUS=%s", gpu ? names : "");
-    snprintf(v->cpus, sizeof(v->cpus), "OMP_NUM_THREADS=%lld", cpus > 0 ? cpus : 1);
+    gpq_grant_read(u->devices, &grant);
+    bool gpu = *grant.names && strncmp(grant.names, "cpu", 3) != 0;
+    snprintf(v->visible, sizeof(v->visible), "CUDA_VISIBLE_DEVICES=%s", gpu ? grant.uuids : "");
+    snprintf(v->gpus, sizeof(v->gpus), "GPUDISPATCH_GPUS=%s", gpu ? grant.names : "");
+    snprintf(v->cpus, sizeof(v->cpus), "OMP_NUM_THREADS=%u", grant.cpus != 0 ? grant.cpus : 1);
     v->set[0] = v->visible;
     v->set[1] = v->gpus;
     v->set[2] = (char *)(uintptr_t) "CUDA_DEVICE_ORDER=PCI_BUS_ID";
     v->defaults[0] = v->cpus;
     v->defaults[1] = (char *)(uintptr_t) "PYTHONUNBUFFERED=1";
-    json_decref(json);
+    gpq_grant_free(&grant);
 }
 
 static int start_runner(struct gpq_agent *a, struct gpq_unit *u, const struct command *c,
@@ -153,25 +127,19 @@ static int start_runner(struct gpq_agent *a, struct gpq_unit *u, const struct co
                              .log = log,
                              .key = c->key,
                              .log_limit = LOG_LIMIT,
+                             .argv = c->argv,
+                             .environment = c->environment,
                              .out = out,
                              .variables = v.set,
-                             .defaults = v.defaults };
-    plan.cwd = json_string_value(json_object_get(c->content, "cwd"));
-    plan.argv = list_of(c->argv, c->argv_size);
-    plan.environment = list_of(c->environment, c->environment_size);
+                             .defaults = v.defaults,
+                             .cwd = json_string_value(json_object_get(c->content, "cwd")) };
     struct gpq_start start = {
         .runner = a->runner, .state = a->state, .boot = a->boot, .plan = &plan
     };
-    int code = !plan.argv || !plan.environment ? gpq_fail(e, GPQ_ENOMEM, "no memory") : 0;
-    if (code == 0 && gpq_out_work_path(out, a->state, u->task, u->attempt) < 0)
-        code = gpq_fail(e, GPQ_EINVAL, "the path of the outputs is too long");
-    if (code == 0)
-        code = gpq_out_make(&gpq_system_files, a->state, u->task, u->attempt, e);
-    if (code == 0)
-        code = gpq_run_start(&start, &u->child, e);
-    free(plan.argv);
-    free(plan.environment);
-    return code;
+    if (gpq_out_work_path(out, a->state, u->task, u->attempt) < 0)
+        return gpq_fail(e, GPQ_EINVAL, "the path of the outputs is too long");
+    int code = gpq_out_make(&gpq_system_files, a->state, u->task, u->attempt, e);
+    return code == 0 ? gpq_run_start(&start, &u->child, e) : code;
 }
 
 void gpq_runs_adopt(struct gpq_agent *a, struct gpq_unit *u, int pidfd)

@@ -107,7 +107,7 @@ static int store_claim(struct gpq_agent *a, struct note *n, struct gpq_unit *u, 
                        uint64_t now, struct gpq_error *e)
 {
     char run[128];
-    if (u->phase != GPQ_GRANTED || n->grant != u->grant || !u->devices || a->stopping ||
+    if (u->phase != GPQ_GRANTED || n->grant != u->grant || !u->devices || a->stop.now ||
         a->paused || a->starts_wait || (requests && has_changed(a, u->task)) ||
         gpq_runs_prepare(u) < 0)
         return 0;
@@ -302,7 +302,7 @@ static void act(struct gpq_agent *a)
         a->notes->n -= n;
         memmove(a->notes->note, a->notes->note + n, a->notes->n * sizeof(*a->notes->note));
     }
-    if (a->stopping || a->paused)
+    if (a->stop.now || a->paused)
         gpq_dispatch_hold(a);
 }
 
@@ -358,7 +358,10 @@ bool gpq_turn(struct gpq_agent *a)
     bool requests = gpq_server_waits(a), due = a->next_due != 0 && a->next_due <= gpq_wall();
     if (!requests && !due && (!a->notes || a->notes->n == 0))
         return false;
+    const struct gpq_stop stop = a->stop; /* a request to stop counts with its commit */
     int failed = transact(a, true, &first), code = failed;
+    if (failed < 0)
+        a->stop = stop;
     if (failed == GPQ_EFULL || failed == GPQ_ENOMEM)
         code = without_space(a, &e);
     else

@@ -218,10 +218,10 @@ void gpq_db_changed(struct gpq_db *db, const struct gpq_change *c)
         kept->from_shape = c->shape;
 }
 
-void gpq_db_todo(struct gpq_db *db, enum gpq_todo_kind kind, uint64_t id)
+void gpq_db_chore(struct gpq_db *db, enum gpq_chore_kind kind, uint64_t id)
 {
-    if (grow(&db->todo, db->n_todo, &db->room_todo, sizeof(*db->todo)))
-        db->todo[db->n_todo++] = (struct gpq_todo){ kind, id };
+    if (grow(&db->chore, db->n_chores, &db->room_chores, sizeof(*db->chore)))
+        db->chore[db->n_chores++] = (struct gpq_chore){ kind, id };
     else
         gpq_db_no_memory(db, NULL);
 }

@@ -14,14 +14,14 @@
 #include "queue/store.h"
 
 /* What is left to do before an operation ends (settle.h). */
-enum gpq_todo_kind {
-    GPQ_TODO_TASK_ENDED,
-    GPQ_TODO_BATCH,
-    GPQ_TODO_FAILS,
-    GPQ_TODO_TURN,
-    GPQ_TODO_KINDS
+enum gpq_chore_kind {
+    GPQ_CHORE_TASK_ENDED,
+    GPQ_CHORE_BATCH,
+    GPQ_CHORE_FAILS,
+    GPQ_CHORE_TURN,
+    GPQ_CHORE_KINDS
 };
-struct gpq_todo {
+struct gpq_chore {
     uint32_t kind;
     uint64_t id;
 };
@@ -42,8 +42,8 @@ struct gpq_db {
     int64_t order, low;           /* the counters */
     int64_t kept_order, kept_low; /* as they are in the file */
     size_t room_changes;
-    struct gpq_todo *todo;
-    size_t n_todo, room_todo;
+    struct gpq_chore *chore;
+    size_t n_chores, room_chores;
     uint32_t results_inline;
 };
 
@@ -92,7 +92,7 @@ void gpq_ids_free(struct gpq_ids *ids);
 
 /* Notes a change for followers, and something that is left to do. */
 void gpq_db_changed(struct gpq_db *db, const struct gpq_change *c);
-void gpq_db_todo(struct gpq_db *db, enum gpq_todo_kind kind, uint64_t id);
+void gpq_db_chore(struct gpq_db *db, enum gpq_chore_kind kind, uint64_t id);
 
 uint64_t gpq_hash(uint64_t seed, struct gpq_bytes bytes);
 static inline bool gpq_same(struct gpq_bytes a, struct gpq_bytes b)

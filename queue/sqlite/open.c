@@ -38,7 +38,7 @@ static void close_store(struct gpq_store *s)
     gpq_counts_free(db);
     gpq_rows_free(db);
     free(db->store.changes);
-    free(db->todo);
+    free(db->chore);
     free(db);
 }
 
@@ -88,7 +88,7 @@ static void rollback(struct gpq_store *s)
     db->low = db->kept_low;
     db->failed = db->broken;
     db->store.n_changes = 0;
-    db->n_todo = 0;
+    db->n_chores = 0;
     db->inside = false;
     if (db->failed == 0)
         read_counters(db, NULL); /* part of them may have been written */

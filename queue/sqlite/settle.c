@@ -154,15 +154,15 @@ static int give_turns(struct gpq_db *db, uint32_t batch, struct gpq_error *e)
 
 /* What is left to do, and where each kind of it is. */
 struct left {
-    size_t next[GPQ_TODO_KINDS];
-    struct gpq_todo todo; /* the one that was taken */
+    size_t next[GPQ_CHORE_KINDS];
+    struct gpq_chore chore; /* the one that was taken */
 };
 
 static bool take_kind(const struct gpq_db *db, struct left *l, uint32_t kind)
 {
-    for (size_t *at = &l->next[kind]; *at < db->n_todo; ++*at)
-        if (db->todo[*at].kind == kind) {
-            l->todo = db->todo[(*at)++];
+    for (size_t *at = &l->next[kind]; *at < db->n_chores; ++*at)
+        if (db->chore[*at].kind == kind) {
+            l->chore = db->chore[(*at)++];
             return true;
         }
     return false;
@@ -172,9 +172,9 @@ static bool take_kind(const struct gpq_db *db, struct left *l, uint32_t kind)
  * given last: what follows from an operation does not depend on the order of its tasks. */
 static bool take(const struct gpq_db *db, struct left *l)
 {
-    if (l->todo.kind == GPQ_TODO_FAILS && take_kind(db, l, GPQ_TODO_FAILS))
+    if (l->chore.kind == GPQ_CHORE_FAILS && take_kind(db, l, GPQ_CHORE_FAILS))
         return true;
-    for (uint32_t kind = 0; kind < GPQ_TODO_KINDS; kind++)
+    for (uint32_t kind = 0; kind < GPQ_CHORE_KINDS; kind++)
         if (take_kind(db, l, kind))
             return true;
     return false;
@@ -185,23 +185,23 @@ int gpq_settle(struct gpq_db *db, uint64_t now, struct gpq_error *e)
     struct left left = { 0 };
     int code = db->failed;
     while (code == 0 && take(db, &left)) {
-        struct gpq_todo todo = left.todo;
-        switch (todo.kind) {
-        case GPQ_TODO_TASK_ENDED:
-            code = source_ended(db, todo.id, now, e);
+        struct gpq_chore chore = left.chore;
+        switch (chore.kind) {
+        case GPQ_CHORE_TASK_ENDED:
+            code = source_ended(db, chore.id, now, e);
             break;
-        case GPQ_TODO_BATCH:
-            code = batch_ended(db, (uint32_t)todo.id, now, e);
+        case GPQ_CHORE_BATCH:
+            code = batch_ended(db, (uint32_t)chore.id, now, e);
             break;
-        case GPQ_TODO_FAILS:
-            code = too_many_fails(db, (uint32_t)todo.id, now, e);
+        case GPQ_CHORE_FAILS:
+            code = too_many_fails(db, (uint32_t)chore.id, now, e);
             break;
         default:
-            code = give_turns(db, (uint32_t)todo.id, e);
+            code = give_turns(db, (uint32_t)chore.id, e);
         }
         if (code == 0)
             code = db->failed;
     }
-    db->n_todo = 0;
+    db->n_chores = 0;
     return code;
 }

@@ -38,9 +38,9 @@ static void count(struct gpq_db *db, struct gpq_tally *t, const struct gpq_row *
     }
     if (to == GPQ_DONE) {
         t->outcome[r->outcome]++;
-        gpq_db_todo(db, GPQ_TODO_BATCH, t->id);
+        gpq_db_chore(db, GPQ_CHORE_BATCH, t->id);
         if (is_failure(r->outcome))
-            gpq_db_todo(db, GPQ_TODO_FAILS, t->id);
+            gpq_db_chore(db, GPQ_CHORE_FAILS, t->id);
     }
     gpq_tally_touch(db, t);
 }
@@ -56,7 +56,7 @@ static int count_own(struct gpq_db *db, const struct gpq_row *r, uint32_t to, st
     if (!is_busy(to) && is_busy(r->state)) {
         t->busy--;
         if (t->at_once != 0)
-            gpq_db_todo(db, GPQ_TODO_TURN, t->id);
+            gpq_db_chore(db, GPQ_CHORE_TURN, t->id);
     }
     count(db, t, r, to);
     return 0;
@@ -109,7 +109,7 @@ int gpq_move(struct gpq_db *db, struct gpq_row *r, uint32_t to, struct gpq_error
                                              .to = (uint8_t)to,
                                              .outcome = to == GPQ_DONE ? (uint8_t)r->outcome : 0 });
     if (to == GPQ_DONE && r->links & GPQ_LINK_SOURCE)
-        gpq_db_todo(db, GPQ_TODO_TASK_ENDED, r->id);
+        gpq_db_chore(db, GPQ_CHORE_TASK_ENDED, r->id);
     r->state = to;
     return db->failed;
 }
@@ -124,7 +124,7 @@ int gpq_release(struct gpq_db *db, struct gpq_row *r, struct gpq_error *e)
         if (t->at_once == 0)
             return gpq_move(db, r, GPQ_READY, e);
         r->holds = GPQ_HOLD_TURN;
-        gpq_db_todo(db, GPQ_TODO_TURN, t->id);
+        gpq_db_chore(db, GPQ_CHORE_TURN, t->id);
     }
     return r->state == GPQ_HELD ? 0 : gpq_move(db, r, GPQ_HELD, e);
 }

@@ -223,9 +223,9 @@ static int end_batch(struct work *w)
 {
     w->batch->building = false;
     gpq_tally_touch(w->db, w->batch);
-    gpq_db_todo(w->db, GPQ_TODO_BATCH, w->batch->id);
+    gpq_db_chore(w->db, GPQ_CHORE_BATCH, w->batch->id);
     if (w->batch->at_once != 0)
-        gpq_db_todo(w->db, GPQ_TODO_TURN, w->batch->id);
+        gpq_db_chore(w->db, GPQ_CHORE_TURN, w->batch->id);
     return gpq_settle(w->db, w->now, w->e);
 }
 
@@ -402,7 +402,7 @@ static int end_savepoint(struct work *w, int code, int64_t order, size_t n_chang
         gpq_rows_drop(w->db);
         w->db->order = order;
         w->db->store.n_changes = n_changes;
-        w->db->n_todo = 0;
+        w->db->n_chores = 0;
     }
     int ended = gpq_db_run(w->db, gpq_db_use(w->db, GPQ_SQL_SAVEPOINT_END), NULL);
     return code < 0 ? code : ended;
@@ -447,6 +447,6 @@ int gpq_sqlite_seal(struct gpq_store *s, uint64_t now, uint32_t batch, struct gp
         return code;
     t->flags &= ~(uint32_t)GPQ_BATCH_OPEN;
     gpq_tally_touch(db, t);
-    gpq_db_todo(db, GPQ_TODO_BATCH, batch);
+    gpq_db_chore(db, GPQ_CHORE_BATCH, batch);
     return gpq_settle(db, now, e);
 }

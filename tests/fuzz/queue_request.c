@@ -147,6 +147,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(lines == newlines);
     FUZZ_CHECK(gpq_buffer_left(&in) == size - (size_t)(rest - data));
     gpq_buffer_free(&in);
-    agent.stopping = agent.draining = agent.stop_cancels = false;
+    agent.stop = (struct gpq_stop){ 0 };
     return 0;
 }

@@ -56,7 +56,7 @@ void t_desk_open(void)
     t_desk_time = 1000;
     t_desk_fault = 0;
     T_CHECK(getcwd(t_desk.state, sizeof(t_desk.state)));
-    if (gpq_sqlite_open(&(struct gpq_options){ .directory = ".", .now = 1 }, &t_desk.store, &e))
+    if (gpq_sqlite_open(&(struct gpq_options){ .directory = "." }, &t_desk.store, &e))
         T_FAIL("%s", e.text);
 }
 

@@ -15,7 +15,7 @@ static int (*const opener[])(const struct gpq_options *, struct gpq_store **,
 
 struct gpq_store *engine_open(enum engine_kind kind, const char *directory, const char *vfs)
 {
-    const struct gpq_options options = { .directory = directory, .vfs = vfs, .now = 1 };
+    const struct gpq_options options = { .directory = directory, .vfs = vfs };
     struct gpq_store *s = NULL;
     struct gpq_error e = { 0 };
 

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "queue/files/fault.h"
-#include "queue/files/names.h"
 #include "queue/files/numbers.h"
 #include "queue/files/reserve.h"
 #include "queue/files/save.h"
@@ -27,18 +27,6 @@ static void expect_content(const char *path, const char *content)
     T_EQ(size, strlen(content));
     T_TEXT((const char *)data, content);
     free(data);
-}
-
-static unsigned count_names(const char *path)
-{
-    struct gpq_names names;
-    unsigned n = 0;
-
-    T_EQ(gpq_names_read(f, path, &names), 0);
-    GPQ_EACH_NAME (&names, name)
-        n += name[0] != 0;
-    gpq_names_free(&names);
-    return n;
 }
 
 T_CASE(save_makes_and_replaces_a_file)

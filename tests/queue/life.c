@@ -87,7 +87,6 @@ static int open_store(struct life *l, struct disk *d, struct gpq_store **ret, st
 {
     struct gpq_options options = { .directory = STATE,
                                    .vfs = diskvfs_use(d, draw(&l->seed), l->control.syncs),
-                                   .now = l->work.now,
                                    .results_inline = 1024 };
     int rc = gpq_sqlite_open(&options, ret, e);
 

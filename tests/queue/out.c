@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "queue/files/names.h"
+#include "folder.h"
 #include "queue/files/out.h"
 #include "queue/files/publish.h"
 #include "queue/files/save.h"
@@ -32,18 +32,6 @@ static int exists(const char *path)
 {
     struct stat st;
     return !lstat(path, &st);
-}
-
-static unsigned count_names(const char *path)
-{
-    struct gpq_names names;
-    unsigned n = 0;
-
-    T_EQ(gpq_names_read(f, path, &names), 0);
-    GPQ_EACH_NAME (&names, name)
-        n += name[0] != 0;
-    gpq_names_free(&names);
-    return n;
 }
 
 static void put(const char *directory, const char *name, const char *text)

@@ -500,13 +500,13 @@ T_CASE(stop)
 {
     t_desk_open();
     t_ask_refused("{'do':'stop','how':'now'}", "EINVAL", "how is \"now\", expected one of: leave");
-    T_CHECK(!t_desk.stopping);
+    T_CHECK(!t_desk.stop.now);
     ok("{'do':'stop'}");
-    T_CHECK(t_desk.stopping && !t_desk.draining && !t_desk.stop_cancels);
+    T_CHECK(t_desk.stop.now && !t_desk.stop.drains && !t_desk.stop.cancels);
     ok("{'do':'stop','how':'drain'}");
-    T_CHECK(t_desk.draining && !t_desk.stop_cancels);
+    T_CHECK(t_desk.stop.drains && !t_desk.stop.cancels);
     ok("{'do':'stop','how':'cancel'}");
-    T_CHECK(t_desk.stop_cancels);
+    T_CHECK(t_desk.stop.cancels);
     T_TEXT(part("{'do':'status'}", "cancelling"), "true");
     t_desk_close();
 }
