@@ -306,8 +306,9 @@ struct gpq_engine {
      *
      * Errors: EKEY, ENOTFOUND (batch, --after), EFULL, EINVAL (a spec's index, more
      * than 2^31 - 1 tasks).  EREFUSED: the batch to append to is not open; or tasks wait
-     * for its end, and an item has conditions, or joins a task that has some.  e->text begins
-     * with "line N: ", if the item has a line. */
+     * for its end, and a spec has conditions, or an item joins a task that has some; or a
+     * spec waits for the batch to append to.  If the error is about an item with a line,
+     * e->text begins with "line N: ". */
     int (*submit)(struct gpq_store *s, uint64_t now, const struct gpq_submit *what,
                   struct gpq_submitted *ret, struct gpq_placed *placed, struct gpq_error *e);
     /* Ends an open batch: nothing is appended any more.  Errors: ENOTFOUND. */
@@ -325,7 +326,7 @@ struct gpq_engine {
     /* Returns a claimed attempt uncharged: RUNNING -> READY, at its place.  The third in
      * a row that is LOST or DEVICE ends the task LOST, and with at_most_once any return but
      * UNSTARTED does.  The wish to cancel ends it CANCELLED.  Returns 1 if the task is
-     * DONE, else 0.  Errors: ENOTFOUND, ESTALE.  [Q4] */
+     * DONE, else 0.  Errors: ENOTFOUND, ESTALE, EINVAL: why.  [Q4] */
     int (*give_back)(struct gpq_store *s, uint64_t now, uint64_t task, uint32_t attempt,
                      uint32_t why, const char *text, struct gpq_error *e);
 
@@ -414,8 +415,8 @@ struct gpq_store {
 /*
  * Opens the store in options->directory, and makes it if there is none.
  *
- * Errors: EBUSY, EVERSION, EDAMAGED, EIO, EFULL, ENOMEM.  A file of an older version is
- * migrated in one transaction, after a copy.
+ * Errors: EBUSY, EVERSION, EDAMAGED, EIO, EFULL, ENOMEM, EINVAL (the path is too long).
+ * There is one version of the file so far, and no migration.
  */
 int gpq_sqlite_open(const struct gpq_options *options, struct gpq_store **ret,
                     struct gpq_error *e);

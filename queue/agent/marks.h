@@ -7,7 +7,7 @@
 
 /*
  * Reads the marks, and makes the dispatcher follow them:
- *   pause ""       nothing starts
+ *   pause ""       nothing starts; the same with "command", the class of all tasks
  *   drain DEVICE   nothing starts on the device, and its workers leave
  *   evict DEVICE   tasks that run there are killed, and return to their places uncharged
  */

@@ -13,7 +13,7 @@
 
 /* Rows of a reply without "most", and the most of them. */
 enum { GPQ_ROWS = 1000, GPQ_ROWS_MOST = 10000 };
-/* A page ends early once the texts and results in it have this many bytes. */
+/* A page ends early once the texts in it have this many bytes, or twice as many with results. */
 #define GPQ_PAGE_BYTES ((size_t)4 << 20)
 /* Names of batches and tasks, and ids of requests. */
 enum { GPQ_NAME_MOST = 255 };

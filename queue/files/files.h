@@ -2,8 +2,9 @@
 /*
  * files.h - the file calls through which the queue writes what a power cut must not tear.
  *
- * Files outside the store's own (results, outputs, records of runs) go through this table, so that
- * tests can put a simulated disk below them, cut its power, and let any call fail.  Each call
+ * Files outside the store's own (results, outputs, the reserve) go through this table, so that
+ * tests can put a simulated disk below them, cut its power, and let any call fail.  The runner
+ * calls POSIX for its record and its log.  Each call
  * behaves as the POSIX call of its name: -1 and errno on failure.
  */
 #ifndef GPQ_FILES_H

@@ -12,8 +12,9 @@ enum { GPQ_SOCKET_PATH = 107 };
 
 /*
  * Writes the path of the socket: gpudispatch/socket-HASH in `runtime`, with the hash of the state
- * directory, or the file socket in the state directory if `runtime` is not set.  `real` is that of
- * gpq_statedir_make or gpq_statedir_check.  GPQ_EUNUSABLE: the path is too long.
+ * directory, or the file socket in the state directory if `runtime` is not set or
+ * relative.  `real` is that of gpq_statedir_make or gpq_statedir_check.  GPQ_EUNUSABLE: the path is
+ * too long.
  */
 int gpq_socket_find(const struct gpq_places *p, const char *real, char path[GPQ_SOCKET_PATH + 1],
                     struct gpq_error *e);

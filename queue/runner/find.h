@@ -4,7 +4,7 @@
  *
  * The store holds the id of each running attempt and the boot at its claim.  The claim is committed
  * before the record is made, so no record means that nothing was started.  XXX If a person removes
- * run/ while commands run, they are started again; `fsck` can find them by their environment.
+ * run/ while commands run, they are started again; their environment could show them.
  */
 #ifndef GPQ_RUNNER_FIND_H
 #define GPQ_RUNNER_FIND_H
