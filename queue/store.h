@@ -10,11 +10,11 @@
  * has changed nothing, and the transaction goes on.  An operation that fails with
  * GPQ_EFULL, GPQ_ENOMEM, GPQ_EIO or GPQ_EDAMAGED makes the transaction fail: commit
  * returns the same code, and nothing of it remains.  After GPQ_EIO or GPQ_EDAMAGED every
- * later call fails with it until the store is closed, since nobody knows what a failed sync
- * has left.
+ * later call fails with it until the store is closed, since the state of the disk is
+ * unknown after a failed sync.
  *
- * Answers.  What an operation returns holds if the commit succeeds.  Until then no caller
- * may show it to anybody.                                                         [Q1 Q2]
+ * Results.  The result of an operation holds if the commit succeeds.  Until then no caller
+ * may show it to a client.                                                        [Q1 Q2]
  *
  * Guarantees of a store.  The agent's and the runner's (Q4, Q5, Q9, Q12) stand in theirs.
  * Q1  A commit that returned 0 survives SIGKILL and a power cut.  A submit of n items is
@@ -77,13 +77,13 @@ struct gpq_options {
 
 /* ---- Submit ---- */
 
-/* What a task waits for: a task, or all tasks of a batch (number 0 of its id). */
+/* The source that a task waits for: a task, or all tasks of a batch (number 0 of its id). */
 struct gpq_after {
     uint64_t id;
     uint32_t condition; /* enum gpq_condition */
 };
 
-/* What many tasks of a submit have in common. */
+/* The properties that many tasks of a submit share. */
 struct gpq_spec {
     struct gpq_bytes content;     /* part of a task's identity: class, directory, request */
     struct gpq_bytes shape;       /* tasks with equal bytes have one shape */
@@ -107,7 +107,7 @@ struct gpq_item {
     uint32_t spec;            /* index in the submit's specs */
     uint32_t line;            /* in the user's file; 0 = none */
     const char *name;         /* NULL = none */
-    struct gpq_bytes content; /* argv, or what a class works on */
+    struct gpq_bytes content; /* argv, or the payload for a class */
     struct gpq_bytes key;     /* given by the user; none: the content is the key */
     struct gpq_bytes stamp;   /* state of the files that it names, compared with that of
                                  gpq_complete */
@@ -121,12 +121,12 @@ struct gpq_submit {
     uint32_t max_fails;  /* more failures than this cancel the tasks that wait */
     uint32_t max_fails_percent; /* the same, of the tasks of the batch; 100: no limit.
                                    Both fields 0: no limit */
-    struct gpq_bytes options; /* of the batch: what to notify */
+    struct gpq_bytes options; /* of the batch: notifications */
     bool fails_limited;  /* max_fails holds, also as 0 */
     bool open;           /* more will be appended: the batch does not end before seal */
     bool join;           /* see submit */
     bool join_anyway;    /* also where the stamp differs */
-    bool only_try;       /* returns what it would do, and changes nothing */
+    bool only_try;       /* returns the placements, and changes nothing */
     const struct gpq_spec *specs;
     const struct gpq_item *items;
     uint32_t n_specs, n_items;
@@ -140,7 +140,7 @@ struct gpq_placed {
 struct gpq_submitted {
     uint32_t batch;
     uint32_t count[GPQ_HOWS];
-    bool repeated; /* this request id was committed before, and this is its answer */
+    bool repeated; /* this request id was committed before, and this is its result */
 };
 
 /* ---- Selecting tasks ---- */
@@ -234,14 +234,14 @@ struct gpq_mark {
     uint64_t since;
 };
 
-/* What a device, or a task at the head, did for a time. */
+/* The state of a device, or of a task at the head, for a time. */
 struct gpq_span {
     const char *kind, *subject, *reason, *text;
     uint64_t since, until; /* until 0 = goes on */
     uint64_t since_boot;   /* ns of CLOCK_BOOTTIME at since, to notice a clock that jumped */
 };
 
-/* One change of a task that a transaction made: what followers show after the commit. */
+/* One change of a task that a transaction made, which followers show after the commit. */
 struct gpq_change {
     uint64_t task;
     uint32_t shape;
@@ -279,7 +279,7 @@ typedef int (*gpq_span_fn)(const struct gpq_span *s, void *user);
 
 /*
  * The operations of an engine.  Each returns 0 or a count, or a negative GPQ_E code with
- * *e filled.  Those that take `now` note it as the time of what they change.
+ * *e filled.  Those that take `now` note it as the time of their changes.
  *
  * Readers call their function for each row in the order that is named, until it returns
  * another value than 0, which the reader then returns.  The function calls no store.
@@ -341,7 +341,7 @@ struct gpq_engine {
     int64_t (*retry)(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
                      struct gpq_error *e);
     /* Holds waiting tasks, or lets them go on.  A selection of a whole batch also holds
-     * for what is appended later. */
+     * for tasks that are appended later. */
     int64_t (*hold)(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
                     bool held, struct gpq_error *e);
     /* Gives waiting tasks another spec.  Its begin, after and held are not used, and its

@@ -46,15 +46,15 @@
     X(UNSTARTED, 0, "not started") /* the command never ran */        \
     X(DEVICE, 1, "device fault")                                      \
     X(LOST, 2, "lost")      /* the machine stopped while it ran */    \
-    X(STOPPED, 3, "worker stopped") /* the agent ended, with its workers */
+    X(STOPPED, 3, "worker stopped") /* its agent, worker or grant ended first */
 
-/* The condition of an edge: what a task waits for. */
+/* The condition of an edge: the end that a task waits for. */
 #define GPQ_AFTER_MAP(X)                                                       \
     X(OK, 0, "ok")         /* SUCCESS; of a batch: of all its tasks */         \
     X(ENDED, 1, "ended")   /* an outcome, any */                               \
     X(FAILED, 2, "failed") /* an outcome other than SUCCESS; of a batch: of one task */
 
-/* What a submit did with an item. */
+/* How a submit placed an item. */
 #define GPQ_PLACED_MAP(X)                                                         \
     X(ADDED, 0, "added")     /* a new task */                                     \
     X(JOINED, 1, "joined")   /* a task that waits, runs or ended SUCCESS */       \

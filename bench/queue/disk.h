@@ -20,7 +20,7 @@ void bq_disk_close(struct bq_disk *d);
 /* Returns the median time of an append of 4 KiB and its sync, in us; -1 after a complaint. */
 double bq_disk_sync(const struct bq_disk *d);
 
-/* Makes folder/name for a store, without what was there before; ret_path has 600 bytes. */
+/* Makes folder/name for a store, and removes an older one; ret_path has 600 bytes. */
 #define BQ_PATH 600
 int bq_disk_store(const struct bq_disk *d, const char *name, char *ret_path);
 

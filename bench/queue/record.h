@@ -2,7 +2,7 @@
 /* record.h - the rows that an engine writes, to write the same ones without the engine.
  *
  * SQLite reports each row that a statement inserts, updates or deletes.  A record keeps them by
- * transaction: what a bare loop has to do. */
+ * transaction: the writes that a bare loop has to do. */
 #ifndef BENCH_QUEUE_RECORD_H
 #define BENCH_QUEUE_RECORD_H
 
@@ -43,7 +43,7 @@ struct bq_record {
     int failed;
 };
 
-/* Begins to record what a connection writes.  Returns: 0, or -1 after a complaint. */
+/* Begins to record the rows that a connection writes.  Returns: 0, or -1 after a complaint. */
 int bq_record_open(struct bq_record *r, sqlite3 *db);
 
 /* Ends a transaction.  Returns the number of its changes, or -1 after a complaint. */

@@ -55,7 +55,7 @@
 enum bq_row { BQ_ROWS(BQ_X) BQ_ROW_COUNT };
 #undef BQ_X
 
-/* What the run is asked to do. */
+/* The disk and the sizes of a run. */
 struct bq_set {
     struct bq_disk disk;
     uint32_t tasks;   /* of the large store */
@@ -71,7 +71,7 @@ int bq_many_fill(const struct bq_set *set, double *figures);
 int bq_many_open(const struct bq_set *set, double *figures);
 int bq_many_use(const struct bq_set *set, double *figures);
 
-/* Prints what each operation of the store makes SQLite do. */
+/* Prints the statements that SQLite runs for each operation of the store. */
 int bq_statements(const struct bq_set *set, double *figures);
 
 extern const struct b_goals bq_rows;

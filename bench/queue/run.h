@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run.h - gpudispatch-bench --queue: what the store of the durable queue costs. */
+/* run.h - gpudispatch-bench --queue: the cost of the store of the durable queue. */
 #ifndef BENCH_QUEUE_RUN_H
 #define BENCH_QUEUE_RUN_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* side.h - what is measured: three operations, each on n tasks per commit. */
+/* side.h - the operations that are measured: three, each on n tasks per commit. */
 #ifndef BENCH_QUEUE_SIDE_H
 #define BENCH_QUEUE_SIDE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tap.h - the connections of SQLite that an engine opens, to watch what it does.
+/* tap.h - the connections of SQLite that an engine opens, to watch its statements.
  *
  * The engine needs no help for it: SQLite itself reports each connection of this process. */
 #ifndef BENCH_QUEUE_TAP_H

@@ -9,10 +9,10 @@
  *         | GRANTED: claim, commit, then start ---> runs.c ---> runner ---> command
  *         | OUTCOME: complete, commit, then show      ^ pidfd
  *
- * One thread does everything in turns (turn.c).  A turn reads what has happened, applies it in one
+ * One thread does everything in turns (turn.c).  A turn reads all events, applies them in one
  * transaction, commits, and then acts: replies, starts, submits to the dispatcher.  So nothing is
- * shown or started that a power cut could take back, and what gathers while a commit syncs shares
- * the next one.                                                                        [Q1 Q2]
+ * shown or started that a power cut could take back.  The events that gather while a commit syncs
+ * share the next one.                                                                   [Q1 Q2]
  *
  * Commands go on while no agent runs.  A new agent adopts those that run, books those that have
  * ended, returns those that never started, and calls the rest LOST (adopt.c), before it claims
@@ -40,7 +40,7 @@ struct gpq_notes;  /* turn.c */
 struct gpq_stop {
     bool now;     /* nothing is claimed any more */
     bool drains;  /* ... and the agent ends when no task runs */
-    bool cancels; /* ... and tasks that run are cancelled */
+    bool cancels; /* ... and running tasks are cancelled */
 };
 
 struct gpq_agent {
@@ -61,14 +61,14 @@ struct gpq_agent {
     bool look_again;   /* at a run that has not ended though its runner has */
     struct gpq_stop stop;
     bool paused;       /* by a mark: nothing starts */
-    bool held;         /* ... and the dispatcher was told so */
+    bool held;         /* ... and gpq_marks_apply has seen it */
     bool starts_wait;  /* no space, memory or descriptors: nothing is claimed for a second */
     bool again;        /* the store has failed: the program starts anew */
     bool over;         /* the loop ends */
     int status;        /* exit status */
 };
 
-/* Descriptors in the epoll set: who is called when one is ready. */
+/* Descriptors in the epoll set, each with the part of the agent that handles it. */
 enum gpq_source { GPQ_SOURCE_SIGNALS, GPQ_SOURCE_TIMER, GPQ_SOURCE_DISPATCHER, GPQ_SOURCE_RUN,
                   GPQ_SOURCE_LISTENER, GPQ_SOURCE_CLIENT };
 struct gpq_watched {
@@ -104,9 +104,8 @@ void gpq_server_settle(struct gpq_agent *a, int code, const struct gpq_error *e)
 
 /*
  * Carries out one request inside the transaction.  Returns the reply, whose members "ok", "error"
- * and "code" say how it went; never NULL but without memory.  What must happen outside the store
- * happens by its changes and marks.  *wish: what is answered after the commit
- * instead (follow.h).
+ * and "code" say how it went; never NULL but without memory.  Work outside the store follows
+ * from its changes and marks.  *wish: the replies that follow after a later commit (follow.h).
  */
 struct gpq_wish;
 json_t *gpq_request(struct gpq_agent *a, uint64_t now, json_t *request, struct gpq_wish *wish);

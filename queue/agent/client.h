@@ -46,10 +46,10 @@ void gpq_client_go_on(struct gpq_agent *a, struct gpq_client *c, gpq_line_fn fn)
 /* Keeps a line for it; takes nothing. */
 void gpq_client_send(struct gpq_agent *a, struct gpq_client *c, json_t *line);
 void gpq_client_send_text(struct gpq_agent *a, struct gpq_client *c, const char *text, size_t size);
-/* Writes what it takes now. */
+/* Writes as many bytes as its socket takes now. */
 void gpq_client_write(struct gpq_agent *a, struct gpq_client *c);
 bool gpq_client_has_room(const struct gpq_client *c);
-/* Closes the descriptor; what is left for it is dropped. */
+/* Closes the descriptor, and drops the output that is left for it. */
 void gpq_client_gone(struct gpq_agent *a, struct gpq_client *c);
 /* Whether nothing refers to it any more. */
 bool gpq_client_is_over(struct gpq_client *c);

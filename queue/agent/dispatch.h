@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dispatch.h - the agent's dispatcher: what it gives it, and what it learns from it. */
+/* dispatch.h - the agent's dispatcher: the tasks that it takes, and the events that it returns. */
 #ifndef GPQ_AGENT_DISPATCH_H
 #define GPQ_AGENT_DISPATCH_H
 

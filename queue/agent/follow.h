@@ -14,8 +14,8 @@
 
 enum gpq_wish_kind { GPQ_WISH_NONE, GPQ_WISH_WAIT, GPQ_WISH_FOLLOW };
 
-/* What a request leaves behind that is answered after a commit.  NONE with a batch: the batch may
- * have ended without a change of a task, by its seal. */
+/* The part of a request whose reply follows after a commit.  NONE with a batch: the batch may have
+ * ended without a change of a task, by its seal. */
 struct gpq_wish {
     enum gpq_wish_kind kind;
     uint32_t batch;  /* 0 = the list */
@@ -42,7 +42,7 @@ struct gpq_watcher *gpq_watcher_new(struct gpq_client *c, json_t *id, struct gpq
 void gpq_watcher_free(struct gpq_watcher *w);
 void gpq_wish_free(struct gpq_wish *wish);
 
-/* After a commit: sends what the watcher's client may see now.  True: it has had its last line. */
+/* After a commit: sends lines that the watcher's client may see now.  True: that was the last. */
 bool gpq_watcher_look(struct gpq_agent *a, struct gpq_watcher *w);
 
 #endif

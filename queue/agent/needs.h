@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * needs.h - what a task needs, as JSON and as the dispatcher's request.
+ * needs.h - the needs of a task, as JSON and as the dispatcher's request.
  *
  *     {"gpus":1,"share":5000,"memory":8589934592,"cpus":1,"host_memory":0,"compute":800,
  *      "on":"gpu:0,gpu:1","not_on":"","or":[{"gpus":2,"memory":...}]}

@@ -20,7 +20,7 @@ struct gpq_page {
 bool gpq_page_begin(struct gpq_page *p, struct gpq_call *c, uint32_t most);
 /* For the callback of a reader.  True: the page is full, and the row must not be added. */
 bool gpq_page_is_full(struct gpq_page *p);
-/* Takes the row.  Returns what the callback returns: 0, or GPQ_ENOMEM. */
+/* Takes the row.  Returns 0 or GPQ_ENOMEM, as the callback must. */
 int gpq_page_add(struct gpq_page *p, uint64_t id, json_t *row, size_t bytes);
 /* The reply with the rows as member `name`, and "next" if more follow.  code < 0: NULL. */
 json_t *gpq_page_end(struct gpq_page *p, const char *name, int code);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * requests.h - the requests of clients: a table, and what each function has.
+ * requests.h - the requests of clients: a table, and the arguments of each function.
  *
  * docs/reference/queue-protocol.md describes each of them, and a test checks that it does.
  */
@@ -113,7 +113,7 @@ int gpq_batch_read(struct gpq_agent *a, uint32_t batch, gpq_batch_fn fn, void *u
 json_t *gpq_batch_json(const struct gpq_batch *b);
 /* whole: all fields of the row are there. */
 json_t *gpq_task_json(const struct gpq_task *t, bool whole);
-/* What a reply about a spec has. */
+/* The members of a spec in a reply. */
 json_t *gpq_spec_json(const struct gpq_spec *spec, bool with_environment);
 json_t *gpq_attempt_json(const struct gpq_attempt *a);
 

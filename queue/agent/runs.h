@@ -17,12 +17,12 @@ int gpq_runs_prepare(struct gpq_unit *u);
 int gpq_runs_start(struct gpq_agent *a, struct gpq_unit *u, struct gpq_error *e);
 /* The claimed task cannot be started, and never will: its attempt is an ERROR. */
 void gpq_runs_failed(struct gpq_agent *a, struct gpq_unit *u, const char *text);
-/* Watches a runner that runs already.  pidfd -1: what a killed runner has left, looked at again on
- * the timer. */
+/* Watches a runner that runs already.  pidfd -1: processes that a killed runner has left, swept
+ * again on the timer. */
 void gpq_runs_adopt(struct gpq_agent *a, struct gpq_unit *u, int pidfd);
-/* Cancels what runs. */
+/* Cancels the command of a unit. */
 void gpq_runs_cancel(struct gpq_agent *a, struct gpq_unit *u);
-/* The runner has exited: reads how the command ended, sweeps what a killed runner left, and reports
+/* The runner has exited: reads how the command ended, sweeps the rest of a killed one, and reports
  * the end to the dispatcher.  False: not yet, call again in a second. */
 bool gpq_runs_ended(struct gpq_agent *a, struct gpq_unit *u);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * turn.h - one turn of the agent: what has happened, one transaction, and what follows from it.
+ * turn.h - one turn of the agent: its events, one transaction, and the acts that follow from it.
  */
 #ifndef GPQ_AGENT_TURN_H
 #define GPQ_AGENT_TURN_H
@@ -15,7 +15,7 @@ void gpq_turn_ended(struct gpq_agent *a, struct gpq_unit *u, uint32_t outcome, c
 /* The attempt of a unit returns uncharged.  why: enum gpq_return. */
 void gpq_turn_returned(struct gpq_agent *a, struct gpq_unit *u, uint32_t why, const char *text);
 
-/* Commits what was noted, and acts.  Returns whether there was anything. */
+/* Commits the notes, and acts.  Returns whether there was anything. */
 bool gpq_turn(struct gpq_agent *a);
 void gpq_turn_free(struct gpq_agent *a);
 

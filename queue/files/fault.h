@@ -10,8 +10,8 @@
 /*
  * Returns the GPQ_E code of an errno, with or without its minus sign.  EFULL: no space, inodes or
  * quota.  ENOMEM: also no descriptors, since processes release both.  EREFUSED: permissions and
- * names, which a person mends.  ENOTFOUND.  EIO: any other, after which nobody knows what the disk
- * holds.
+ * names, which a person mends.  ENOTFOUND.  EIO: any other, after which the content of the disk is
+ * unknown.
  */
 int gpq_code_of_errno(int number);
 

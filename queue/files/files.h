@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * files.h - the file calls through which the queue writes what a power cut must not tear.
+ * files.h - the file calls through which the queue writes files that a power cut must not tear.
  *
  * Files outside the store's own (results, outputs, the reserve) go through this table, so that
  * tests can put a simulated disk below them, cut its power, and let any call fail.  The runner

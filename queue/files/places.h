@@ -10,7 +10,7 @@
 
 #define GPQ_ANOTHER_STATEDIR "set GPUDISPATCH_STATE or --state-dir to a local directory of your own"
 
-/* What names directories, from the command line and from the environment.  NULL or "": not set. */
+/* Names of directories, from the command line and from the environment.  NULL or "": not set. */
 struct gpq_places {
     const char *given;      /* --state-dir */
     const char *state;      /* GPUDISPATCH_STATE */

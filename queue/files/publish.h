@@ -4,11 +4,11 @@
  *
  * A newer round's outputs take the place of an older one's by two renames: out/ID to work/ID.old,
  * then work/ID.ATTEMPT to out/ID.  Between them a reader finds nothing.  RENAME_EXCHANGE would
- * close this gap of some microseconds, but not every file system has it.  After a crash nobody
- * could tell whether work/ID.ATTEMPT held the new outputs or the old ones, since the user's
- * directory has no mark, and a repeated exchange would bring the old ones back.  Two renames leave
- * a state that names itself.  The old outputs are removed afterwards: a reader that is inside them
- * at that time loses the files that it has not opened.
+ * close this gap of some microseconds, but not every file system has it.  After a crash the
+ * agent could not know whether work/ID.ATTEMPT held the new outputs or the old ones, since the
+ * directory of the user has no mark, and a repeated exchange would bring the old ones back.  Two
+ * renames leave a state that names itself.  The old outputs are removed afterwards: a reader that
+ * is inside them at that time loses the files that it has not opened.
  *
  * Renames must be atomic, also over a power cut, as on ext4, XFS and Btrfs.
  *
@@ -36,8 +36,8 @@ enum gpq_out_fate {
 };
 typedef enum gpq_out_fate (*gpq_out_fn)(uint64_t task, uint32_t attempt, void *user);
 
-/* Finishes, when the store is opened, what a crash has interrupted.  It calls fn for each
- * attempt's directory.  After a failure it goes on, and it returns the first one. */
+/* Finishes the renames that a crash has interrupted, when the store is opened.  It calls fn for
+ * each attempt's directory.  After a failure it goes on, and it returns the first one. */
 int gpq_out_recover(const struct gpq_files *f, const char *state, gpq_out_fn fn, void *user,
                     struct gpq_error *e);
 

@@ -21,8 +21,8 @@ struct gpq_tree {
 /* Makes all files and directories durable, each directory after its files.  0 or -errno. */
 int gpq_tree_sync(struct gpq_tree *t);
 
-/* Removes all, also from directories that a command has made read-only.  What cannot be removed
- * stays, and the rest goes.  0, also where there is none, or -errno of the first failure. */
+/* Removes all, also from directories that a command has made read-only.  Files that cannot be
+ * removed stay, and the rest goes.  0, also where there is none, or -errno of the first failure. */
 int gpq_tree_remove(struct gpq_tree *t);
 
 #endif

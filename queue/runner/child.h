@@ -5,7 +5,7 @@
 
 #include "queue/runner/plan.h"
 
-/* What the process needs; all descriptors are close-on-exec. */
+/* The process's plan and descriptors; all of these are close-on-exec. */
 struct gpq_child {
     const struct gpq_plan *plan;
     char **environment;

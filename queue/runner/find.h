@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * find.h - what a new agent does with a run of which the store knows: Q4.
+ * find.h - judges a run of which the store knows, for a new agent: Q4.
  *
  * The store holds the id of each running attempt and the boot at its claim.  The claim is committed
  * before the record is made, so no record means that nothing was started.  XXX If a person removes
@@ -16,8 +16,8 @@
     X(ENDED, "ended")                 /* the record says how */                                  \
     X(NEVER_STARTED, "never started") /* the command never ran: return it uncharged */           \
     X(CRASHED, "crashed") /* its runner was killed; the command may go on: sweep it (sweep.h) */ \
-    X(LOST, "lost") /* of an earlier boot, or its record is damaged: nobody knows.  Sweep it if
-                       it is of this boot */
+    X(LOST, "lost")       /* of an earlier boot, or its record is damaged: end unknown.  Sweep it if
+                             it is of this boot */
 
 #define GPQ_X_FOUND(name, text) GPQ_FOUND_##name,
 enum gpq_found_state { GPQ_FOUND_MAP(GPQ_X_FOUND) GPQ_FOUND_STATES };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plan.h - what a runner is to run, from the agent to the runner.
+ * plan.h - the command that a runner is to run, from the agent to the runner.
  *
  * Texts that each end with a NUL byte, "key=value", in a fixed order.  The value of a list is the
  * number of its items, which follow.  The agent writes it to a memfd.

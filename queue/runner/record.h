@@ -78,8 +78,8 @@ struct gpq_run_end {
 #undef GPQ_X_END
 };
 
-/* A process.  `ticks`, its start after the boot in clock ticks (proc(5)), tells it from a later one
- * with its number. */
+/* A process.  `ticks`, its start after the boot in clock ticks (proc(5)), distinguishes it from a
+ * later one with its number. */
 struct gpq_run_process {
     pid_t pid;
     uint64_t ticks;

@@ -34,7 +34,7 @@
  * plan (plan.h) as 4 and the state directory as 5, which becomes its working directory.  The
  * command has none of them: a daemon that it leaves behind keeps no lock.
  *
- * What the runner ends.  When the first process of the command has exited, the runner kills the
+ * Descendants.  When the first process of the command has exited, the runner kills the
  * rest of its session and all other processes below it, daemons included, and waits until none is
  * left, also for one that the kernel holds in an uninterruptible call.  It leaves those alone that
  * it may not kill, such as programs of root that sudo started, and counts them.
@@ -48,7 +48,7 @@
  * writing and counts.  The log is not synced: a power cut may take its last seconds.
  *
  * Exit status of the runner: 0 after the end is durable; 1 if the record could not be written, and
- * 2 if its descriptors, plan or record are not what they should be.  In both cases the record is
+ * 2 if its descriptors, plan or record are not those of a new run.  In both cases the record is
  * judged as after a crash.
  */
 #ifndef GPQ_RUNNER_RUN_H

@@ -3,7 +3,7 @@
  * counts.h - the counts of batches and shapes, kept in memory between commits.
  *
  * A transaction that ends 1,024 tasks of a batch writes the row of the batch once, at its end.  One
- * process owns the file, so that what is in memory stays true from one transaction to the next.
+ * process owns the file, so that the memory stays true from one transaction to the next.
  */
 #ifndef GPQ_SQLITE_COUNTS_H
 #define GPQ_SQLITE_COUNTS_H
@@ -46,7 +46,7 @@ void gpq_ready_touch(struct gpq_db *db, struct gpq_ready *r);
 void gpq_tally_forget(struct gpq_db *db, uint32_t batch);
 void gpq_ready_forget(struct gpq_db *db, uint32_t shape);
 
-/* Writes what has changed.  Readers see it, and so does a rollback to a savepoint. */
+/* Writes the records that have changed.  Readers see it, and so does a rollback to a savepoint. */
 int gpq_counts_write(struct gpq_db *db, struct gpq_error *e);
 /* Forgets everything, as after a rollback. */
 void gpq_counts_drop(struct gpq_db *db);

@@ -13,7 +13,7 @@
 #include "queue/sqlite/schema.h"
 #include "queue/store.h"
 
-/* What is left to do before an operation ends (settle.h). */
+/* The work that is left before an operation ends (settle.h). */
 enum gpq_chore_kind {
     GPQ_CHORE_TASK_ENDED,
     GPQ_CHORE_BATCH,

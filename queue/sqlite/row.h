@@ -20,7 +20,7 @@ struct gpq_row {
     uint64_t not_before, expires, ended, cause;
 };
 
-/* What the engine uses of a spec. */
+/* The part of a spec that the engine uses. */
 struct gpq_policy {
     uint32_t id, shape;
     int32_t priority;
@@ -40,7 +40,7 @@ void gpq_row_columns(sqlite3_stmt *st, struct gpq_row *r);
 int gpq_row_read(struct gpq_db *db, uint64_t id, struct gpq_row *r, struct gpq_error *e);
 /* Inserts; key is the hash for joining, 0 = none. */
 int gpq_row_add(struct gpq_db *db, const struct gpq_row *r, uint64_t key, struct gpq_error *e);
-/* Writes what changes with a state; and gpq_row_place shape, spec, priority, order and expires. */
+/* Writes the columns of the state; and gpq_row_place shape, spec, priority, order and expires. */
 int gpq_row_write(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e);
 int gpq_row_place(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e);
 /* Sets a flag of links. */
@@ -48,7 +48,7 @@ int gpq_row_link(struct gpq_db *db, uint64_t id, uint32_t flag, struct gpq_error
 int gpq_row_forget(struct gpq_db *db, uint64_t id, struct gpq_error *e);
 void gpq_row_task(const struct gpq_row *r, struct gpq_task *t);
 
-/* Forgets what is kept, as after a rollback; and frees it. */
+/* Forgets the kept rows, as after a rollback; and frees them. */
 void gpq_rows_drop(struct gpq_db *db);
 void gpq_rows_free(struct gpq_db *db);
 

@@ -5,12 +5,12 @@
  * A task's rowid is its public id, batch << 32 | number (store.h), so that a batch is a range of
  * rowids and needs no index.  Ids come from batch's AUTOINCREMENT and are never reused.
  *
- *   counter      what orders tasks: `order` goes up, `low` down
+ *   counter      the places that order tasks: `order` goes up, `low` down
  *   batch        one submit, with the counts of its tasks
  *   joined       tasks of other batches that count in a batch, too
  *   environment  kept once per distinct bytes
  *   shape        one request, with the number of its ready tasks and of the rows that name it
- *   spec         what tasks of a submit have in common
+ *   spec         the properties that tasks of a submit share
  *   task         the fields that change; payload has those that do not
  *   edge         `task` waits for `source`, a task or, with number 0, a batch
  *   attempt      each claim; round: the rounds before the present one, with their results

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * settle.h - what follows from the end of a task: each operation that moves tasks ends with it.
+ * settle.h - the consequences of the end of a task: each operation that moves tasks ends with it.
  *
  * Tasks that waited for the end go on or are skipped, which may end further tasks and batches; a
  * batch with too many failures loses the tasks that wait; a batch with at_once gives turns.
@@ -14,7 +14,7 @@
 int gpq_settle(struct gpq_db *db, uint64_t now, struct gpq_error *e);
 
 enum gpq_judgement { GPQ_WAIT, GPQ_MET, GPQ_IMPOSSIBLE };
-/* What a condition of a source is now.  Returns enum gpq_judgement; ENOTFOUND. */
+/* Judges a condition of a source.  Returns enum gpq_judgement; ENOTFOUND. */
 int gpq_judge(struct gpq_db *db, uint64_t source, uint32_t condition, struct gpq_error *e);
 
 #endif

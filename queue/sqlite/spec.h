@@ -7,10 +7,10 @@
 
 /* EINVAL: a number of the spec is out of its range. */
 int gpq_spec_check(const struct gpq_spec *spec, uint32_t index, struct gpq_error *e);
-/* Adds a row with one use: the caller's, who ends it when its tasks have theirs. */
+/* Adds a row with one use, the caller's.  The caller ends it when its tasks have theirs. */
 int gpq_spec_add(struct gpq_db *db, const struct gpq_spec *spec, struct gpq_policy *ret,
                  struct gpq_error *e);
-/* n more tasks name the spec; with n below 0 less, and what nothing names any more is forgotten. */
+/* n more tasks name the spec, or fewer with n below 0.  A row that no task names any more goes. */
 int gpq_spec_use(struct gpq_db *db, uint32_t spec, int64_t n, struct gpq_error *e);
 /* n more tasks have the shape; the same. */
 int gpq_shape_use(struct gpq_db *db, uint32_t shape, int64_t n, struct gpq_error *e);

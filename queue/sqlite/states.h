@@ -20,7 +20,7 @@
 
 /*
  * Gives the task another state: in its row, in the counts of its batches and its shape, in the list
- * of changes.  Notes what follows for settle.h.  The caller writes the row.  For DONE the outcome
+ * of changes.  Notes consequences for settle.h.  The caller writes the row.  For DONE the outcome
  * and `ended` are set before.
  */
 int gpq_move(struct gpq_db *db, struct gpq_row *r, uint32_t to, struct gpq_error *e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * content.h - the content of a file of a disk: what a process reads, and what a power cut leaves.
+ * content.h - the content of a file of a disk: as a process reads it, and after a power cut.
  *
  * Writes and truncations change `now` at once and are pending until a sync.  At a power cut each
  * 512-byte sector of each pending write is kept or dropped for itself, so that a later write to a
@@ -41,7 +41,7 @@ void content_sync(struct content *c);
 /* A sync that failed: some sectors were written, and no later sync writes the others, since the
  * kernel has marked their pages clean. */
 void content_sync_fails(struct content *c, uint64_t *seed);
-/* Returns what is there after a power cut now.  The content stays as it is. */
+/* Returns the bytes that a power cut now would leave.  The content stays as it is. */
 struct bytes content_survives(const struct content *c, uint64_t *seed);
 
 #endif

@@ -5,7 +5,7 @@
  * A disk is a tree of directories and files.  Its calls are those of POSIX: -1 and errno on
  * failure.  A process sees each change at once.  The disk has it for certain only after a sync:
  *   - the sync of a file makes its bytes and its size durable (content.h), but not its name;
- *   - the sync of a directory makes its entries durable: what was made, renamed and removed there.
+ *   - the sync of a directory makes its entries durable: the names made, renamed and removed there.
  * A power cut keeps or drops each other entry that was made, renamed or removed for itself.  A
  * rename is atomic: both of its names change, or none.
  *
@@ -24,10 +24,10 @@ struct disk;
 
 /* ---- The disk and its power ---- */
 
-/* Makes an empty disk.  The seed decides what failed syncs leave. */
+/* Makes an empty disk.  The seed decides which bytes failed syncs leave. */
 struct disk *disk_make(uint64_t seed);
 void disk_free(struct disk *d);
-/* Returns a new disk: what is there after a power cut now.  The disk itself stays as it is. */
+/* Returns a new disk, as a power cut now would leave this one.  This one stays as it is. */
 struct disk *disk_cut(const struct disk *d, uint64_t seed);
 /* Cuts the power in the middle of the nth change; 0 = never. */
 void disk_cut_at(struct disk *d, uint64_t nth);

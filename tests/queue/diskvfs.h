@@ -2,7 +2,7 @@
 /*
  * diskvfs.h - a VFS of SQLite over a disk in memory.
  *
- * It does what the VFS "unix" does: it syncs the directory at the first sync of a journal or of a
+ * It syncs as the VFS "unix" does: the directory at the first sync of a journal or of a
  * WAL that it may have created, and after a delete if SQLite wants that.  Its locks hold within
  * the process.  It has no shared memory, so that WAL needs locking_mode=EXCLUSIVE.
  */
@@ -13,7 +13,7 @@
 
 #include "disk.h"
 
-/* What remains of SQLite's syncs. */
+/* The syncs of SQLite that it carries out. */
 enum diskvfs_syncs {
     DISKVFS_FULL,   /* all */
     DISKVFS_NORMAL, /* those of a WAL only of its header and before a checkpoint, as with

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * draws.h - what a random operation is applied to: few names and few tasks, so that operations
- * meet.  Each draw adds to w->said.
+ * draws.h - the arguments of a random operation: few names and few tasks, so that
+ * operations meet.  Each draw adds to w->said.
  */
 #ifndef T_QUEUE_DRAWS_H
 #define T_QUEUE_DRAWS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ledger.h - what the caller of a store knows from its answers alone, and whether the store has it.
+ * ledger.h - the facts that the caller of a store has from its results alone, against the store.
  *
- * `now` includes the transaction in progress; `kept` is what was acknowledged by a commit.
+ * `now` includes the transaction in progress; `kept` has the facts that a commit has acknowledged.
  */
 #ifndef T_LEDGER_H
 #define T_LEDGER_H
@@ -73,7 +73,7 @@ struct known_task *ledger_task(struct facts *f, uint64_t id);
 void ledger_add(struct facts *f, uint64_t task, uint32_t content);
 void ledger_end(struct facts *f, const struct gpq_end *end);
 void ledger_start(struct ledger *l, uint64_t task, uint32_t attempt);
-/* Follows what a transaction has reported. */
+/* Follows the changes that a transaction has reported. */
 void ledger_change(struct facts *f, const struct gpq_change *c, size_t n);
 
 /* The content of tasks with this number, and the results of attempts. */

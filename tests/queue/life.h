@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * life.h - a store that works on a simulated disk, and the judge of what is left of it.
+ * life.h - a store that works on a simulated disk, and the judge of its remains.
  *
  * The store must show exactly the state of the last acknowledged commit, or that of the commit in
  * flight, if there was one.
@@ -28,7 +28,7 @@ enum harm {
 
 extern const char *const harm_names[HARMS];
 
-/* What a control leaves out. */
+/* The syncs and the order that a control leaves out. */
 struct control {
     enum diskvfs_syncs syncs;
     bool no_file_sync, no_directory_sync, start_early;
@@ -41,7 +41,7 @@ struct life {
     struct gpq_files files;
     struct ledger ledger;
     struct work work;
-    struct text kept; /* what the store shows after the last acknowledged commit */
+    struct text kept; /* the view of the store after the last acknowledged commit */
     bool kept_known;
     bool in_flight; /* the commit that work.shown precedes */
     bool arrived;   /* the judge has seen its state */
@@ -54,7 +54,7 @@ void life_free(struct life *l);
 /* Opens work.store.  Returns 0 or a GPQ_E code. */
 int life_open(struct life *l, struct gpq_error *e);
 void life_close(struct life *l);
-/* Knows from here on what the store shows. */
+/* Keeps the present view of the store as `kept`. */
 void life_show(struct life *l);
 /* Does one transaction, as work_transaction. */
 int life_transact(struct life *l, struct gpq_error *e);

@@ -64,7 +64,7 @@ void rig_kill(struct rig *r);
 /* Waits until no process has the lock: one that waits for its release closes its copy first. */
 void rig_await_unlocked(struct rig *r);
 
-/* Reaps what has become a child of the case, until there is none. */
+/* Reaps each process that has become a child of the case, until there is none. */
 void rig_reap(void);
 
 /* Reads a file whole; the caller frees it. */

@@ -44,7 +44,7 @@ void seal(struct gpq_store *s, uint32_t batch);
 int64_t try_claim(struct gpq_store *s, uint64_t task);
 uint32_t claim(struct gpq_store *s, uint64_t task);
 int try_complete(struct gpq_store *s, const struct gpq_end *end);
-/* Ends the present attempt.  Returns what complete returns. */
+/* Ends the present attempt.  Returns the result of complete. */
 int end(struct gpq_store *s, uint64_t task, uint32_t outcome, uint64_t at);
 int try_give_back(struct gpq_store *s, uint64_t task, uint32_t attempt, uint32_t why);
 /* Claims it, and ends the attempt. */
@@ -61,7 +61,7 @@ int64_t first(struct gpq_store *s, const struct gpq_select *which);
 int64_t due(struct gpq_store *s, uint64_t at, uint64_t *ret_next);
 int64_t purge(struct gpq_store *s, uint64_t before, bool keep_failed, uint32_t most);
 
-/* What a store shows, in buffers that live until some more calls. */
+/* Views of a store, in buffers that live until some more calls. */
 /* "held after time", "ready", "running 2", "running 2 cancel", "done skipped by 1.2". */
 const char *shown(struct gpq_store *s, uint64_t task);
 /* "1.2 1.1": the READY tasks of all shapes, each shape's in the order of Q7. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tree.h - the directories and files of a disk: what processes see, and what a power cut leaves.
+ * tree.h - the directories and files of a disk: as processes see them, and after a power cut.
  *
  * A node is a file or a directory, and its number is its identity.  Each directory has the entries
  * that processes see, and those that are durable.  The changes that no sync has made durable stand
@@ -70,7 +70,7 @@ void tree_change_entry(struct tree *t, struct tree_change *c, int directory, con
                        int node);
 /* Makes the entries of a directory durable. */
 void tree_sync(struct tree *t, int directory);
-/* Makes in an empty tree what a power cut leaves of another one. */
+/* Makes in an empty tree the nodes that a power cut leaves of another one. */
 void tree_cut(struct tree *to, const struct tree *from, uint64_t *seed);
 
 #endif

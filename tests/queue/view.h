@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * view.h - what a store shows, as text: two stores agree if their views are the same.
+ * view.h - the view of a store, as text: two stores agree if their views are the same.
  *
  * Ids of shapes and specs are an engine's own.  A view numbers both in the order of the tasks that
  * have them.
@@ -19,8 +19,7 @@ __attribute__((format(printf, 2, 3))) void view_add(struct view *v, const char *
 void view_clear(struct view *v); /* keeps the memory */
 void view_free(struct view *v);
 
-/* All that readers return, but what belongs to single tasks only if `details`: attempts, rounds,
- * conditions, results. */
+/* All that readers return; attempts, rounds, conditions and results of tasks only if `details`. */
 void view_store(struct view *v, struct gpq_store *s, bool details);
 /* The changes of the transaction: one line a task, from its first state to its last. */
 void view_changes(struct view *v, const struct gpq_store *s);

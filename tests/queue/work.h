@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * work.h - random transactions of a store, of which the ledger keeps what the store returned.
+ * work.h - random transactions of a store, of which the ledger keeps the results.
  *
  * The same seed does the same work, as long as the store returns the same.
  */
@@ -20,7 +20,7 @@ struct work {
     uint64_t seed, now, sent; /* sent: number of the last request */
     bool start_early;         /* starts commands before the commit of their claims (a control) */
     bool show;                /* dumps the state before each commit */
-    struct text shown;        /* what the commit that was begun last leaves */
+    struct text shown;        /* the view after the commit that was begun last */
     uint64_t done[WORK_OPERATIONS], refused[WORK_OPERATIONS];
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rules.h - what follows from a change: who is skipped, which batches end, who gets a turn.
+ * rules.h - the consequences of a change: tasks that are skipped, batches that end, turns.
  *
  * Each operation changes all the tasks that it selects, and then calls mem_settle.  So the order
  * in which it came to them makes no difference.
@@ -14,7 +14,7 @@
 void mem_end(struct mem_task *t, uint32_t outcome, uint64_t cause, uint64_t ended);
 /* Makes a waiting task HELD by its holds.  Without any it is READY, or HELD until its turn. */
 void mem_place(struct mem_state *s, struct mem_task *t);
-/* Gives a task that waits for the first time what its spec and the batch hold it by. */
+/* Gives a task that waits for the first time the holds of its spec and of the batch. */
 void mem_hold_new(struct mem_state *s, struct mem_task *t, uint64_t now, bool held);
 /* Begins another round of a DONE task. */
 void mem_new_round(struct mem_store *m, struct mem_task *t, uint32_t spec, uint64_t now, bool held);
