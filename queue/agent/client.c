@@ -124,7 +124,7 @@ void gpq_client_write(struct gpq_agent *a, struct gpq_client *c)
     }
 }
 
-/* The connection is of no use any more: the error is its last line. */
+/* The connection takes no more requests: the error is sent, and replies to earlier ones follow. */
 static void refuse(struct gpq_agent *a, struct gpq_client *c, const struct gpq_error *e)
 {
     json_t *line = gpq_error_json(NULL, e);

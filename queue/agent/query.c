@@ -28,11 +28,14 @@ const struct gpq_field gpq_batches_fields[] = {
 struct batch_page {
     struct gpq_page page;
     const struct batches *asked;
+    uint32_t from; /* the batch that is asked for by its name */
 };
 
 static int one_batch(const struct gpq_batch *b, void *user)
 {
     struct batch_page *p = user;
+    if (p->asked->name && b->id != p->from)
+        return 1;
     if (p->asked->active && b->ended != 0)
         return 0;
     if (gpq_page_is_full(&p->page))
@@ -45,16 +48,15 @@ json_t *gpq_do_batches(struct gpq_call *c)
     const struct gpq_engine *engine = c->a->store->engine;
     struct batches asked = { 0 };
     struct batch_page p = { .asked = &asked };
-    uint32_t from = 0;
     int code = gpq_call_read(c, gpq_batches_fields, &asked);
     if (code < 0 || !gpq_page_begin(&p.page, c, asked.name ? 1 : asked.most))
         return NULL;
     if (asked.name)
-        code = engine->batch_named(c->a->store, asked.name, &from, c->e);
+        code = engine->batch_named(c->a->store, asked.name, &p.from, c->e);
     else
-        from = asked.after + 1;
+        p.from = asked.after + 1;
     if (code == 0)
-        code = engine->batches(c->a->store, from, one_batch, &p, c->e);
+        code = engine->batches(c->a->store, p.from, one_batch, &p, c->e);
     if (asked.name)
         p.page.more = false;
     return gpq_page_end(&p.page, "batches", code);

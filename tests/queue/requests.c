@@ -101,6 +101,18 @@ T_CASE(a_submit_and_its_rows)
     t_desk_close();
 }
 
+/* An ended batch that is asked for by its name is not answered with the next one. */
+T_CASE(an_active_batch_of_a_name)
+{
+    t_desk_open();
+    submit(1);
+    run(GPQ_TASK(1, 1), GPQ_OUTCOME_SUCCESS);
+    ok("{'do':'submit','batch':{'name':'b'},'specs':[" SPEC "],'tasks':[" TASK "]}");
+    T_TEXT(part("{'do':'batches','name':'a','active':true}", "batches"), "[]");
+    T_TEXT(part("{'do':'batches','name':'b','active':true}", "batches.0.batch"), "'2'");
+    t_desk_close();
+}
+
 /* Q1: sent twice, its id makes it one. */
 T_CASE(a_submit_that_is_sent_twice)
 {
