@@ -188,6 +188,8 @@ static int settle(struct gpq_agent *a, struct claims *all, struct claim *c, stru
         all->adopted++;
         return adopt_one(a, c, &row.task, pidfd, e);
     case GPQ_FOUND_ENDED:
+        if (!c->found.record.has_start)
+            return give_back(a, c, GPQ_RETURN_UNSTARTED, "its command never ran", e);
         all->ended++;
         return book_end(a, c, &row.task, e);
     case GPQ_FOUND_NEVER_STARTED:

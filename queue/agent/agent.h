@@ -57,11 +57,11 @@ struct gpq_agent {
     struct gpq_notes *notes;
     int epoll, timer, signals;
     uint64_t next_due; /* wall time; 0 = none */
+    uint64_t retry_at; /* when what waits for a second is tried again; 0 = nothing does */
     uint64_t timer_at; /* for which the timer is set */
     bool look_again;   /* at a run that has not ended though its runner has */
     struct gpq_stop stop;
     bool paused;       /* by a mark: nothing starts */
-    bool held;         /* ... and gpq_marks_apply has seen it */
     bool starts_wait;  /* no space, memory or descriptors: nothing is claimed for a second */
     bool again;        /* the store has failed: the program starts anew */
     bool over;         /* the loop ends */

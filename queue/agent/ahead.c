@@ -23,9 +23,9 @@ struct window {
 
 struct gpq_ahead {
     struct window **bucket;
-    size_t room, n; /* room: a power of two */
-    size_t open;    /* windows with tasks inside */
-    bool full;      /* the dispatcher has refused a task for want of room */
+    size_t room; /* a power of two */
+    size_t open; /* windows with tasks inside */
+    bool full;   /* the dispatcher has refused a task for want of room */
     uint32_t limit_spec;
     uint64_t limit; /* of the spec that was read last */
 };
@@ -49,7 +49,6 @@ static struct window *window_of(struct gpq_agent *a, uint32_t shape)
     struct window **at = &a->ahead->bucket[shape & (a->ahead->room - 1)];
     *w = (struct window){ .shape = shape, .next = *at };
     *at = w;
-    a->ahead->n++;
     return w;
 }
 
@@ -59,7 +58,6 @@ static void drop(struct gpq_agent *a, struct window *w)
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
-    a->ahead->n--;
     if (w->known)
         gpq_needs_free(&w->needs);
     free(w);
@@ -140,46 +138,45 @@ void gpq_ahead_change(struct gpq_agent *a, const struct gpq_change *c)
 
 void gpq_ahead_again(struct gpq_agent *a)
 {
-    if (!a->ahead)
-        return;
     a->ahead->full = false;
     for (size_t i = 0; i < a->ahead->room; i++)
         for (struct window *w = a->ahead->bucket[i]; w; w = w->next)
             w->fill = true;
 }
 
-/* ---- Filling ---- */
+void gpq_ahead_room(struct gpq_agent *a)
+{
+    a->ahead->full = false;
+}
 
-struct limit_call {
-    uint64_t limit;
-};
+/* ---- Filling ---- */
 
 static int read_limit(const struct gpq_spec *spec, void *user)
 {
-    struct limit_call *call = user;
+    uint64_t *ret = user;
     json_t *json = json_loadb(spec->options.data, spec->options.size, 0, NULL);
     json_t *limit = json_object_get(json, "limit");
-    call->limit = json_is_integer(limit) && json_integer_value(limit) > 0
-                      ? (uint64_t)json_integer_value(limit)
-                      : GPUD_NEVER;
+    *ret = json_is_integer(limit) && json_integer_value(limit) > 0
+               ? (uint64_t)json_integer_value(limit)
+               : GPUD_NEVER;
     json_decref(json);
     return 0;
 }
 
 uint64_t gpq_limit_of(struct gpq_agent *a, uint32_t spec)
 {
-    struct limit_call call = { GPUD_NEVER };
+    uint64_t limit = GPUD_NEVER;
     struct gpq_error e;
     if (a->ahead && a->ahead->limit_spec == spec)
         return a->ahead->limit;
-    int code = a->store->engine->spec(a->store, spec, read_limit, &call, &e);
+    int code = a->store->engine->spec(a->store, spec, read_limit, &limit, &e);
     if (code < 0)
         gpq_log("spec %u: %s", spec, e.text);
     if (a->ahead && code == 0) {
         a->ahead->limit_spec = spec;
-        a->ahead->limit = call.limit;
+        a->ahead->limit = limit;
     }
-    return call.limit;
+    return limit;
 }
 
 /* How many tasks of a shape the dispatcher shall have. */
@@ -194,7 +191,7 @@ static int64_t wanted(const struct gpq_agent *a, const struct window *w)
 
 struct first {
     struct gpq_task *task;
-    size_t n, most;
+    size_t n;
 };
 
 static int keep_task(const struct gpq_task *t, void *user)
@@ -209,7 +206,7 @@ static void fill_window(struct gpq_agent *a, struct window *w)
 {
     int64_t most = wanted(a, w);
     struct gpq_error e = { 0 };
-    struct first f = { calloc((size_t)most, sizeof(struct gpq_task)), 0, (size_t)most };
+    struct first f = { calloc((size_t)most, sizeof(struct gpq_task)), 0 };
     int code = f.task ? a->store->engine->ready(a->store, w->shape, INT32_MAX, INT64_MIN,
                                                 (uint32_t)most, keep_task, &f, &e)
                       : GPQ_ENOMEM;
@@ -224,10 +221,12 @@ static void fill_window(struct gpq_agent *a, struct window *w)
     free(f.task);
     if (code == 0) {
         w->fill = w->fresh = false;
+    } else if (code == GPQ_EREFUSED) { /* this shape alone, until a device arrives */
+        w->fill = w->fresh = false;
+        gpq_log("shape %u: %s", w->shape, e.text);
     } else {
-        a->ahead->full = true; /* until a task leaves, or a device arrives */
-        if (code != GPQ_EFULL)
-            gpq_log("shape %u: %s", w->shape, e.text);
+        a->ahead->full = true; /* until an outcome, a device or, without memory, a second */
+        a->starts_wait = a->starts_wait || code != GPQ_EFULL;
     }
 }
 

@@ -115,7 +115,7 @@ struct purge {
     bool keep_failed;
 };
 /* More of them in one commit would keep other clients waiting. */
-enum { PURGE = 10000, PURGE_MOST = 100000 };
+enum { PURGE = 1000, PURGE_MOST = 10000 };
 
 const struct gpq_field gpq_purge_fields[] = {
     GPQ_COMMON_FIELDS,

@@ -23,7 +23,8 @@ enum { PER_WORKER = 10, OTHERS = 320, FEWEST = 8, MOST = 256 };
 
 static int refused(struct gpq_error *e, int code, const struct gpud_error *why)
 {
-    return gpq_fail(e, code == GPUD_EFULL ? GPQ_EFULL : GPQ_EREFUSED, "%s", why->text);
+    int is = code == GPUD_EFULL ? GPQ_EFULL : code == GPUD_ENOMEM ? GPQ_ENOMEM : GPQ_EREFUSED;
+    return gpq_fail(e, is, "%s", why->text);
 }
 
 /* How many tasks may run: the limit of descriptors stays, since commands inherit it. */
@@ -177,12 +178,12 @@ static uint64_t in_a_second(void)
     return ((uint64_t)t.tv_sec + 1) * GPUD_S(1) + (uint64_t)t.tv_nsec;
 }
 
-void gpq_dispatch_decline(struct gpq_agent *a, struct gpq_unit *u, bool later)
+void gpq_dispatch_decline(struct gpq_agent *a, struct gpq_unit *u)
 {
     if (u->phase != GPQ_GRANTED)
         return;
     u->phase = GPQ_INSIDE;
-    (void)gpud_dispatcher_decline(a->dispatcher, u->id, u->grant, later ? in_a_second() : 0, NULL);
+    (void)gpud_dispatcher_decline(a->dispatcher, u->id, u->grant, in_a_second(), NULL);
 }
 
 /* A grant for a unit whose last grant was lost comes before the store knows of that. */
@@ -229,6 +230,7 @@ static void decide(struct gpq_unit *u, const struct gpud_event *event)
 static void ended(struct gpq_agent *a, const struct gpud_event *event)
 {
     struct gpq_unit *u = gpq_work_by_id(a, event->task_id);
+    gpq_ahead_room(a);
     if (!u)
         return;
     u->gone = true;
@@ -236,6 +238,10 @@ static void ended(struct gpq_agent *a, const struct gpud_event *event)
         gpq_work_remove(a, u);
     else if (u->concluded)
         return; /* its note is on the way */
+    else if (u->lost)
+        return; /* it returns when its runner has ended */
+    else if (u->phase == GPQ_RUNS && event->code == GPUD_EDEVICE)
+        u->evicted = true;
     else if (u->phase == GPQ_RUNS)
         decide(u, event);
     else if (event->outcome == GPUD_OUTCOME_CRASHED && event->code == GPUD_EDEVICE)

@@ -24,8 +24,8 @@ struct gpq_unit *gpq_dispatch_alone(struct gpq_agent *a, const struct gpq_task *
 void gpq_dispatch_leave(struct gpq_agent *a, struct gpq_unit *u);
 /* All units that have not started leave: nothing starts. */
 void gpq_dispatch_hold(struct gpq_agent *a);
-/* Returns a grant; the task gets no other one for a second, if `later`. */
-void gpq_dispatch_decline(struct gpq_agent *a, struct gpq_unit *u, bool later);
+/* Returns a grant; the task gets no other one for a second. */
+void gpq_dispatch_decline(struct gpq_agent *a, struct gpq_unit *u);
 
 /* Reads all events: notes grants, requests of the dispatcher to runs, and outcomes (turn.h). */
 void gpq_dispatch_hear(struct gpq_agent *a);

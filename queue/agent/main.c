@@ -226,6 +226,7 @@ static void keep_reserve(struct gpq_agent *a)
 static void hear_timer(struct gpq_agent *a)
 {
     bool again = a->look_again;
+    a->retry_at = 0;
     if (a->starts_wait) {
         a->starts_wait = false;
         keep_reserve(a);
@@ -264,9 +265,13 @@ static void hear(struct gpq_agent *a, const struct epoll_event *event)
 /* The timer is for the store's next time, or a second ahead where something is tried again. */
 static void set_timer(struct gpq_agent *a)
 {
-    uint64_t at = a->next_due, soon = gpq_wall() + UINT64_C(1000000000);
-    if ((a->look_again || a->starts_wait) && (at == 0 || at > soon || at <= gpq_wall()))
-        at = soon;
+    uint64_t at = a->next_due, now = gpq_wall(), soon = now + UINT64_C(1000000000);
+    if (!a->look_again && !a->starts_wait)
+        a->retry_at = 0;
+    else if (a->retry_at == 0 || a->retry_at > soon) /* or the clock was set back */
+        a->retry_at = soon;
+    if (a->retry_at != 0 && (at == 0 || at > a->retry_at || at <= now))
+        at = a->retry_at;
     if (at == a->timer_at)
         return;
     struct itimerspec when = { .it_value = { (time_t)(at / 1000000000), (long)(at % 1000000000) } };
@@ -277,10 +282,8 @@ static void set_timer(struct gpq_agent *a)
 static void cancel_run(struct gpq_agent *a, struct gpq_unit *u, void *user)
 {
     (void)user;
-    if (u->phase == GPQ_RUNS && !u->cancelled) {
-        u->cancelled = true;
-        (void)gpud_dispatcher_cancel(a->dispatcher, u->id, GPUD_CANCEL_HARD);
-    }
+    if (u->phase == GPQ_RUNS)
+        gpq_runs_cancel(a, u);
 }
 
 /* `agent stop`: at once, or when the commands have ended. */
@@ -290,7 +293,7 @@ static void check_stop(struct gpq_agent *a)
         return;
     if (a->stop.cancels)
         gpq_work_each(a, cancel_run, NULL);
-    if ((!a->stop.drains && !a->stop.cancels) || gpq_work_count(a, GPQ_STARTING) == 0)
+    if ((!a->stop.drains && !a->stop.cancels) || gpq_work_started(a) == 0)
         a->over = true;
 }
 
@@ -401,15 +404,21 @@ int main(int argc, char **argv)
     a.epoll = epoll_create1(EPOLL_CLOEXEC);
     code = open_all(&a, &s, watched, &e);
     if (code < 0) {
+        bool more =
+            code == GPQ_EFULL && a.lock >= 0 && gpq_reserve_give_up(&gpq_system_files, a.state) > 0;
         gpq_log("%s", e.text);
         close_all(&a);
+        if (more) /* what it had adopted is adopted anew */
+            (void)execv("/proc/self/exe", argv);
         return gpq_error_status(code);
     }
     notify("READY=1");
     loop(&a);
-    notify("STOPPING=1");
+    bool again = a.again && !getenv(AGAIN);
+    if (!again)
+        notify("STOPPING=1");
     close_all(&a);
-    if (a.again && !getenv(AGAIN)) {
+    if (again) {
         (void)setenv(AGAIN, "1", 1);
         (void)execv("/proc/self/exe", argv);
     }

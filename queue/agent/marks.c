@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/agent/ahead.h"
 #include "queue/agent/grant.h"
 #include "queue/agent/needs.h"
 #include "queue/agent/work.h"
@@ -85,10 +84,7 @@ void gpq_marks_apply(struct gpq_agent *a)
         s->n = DEVICES;
     if (a->store->engine->marks(a->store, see, s, &e) < 0)
         gpq_log("marks: %s", e.text);
-    bool resumed = a->held && !s->paused;
-    a->paused = a->held = s->paused;
-    if (resumed)
-        gpq_ahead_again(a);
+    a->paused = s->paused;
     for (int i = 0; i < s->n; i++) {
         bool is = s->device[i].draining != 0;
         if (s->drained[i] && !is)

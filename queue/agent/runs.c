@@ -16,6 +16,7 @@
 #include "queue/agent/turn.h"
 #include "queue/files/out.h"
 #include "queue/runner/find.h"
+#include "queue/runner/process.h"
 #include "queue/runner/start.h"
 #include "queue/runner/sweep.h"
 
@@ -152,13 +153,13 @@ void gpq_runs_adopt(struct gpq_agent *a, struct gpq_unit *u, int pidfd)
 
 void gpq_runs_cancel(struct gpq_agent *a, struct gpq_unit *u)
 {
-    if (u->cancelled || u->phase > GPQ_ENDED)
+    if (u->cancelled)
         return;
     u->cancelled = true;
     if (!u->alone)
         (void)gpud_dispatcher_cancel(a->dispatcher, u->id, GPUD_CANCEL_HARD);
     else if (u->runner.fd >= 0)
-        (void)pidfd_send_signal(u->runner.fd, SIGUSR1, NULL, 0);
+        (void)gpq_process_signal(u->runner.fd, SIGUSR1);
 }
 
 /* The session of the command is not known yet: the runner's descendants are all of it. */
@@ -233,18 +234,18 @@ void gpq_runs_judge(const struct gpq_record *record, uint64_t limit, struct gpq_
 static bool swept(struct gpq_unit *u, const struct gpq_record *record)
 {
     struct gpq_swept s = { 0 };
-    int code = gpq_sweep(&u->run, record, SWEEP_MS, &s);
-    if (code == -ETIMEDOUT && s.left != 0) {
+    if (gpq_sweep(&u->run, record, u->stuck ? 0 : SWEEP_MS, &s) == 0)
+        return true;
+    if (!u->stuck)
         gpq_log("%u.%u: %u processes of a killed runner do not end; its devices stay taken",
                 GPQ_BATCH_OF(u->task), GPQ_NUMBER_OF(u->task), s.left);
-        return false;
-    }
-    return code == 0;
+    u->stuck = true;
+    return false;
 }
 
 /* False: the dispatcher knows no such grant. */
 static bool report_end(struct gpq_agent *a, struct gpq_unit *u, const struct gpq_end *end,
-                       const struct gpq_record *record, const char *text)
+                       const struct gpq_record *record)
 {
     struct gpud_end e = GPUD_END_INIT;
     e.outcome = end->outcome;
@@ -252,7 +253,7 @@ static bool report_end(struct gpq_agent *a, struct gpq_unit *u, const struct gpq
     e.exit_kind = end->status < 0 ? GPUD_EXIT_SIGNAL : GPUD_EXIT_CODE;
     e.exit_status = end->status < 0 ? -end->status : end->status;
     e.ended_at = record->has_end ? record->end.monotonic : 0;
-    e.text = text;
+    e.text = u->text;
     int code = gpud_dispatcher_ended(a->dispatcher, u->id, u->grant, &e, NULL);
     if (code == GPUD_EINVAL) { /* before its start by the dispatcher's clock: now */
         e.ended_at = 0;
@@ -262,11 +263,13 @@ static bool report_end(struct gpq_agent *a, struct gpq_unit *u, const struct gpq
 }
 
 /* The end of a unit of which the dispatcher will give no outcome. */
-static void conclude(struct gpq_agent *a, struct gpq_unit *u, const struct gpq_end *end)
+static void conclude(struct gpq_agent *a, struct gpq_unit *u, const struct gpq_end *end, bool never)
 {
     u->concluded = true;
     if (u->decided)
         gpq_turn_ended(a, u, u->verdict, u->text);
+    else if (never)
+        gpq_turn_returned(a, u, GPQ_RETURN_UNSTARTED, u->text);
     else if (end->outcome != GPQ_OUTCOME_SUCCESS && u->cancelled)
         gpq_turn_ended(a, u, GPQ_OUTCOME_CANCELLED, "cancelled");
     else if (end->outcome != GPQ_OUTCOME_SUCCESS && u->evicted)
@@ -316,9 +319,11 @@ bool gpq_runs_ended(struct gpq_agent *a, struct gpq_unit *u)
         close(u->runner.fd);
     u->runner.fd = -1;
     u->phase = GPQ_ENDED;
-    bool known = !u->alone && !u->lost && report_end(a, u, &end, &found.record, u->text);
-    if (!known || u->decided || u->evicted)
-        conclude(a, u, &end);
+    bool known = !u->alone && !u->lost && report_end(a, u, &end, &found.record);
+    bool never = found.state != GPQ_FOUND_LOST && found.fault == 0 && !found.record.has_start;
+    a->starts_wait = a->starts_wait || never; /* the machine's or the runner's fault */
+    if (!known || u->decided || u->evicted || never)
+        conclude(a, u, &end, never);
     return true;
 }
 
@@ -330,7 +335,7 @@ void gpq_runs_failed(struct gpq_agent *a, struct gpq_unit *u, const char *text)
     u->status = end.status;
     u->ended = gpq_wall();
     u->phase = GPQ_ENDED;
-    if (report_end(a, u, &end, &none, u->text))
+    if (report_end(a, u, &end, &none))
         return;
     u->concluded = true;
     gpq_turn_ended(a, u, GPQ_OUTCOME_ERROR, u->text);

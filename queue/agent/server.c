@@ -397,6 +397,8 @@ void gpq_server_settle(struct gpq_agent *a, int code, const struct gpq_error *e)
     if (!s) /* a commit before it was opened */
         return;
     s->over = false;
+    while (code < 0 && s->waiting.first) /* the transaction has failed before them */
+        push(&s->applied, pop(&s->waiting));
     while (s->applied.first) {
         struct request *r = pop(&s->applied);
         send_reply(a, r, code, e);

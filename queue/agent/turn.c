@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "queue/agent/ahead.h"
@@ -23,7 +22,7 @@ struct note {
     uint32_t grant;   /* GRANTED: the grant that it is about */
     uint32_t outcome; /* ENDED */
     uint32_t why;     /* RETURNED: enum gpq_return */
-    bool done;        /* the transaction has it */
+    bool done;        /* GRANTED: the claim is in the transaction */
     char text[256];
 };
 
@@ -122,8 +121,8 @@ static int store_claim(struct gpq_agent *a, struct note *n, struct gpq_unit *u, 
     return 0;
 }
 
-static int store_end(struct gpq_agent *a, struct note *n, const struct gpq_unit *u, uint64_t now,
-                     struct gpq_error *e)
+static int store_end(struct gpq_agent *a, const struct note *n, const struct gpq_unit *u,
+                     uint64_t now, struct gpq_error *e)
 {
     struct gpq_end end = { .task = u->task,
                            .attempt = u->attempt,
@@ -132,33 +131,25 @@ static int store_end(struct gpq_agent *a, struct note *n, const struct gpq_unit 
                            .text = n->text,
                            .started = u->started,
                            .ended = u->ended != 0 ? u->ended : now };
-    int64_t code = 0;
-    if (u->phase < GPQ_STARTING) { /* it never ran, and never will: no device can take it */
-        if (a->starts_wait)
-            return 0; /* its grants were declined for want of space: it is submitted again */
-        end.final = true;
-        code = a->store->engine->claim(a->store, now, u->task, NULL, NULL, e);
-        end.attempt = (uint32_t)code;
-    }
-    if (code >= 0)
-        code = a->store->engine->complete(a->store, &end, e);
-    n->done = code >= 0;
-    return code == GPQ_ESTALE || code == GPQ_ENOTFOUND ? 0 : (int)(code < 0 ? code : 0);
+    if (u->phase <
+        GPQ_STARTING) /* NO_WORKER: it is submitted again, and refused if nothing has it */
+        return 0;
+    int code = a->store->engine->complete(a->store, &end, e);
+    return code == GPQ_ESTALE || code == GPQ_ENOTFOUND || code > 0 ? 0 : code;
 }
 
-static int store_return(struct gpq_agent *a, struct note *n, const struct gpq_unit *u, uint64_t now,
-                        struct gpq_error *e)
+static int store_return(struct gpq_agent *a, const struct note *n, const struct gpq_unit *u,
+                        uint64_t now, struct gpq_error *e)
 {
     int code = a->store->engine->give_back(a->store, now, u->task, u->attempt, n->why, n->text, e);
-    n->done = code >= 0;
-    return code == GPQ_ESTALE || code == GPQ_ENOTFOUND ? 0 : code < 0 ? code : 0;
+    return code == GPQ_ESTALE || code == GPQ_ENOTFOUND || code > 0 ? 0 : code;
 }
 
 static int store_note(struct gpq_agent *a, struct note *n, bool requests, uint64_t now,
                       struct gpq_error *e)
 {
     struct gpq_unit *u = gpq_work_by_id(a, n->id);
-    n->done = false;
+    n->done = false; /* also of a transaction that failed */
     if (!u)
         return 0;
     if (n->kind == GRANTED)
@@ -183,6 +174,8 @@ static int transact(struct gpq_agent *a, bool all, struct gpq_error *e)
     const struct gpq_engine *o = a->store->engine;
     uint64_t now = gpq_wall(), next = 0;
     bool requests = all && gpq_server_waits(a);
+    for (size_t i = 0; a->notes && i < a->notes->n; i++)
+        a->notes->note[i].done = false; /* of a transaction that failed */
     int code = o->begin(a->store, e);
     if (code < 0)
         return code;
@@ -261,7 +254,7 @@ static void follow_grant(struct gpq_agent *a, const struct note *n)
     if (n->done)
         start(a, u);
     else
-        gpq_dispatch_decline(a, u, true);
+        gpq_dispatch_decline(a, u);
 }
 
 /* Results that no row names go when the agent starts (adopt.c). */
@@ -326,7 +319,6 @@ static void wait_for_space(struct gpq_agent *a)
     size_t kept = 0;
     for (size_t i = 0; a->notes && i < a->notes->n; i++) {
         struct note *n = &a->notes->note[i];
-        n->done = false;
         if (n->kind == GRANTED)
             follow_grant(a, n);
         else
@@ -356,8 +348,10 @@ bool gpq_turn(struct gpq_agent *a)
     struct gpq_error first = { 0 }, e = { 0 };
     gpq_dispatch_hear(a);
     bool requests = gpq_server_waits(a), due = a->next_due != 0 && a->next_due <= gpq_wall();
-    if (!requests && !due && (!a->notes || a->notes->n == 0))
+    if (!requests && !due && (!a->notes || a->notes->n == 0)) {
+        gpq_ahead_fill(a);
         return false;
+    }
     const struct gpq_stop stop = a->stop; /* a request to stop counts with its commit */
     int failed = transact(a, true, &first), code = failed;
     if (failed < 0)
@@ -378,7 +372,7 @@ bool gpq_turn(struct gpq_agent *a)
         act(a);
     else
         wait_for_space(a);
-    if (requests && failed == 0)
+    if (requests)
         gpq_marks_apply(a);
     gpq_ahead_fill(a);
     return code == 0;

@@ -153,12 +153,12 @@ void gpq_work_remove(struct gpq_agent *a, struct gpq_unit *u)
     free_unit(u);
 }
 
-size_t gpq_work_count(const struct gpq_agent *a, enum gpq_phase from)
+size_t gpq_work_started(const struct gpq_agent *a)
 {
     size_t n = 0;
     for (size_t i = 0; i < a->work->room; i++)
         for (const struct gpq_unit *u = a->work->by_id[i]; u; u = u->next_id)
-            n += u->phase >= (uint32_t)from && u->phase <= GPQ_ENDED;
+            n += u->phase >= GPQ_STARTING && u->phase <= GPQ_ENDED;
     return n;
 }
 

@@ -28,12 +28,13 @@ struct gpq_unit {
     bool evicted;     /* its device is drained at once: it returns to its place */
     bool cancelled;   /* its running attempt is cancelled */
     bool alone;       /* the dispatcher has refused to adopt it: it is not in its books */
+    bool stuck;       /* processes of its killed runner did not end at once */
     bool lost;        /* its grant was over before its start was reported */
     bool gone;        /* the dispatcher has given its outcome, and knows it no more */
     bool concluded;   /* its end is noted without that outcome */
     bool decided;     /* the dispatcher's outcome came while its runner lives (phase KILL) */
     uint32_t verdict; /* that outcome */
-    uint64_t limit;   /* of the task, if it is alone */
+    uint64_t limit;   /* of the task, where the dispatcher does not enforce it */
     char *devices;    /* of the grant, as the store keeps it: JSON */
     struct gpq_run_id run;
     struct gpq_watched runner; /* pidfd; fd -1: none */
@@ -55,8 +56,8 @@ struct gpq_unit *gpq_work_of(struct gpq_agent *a, uint64_t task);
 /* Unlinks it by its task: another one may be added. */
 void gpq_work_withdrawn(struct gpq_agent *a, struct gpq_unit *u);
 void gpq_work_remove(struct gpq_agent *a, struct gpq_unit *u);
-/* How many have this phase or a later one, up to GPQ_ENDED. */
-size_t gpq_work_count(const struct gpq_agent *a, enum gpq_phase from);
+/* How many are started and not stored: STARTING, RUNS or ENDED. */
+size_t gpq_work_started(const struct gpq_agent *a);
 /* Calls fn for each; fn may remove it. */
 void gpq_work_each(struct gpq_agent *a,
                    void (*fn)(struct gpq_agent *a, struct gpq_unit *u, void *user), void *user);

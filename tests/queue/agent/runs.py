@@ -302,6 +302,63 @@ def many_clients(agent):
     equal(agent.client().ask("batches")["batches"], [])
 
 
+def devices_to_come(agent):
+    """A task for devices that are not here waits, and costs no other task its turn."""
+    agent.start()
+    c = agent.client()
+    reply = c.ask("submit", batch={"name": "big"}, tasks=[{"spec": 0, "argv": ["true"]}],
+                  specs=[{"cwd": "/", "needs": {"gpus": 9}}], allow_wait=True)
+    equal(reply["added"], 1)
+    c.submit(["true"] * 100)
+    c.ask("wait", batch="2")
+    equal(set(outcomes(c, 2)), {"ok"})
+    equal([t["state"] for t in c.tasks(1)], ["ready"])
+
+
+def many_requests(agent):
+    """More different requests than a dispatcher takes at a time."""
+    agent.start()
+    c = agent.client()
+    specs = [{"cwd": "/", "priority": i, "needs": {"gpus": 1, "memory": (i % 40 + 1) << 20}}
+             for i in range(1200)]
+    c.ask("submit", batch={"name": "all"}, specs=specs,
+          tasks=[{"spec": i, "argv": ["true"]} for i in range(1200)])
+    c.ask("wait", batch="1")
+    equal(set(outcomes(c, 1)), {"ok"})
+
+
+def broken_runner(agent):
+    """A runner that cannot run costs no task an attempt: they wait until it can."""
+    good, agent.runner = agent.runner, "/bin/false"
+    agent.start()
+    c = agent.client()
+    c.submit(["true"] * 10)
+    until(lambda: "nothing starts" in agent.said() or c.tasks(1)[0]["attempt"] > 0, "a start")
+    agent.kill()
+    agent.runner = good
+    agent.start()
+    c = agent.client()
+    c.ask("wait", batch="1")
+    equal({(t["outcome"], t["charged"]) for t in c.tasks(1)}, {("ok", 1)})
+
+
+def stop_cancel(agent):
+    """`stop` with "cancel" ends what runs, also what the dispatcher does not have."""
+    agent.start()
+    c = agent.client()
+    c.submit(["sleep 600"] * 8)
+    until(lambda: len(agent.processes("sleep")) == 8, "eight commands")
+    agent.kill()
+    agent.devices = "fake:2"
+    agent.start()
+    c = agent.client()
+    c.ask("stop", how="cancel")
+    equal(agent.process.wait(60), 0)
+    equal(agent.processes(), [])
+    agent.start()
+    equal(set(outcomes(agent.client(), 1)), {"cancelled"})
+
+
 def two_agents(agent):
     """Q12: the second agent of a state directory is refused."""
     agent.start()
@@ -380,7 +437,8 @@ def killed_anything(agent):
 
 CASES = [ends, outputs, limits, retries, many, stopped_agent, ended_meanwhile, killed_runner,
          power_cut, paused, evicted, stop_drain, cancelled_and_killed, other_devices, set_needs,
-         drained_meanwhile, many_clients, two_agents, killed_agents,
+         drained_meanwhile, many_clients, devices_to_come,
+         many_requests, broken_runner, stop_cancel, two_agents, killed_agents,
          killed_anything]
 BUILD = sys.argv[1]
 

@@ -136,7 +136,7 @@ SABOTAGES = [
         "agent/runs.outputs"),
     Sabotage(
         "a new agent forgets a pause", "queue/agent/marks.c",
-        "    a->paused = a->held = s->paused;\n",
-        "    a->paused = a->held = s->paused && a->paused;\n",
+        "    a->paused = s->paused;\n",
+        "    a->paused = s->paused && a->paused;\n",
         "agent/runs.paused"),
 ]
