@@ -438,8 +438,12 @@ def test_no_task_waits_behind_a_long_one_beside_a_free_device() -> None:
 def test_no_task_waits_behind_a_long_one_beside_an_idle_worker() -> None:
     with Pool("fake:2") as pool, Gate() as gate:
         f = pool.add("f", boot_seed=0.01)
+        both = [f.submit(tasks.through, gate.address, str(n)) for n in range(2)]
+        assert sorted(gate.arrivals(2)) == ["0", "1"]  # a worker on each device
+        gate.let_one_go()
+        gate.let_one_go()
+        wait(both, LIMIT_S)
         list(f.map(tasks.same, range(1000)))  # short: so some are sent ahead
-        f.ready(2)
         long = f.submit(tasks.through, gate.address, "long")
         short = [f.submit(tasks.same, n) for n in range(100)]
         assert gate.arrivals(1) == ["long"]
