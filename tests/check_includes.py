@@ -54,9 +54,10 @@ QUEUE_MAY = {
     "sqlite": {"sqlite", "files", ""},
     "proto": {"proto", "files", ""},
     "jobs": {"jobs", "files", ""},
+    "config": {"config", "files", ""},
     "runner": {"runner", "files", ""},
-    "agent": {"agent", "runner", "sqlite", "proto", "jobs", "files", ""},
-    "client": {"client", "proto", "jobs", "files", ""},
+    "agent": {"agent", "runner", "sqlite", "proto", "jobs", "config", "files", ""},
+    "client": {"client", "proto", "jobs", "config", "files", ""},
 }
 QUEUE_PUBLIC = {"agent", "client"}  # the folders that may include public headers
 QUEUE_LIBRARIES = {"sqlite3.h": {"sqlite"}, "jansson.h": {"proto", "jobs", "agent", "client"}}
