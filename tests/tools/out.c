@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* out.c - prints its arguments as the program does: as a table of one column, then as a JSON array.
  */
-#include "../../tools/gpudispatch/out.h"
+#include "tools/cli/out.h"
 
 int main(int argc, char **argv)
 {
@@ -15,10 +15,10 @@ int main(int argc, char **argv)
         table_note(&t, "%s", argv[i]);
     }
     table_print(&t);
-    json_open(0, '[');
+    doc_open(0, '[');
     for (int i = 1; i < argc; i++)
-        json_text(0, argv[i]);
-    json_close(']');
-    json_end();
+        doc_text(0, argv[i]);
+    doc_close(']');
+    doc_end();
     return out_flush();
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "out.h"
+#include "tools/cli/out.h"
 #include "verbs.h"
 
 #define PATIENCE (10 * SECOND)
@@ -27,17 +27,17 @@ static const char *const verdict_name[VERDICT_COUNT] = { "ok", "note", "PROBLEM"
 static void put_json(const struct doctor *d, enum verdict verdict, const char *name,
                      const char *remedy, uint64_t took, const char *text)
 {
-    json_open(NULL, '{');
-    json_text("group", d->group);
-    json_text("name", name);
-    json_text("verdict", verdict_name[verdict]);
-    json_text("text", text);
-    json_text("remedy", remedy);
+    doc_open(NULL, '{');
+    doc_text("group", d->group);
+    doc_text("name", name);
+    doc_text("verdict", verdict_name[verdict]);
+    doc_text("text", text);
+    doc_text("remedy", remedy);
     if (took == GPUD_NEVER)
-        json_null("seconds");
+        doc_null("seconds");
     else
-        json_decimal("seconds", (double)took / 1e9);
-    json_close('}');
+        doc_decimal("seconds", (double)took / 1e9);
+    doc_close('}');
 }
 
 static void put_text(enum verdict verdict, const char *name, const char *remedy, const char *text)
@@ -124,9 +124,9 @@ static void put_head(const struct doctor *d)
         printf("gpudispatch %s\n", gpud_version());
         return;
     }
-    json_open(NULL, '{');
-    json_text("version", gpud_version());
-    json_open("checks", '[');
+    doc_open(NULL, '{');
+    doc_text("version", gpud_version());
+    doc_open("checks", '[');
 }
 
 static const char *plural(unsigned n)
@@ -143,25 +143,25 @@ static void put_end(const struct doctor *d)
                plural(notes), d->counted[VERDICT_OK]);
         return;
     }
-    json_close(']');
+    doc_close(']');
     if (d->looked) {
         json_driver("driver", &d->look.driver);
-        json_open("devices", '[');
+        doc_open("devices", '[');
         for (size_t i = 0; i < d->look.n; i++) {
-            json_open(NULL, '{');
+            doc_open(NULL, '{');
             json_device(&d->look.row[i]);
-            json_close('}');
+            doc_close('}');
         }
-        json_close(']');
+        doc_close(']');
     } else {
-        json_null("driver");
-        json_null("devices");
+        doc_null("driver");
+        doc_null("devices");
     }
-    json_number("problems", problems);
-    json_number("notes", notes);
-    json_number("ok", d->counted[VERDICT_OK]);
-    json_close('}');
-    json_end();
+    doc_number("problems", problems);
+    doc_number("notes", notes);
+    doc_number("ok", d->counted[VERDICT_OK]);
+    doc_close('}');
+    doc_end();
 }
 
 int doctor_run(const struct call *call)

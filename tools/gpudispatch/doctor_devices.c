@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "doctor.h"
-#include "out.h"
+#include "tools/cli/out.h"
 #include "row.h"
 #include "user.h"
 

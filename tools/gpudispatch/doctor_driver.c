@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "out.h"
+#include "tools/cli/out.h"
 
 #define NVIDIA_VENDOR "0x10de"
 #define DISPLAY_CLASS "0x03" /* PCI base class: VGA and 3D controllers */

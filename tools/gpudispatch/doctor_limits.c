@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "out.h"
+#include "tools/cli/out.h"
 
 /* docs/explain/embedding.md: descriptors of a dispatcher, of the process, and of a slot. */
 #define FILES_FIXED 16u

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "out.h"
+#include "tools/cli/out.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434

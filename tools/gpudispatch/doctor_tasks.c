@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "out.h"
+#include "tools/cli/out.h"
 
 #define SETUP_LIMIT (60 * SECOND)
 #define TASK_LIMIT (30 * SECOND)  /* of those that should succeed */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "look.h"
-#include "out.h"
+#include "tools/cli/out.h"
 #include "row.h"
 #include "user.h"
 #include "verbs.h"
@@ -173,19 +173,19 @@ static void put_table(const struct look *l)
 
 static void json_user(const struct user *u)
 {
-    json_open(NULL, '{');
+    doc_open(NULL, '{');
     if (u->pid)
-        json_number("pid", u->pid);
+        doc_number("pid", u->pid);
     else
-        json_null("pid");
-    json_text("user", u->name[0] ? u->name : NULL);
-    json_text("command", u->command[0] ? u->command : NULL);
+        doc_null("pid");
+    doc_text("user", u->name[0] ? u->name : NULL);
+    doc_text("command", u->command[0] ? u->command : NULL);
     if (u->memory == GPUD_UNKNOWN64)
-        json_null("memory");
+        doc_null("memory");
     else
-        json_number("memory", u->memory);
-    json_bool("worker", u->worker);
-    json_close('}');
+        doc_number("memory", u->memory);
+    doc_bool("worker", u->worker);
+    doc_close('}');
 }
 
 static char *wall_time(char *text, size_t size, const char *format, bool utc)
@@ -202,30 +202,30 @@ static void json_row(const struct look *l, const struct gpud_device_info *r)
     struct users u;
 
     look_at_users(&u, l, r);
-    json_open(NULL, '{');
+    doc_open(NULL, '{');
     json_device(r);
-    json_open("processes", '[');
+    doc_open("processes", '[');
     for (size_t i = 0; i < u.n; i++)
         json_user(&u.user[i]);
-    json_close(']');
-    json_close('}');
+    doc_close(']');
+    doc_close('}');
 }
 
 static void put_json(const struct look *l)
 {
     char text[40];
 
-    json_open(NULL, '{');
-    json_text("version", gpud_version());
-    json_text("time", wall_time(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", true));
-    json_number("now", now());
+    doc_open(NULL, '{');
+    doc_text("version", gpud_version());
+    doc_text("time", wall_time(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", true));
+    doc_number("now", now());
     json_driver("driver", &l->driver);
-    json_open("devices", '[');
+    doc_open("devices", '[');
     for (size_t i = 0; i < l->n; i++)
         json_row(l, &l->row[i]);
-    json_close(']');
-    json_close('}');
-    json_end();
+    doc_close(']');
+    doc_close('}');
+    doc_end();
 }
 
 /* ---- the verb ---- */

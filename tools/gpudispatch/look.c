@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "out.h"
+#include "tools/cli/out.h"
 
 #define ROWS_FIRST 64u
 
@@ -200,7 +200,7 @@ static void json_field(const struct field *f, const void *record)
     uint32_t narrow;
 
     if (f->shape == TEXT) {
-        json_text(f->name, *at ? at : NULL);
+        doc_text(f->name, *at ? at : NULL);
         return;
     }
     memcpy(&narrow, at, sizeof narrow);
@@ -208,30 +208,30 @@ static void json_field(const struct field *f, const void *record)
     if (f->shape == U64 || f->shape == TIME)
         memcpy(&value, at, sizeof value);
     if (f->shape == NAMED && (narrow == GPUD_UNKNOWN32 || f->named(narrow)))
-        json_text(f->name, f->named(narrow)); /* a number without a name stays one */
+        doc_text(f->name, f->named(narrow)); /* a number without a name stays one */
     else if (unknown(f->shape, value))
-        json_null(f->name);
+        doc_null(f->name);
     else if (f->shape == FLAG)
-        json_bool(f->name, value != 0);
+        doc_bool(f->name, value != 0);
     else
-        json_number(f->name, value);
+        doc_number(f->name, value);
 }
 
 static void json_throttle(uint64_t bits)
 {
     if (bits == GPUD_UNKNOWN64) {
-        json_null("throttle");
+        doc_null("throttle");
         return;
     }
-    json_open("throttle", '[');
+    doc_open("throttle", '[');
     for (unsigned i = 0; i < 64; i++) {
         char number[24];
         if (!(bits >> i & 1))
             continue;
         snprintf(number, sizeof number, "0x%llx", 1ull << i);
-        json_text(NULL, throttle_name(i) ? throttle_name(i) : number);
+        doc_text(NULL, throttle_name(i) ? throttle_name(i) : number);
     }
-    json_close(']');
+    doc_close(']');
 }
 
 static void json_version(const char *key, uint32_t major, uint32_t minor)
@@ -239,7 +239,7 @@ static void json_version(const char *key, uint32_t major, uint32_t minor)
     char text[24];
 
     snprintf(text, sizeof text, "%u.%u", major, minor);
-    json_text(key, major ? text : NULL);
+    doc_text(key, major ? text : NULL);
 }
 
 void json_device(const struct gpud_device_info *r)
@@ -247,20 +247,20 @@ void json_device(const struct gpud_device_info *r)
     for (size_t i = 0; i < sizeof device_field / sizeof device_field[0]; i++)
         json_field(&device_field[i], r);
     if (r->compute_major) {
-        json_number("compute_major", r->compute_major);
-        json_number("compute_minor", r->compute_minor);
+        doc_number("compute_major", r->compute_major);
+        doc_number("compute_minor", r->compute_minor);
     } else {
-        json_null("compute_major");
-        json_null("compute_minor");
+        doc_null("compute_major");
+        doc_null("compute_minor");
     }
     json_throttle(r->throttle);
 }
 
 void json_driver(const char *key, const struct gpud_driver_info *d)
 {
-    json_open(key, '{');
+    doc_open(key, '{');
     for (size_t i = 0; i < sizeof driver_field / sizeof driver_field[0]; i++)
         json_field(&driver_field[i], d);
     json_version("cuda_version", d->cuda_version / 1000, d->cuda_version % 1000 / 10);
-    json_close('}');
+    doc_close('}');
 }

@@ -1,22 +1,35 @@
 /* SPDX-License-Identifier: MIT */
-/* gpudispatch - looks at devices as the library sees them; which verbs there are is in verbs.c. */
+/* gpudispatch - the program for people; which verbs there are is in verbs.c. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "doctor.h"
-#include "out.h"
-#include "verbs.h"
+#include "tools/cli/out.h"
+#include "tools/cli/verb.h"
 
 static bool is(const char *word, const char *a, const char *b)
 {
     return !strcmp(word, a) || !strcmp(word, b);
 }
 
+static int run_call(struct call *call, int argc, char **argv)
+{
+    int status = call_read(call, argc, argv);
+
+    if (status)
+        return status;
+    if (!call->given[OPTION_HELP])
+        return call->verb->run(call);
+    help_verb(call->verb);
+    return EXIT_OK;
+}
+
 static int run(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
     struct call call = { .argv = argv };
+    int status;
 
     if (is(name, "--help", "-h"))
         name = "help";
@@ -25,12 +38,9 @@ static int run(int argc, char **argv)
     call.verb = verb_find(name);
     if (!call.verb)
         return *name ? usage(NULL, "unknown verb '%s'", name) : usage(NULL, "a verb is missing");
-    if (verb_parse(&call, argc - 1, argv + 1))
-        return EXIT_USAGE;
-    if (!call.given[OPTION_HELP])
-        return call.verb->run(&call);
-    help_verb(call.verb);
-    return EXIT_OK;
+    status = run_call(&call, argc - 1, argv + 1);
+    call_free(&call);
+    return status;
 }
 
 int main(int argc, char **argv)

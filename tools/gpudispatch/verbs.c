@@ -1,43 +1,46 @@
 /* SPDX-License-Identifier: MIT */
-/* verbs.c - the table of verbs and options, and how arguments are read by it. */
+/* verbs.c - the table of verbs.  A new verb is an entry here, and a file with its function. */
+#include <stdio.h>
+
 #include "verbs.h"
 
-#include <errno.h>
-#include <getopt.h>
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#ifdef GPQ_CLIENT
+#include "queue/client/verbs.h"
+#define QUEUE(name) gpq_verb_##name
+#else
+#define QUEUE(name) without_queue
 
-#define NS_PER_SECOND 1e9
-#define FIRST_LONG 256 /* getopt's number of option 0: above all letters */
+static int without_queue(const struct call *call)
+{
+    fprintf(stderr, "gpudispatch: %s: built without the queue (-Dqueue=enabled)\n",
+            call->verb->name);
+    return EXIT_FAILED;
+}
+#endif
 
-const char program_summary[] =
-    "lists and checks the devices of this machine as libgpudispatch sees them";
+const char program_summary[] = "runs tasks on the GPUs of this machine from a durable queue, and "
+                               "lists and checks its devices";
 
-const struct option_entry options[OPTION_COUNT] = {
-    [OPTION_COMPLETION] = { "completion", 0, VALUE_NONE, NULL, "print the bash completion" },
-    [OPTION_DEVICES] = { "devices", 'd', VALUE_NEEDED, "SPEC",
-                         "examine these: all (the GPUs of this machine, the default), or "
-                         "fake:N[,script=FILE]" },
-    [OPTION_GPU] = { "gpu", 'g', VALUE_NONE, NULL,
-                     "require a usable GPU: it is a PROBLEM if there is none" },
-    [OPTION_HELP] = { "help", 'h', VALUE_NONE, NULL, "print help and exit" },
-    [OPTION_JSON] = { "json", 'j', VALUE_NONE, NULL, "print one JSON document, on one line" },
-    [OPTION_MAN] = { "man", 0, VALUE_NONE, NULL, "print the manual page" },
-    [OPTION_QUICK] = { "quick", 'q', VALUE_NONE, NULL, "start no worker and run no task" },
-    [OPTION_ROOT] = { "root", 0, VALUE_NEEDED, "DIR",
-                      "read the driver's files (/dev/nvidia*, /proc/driver/nvidia, /sys/bus/pci) "
-                      "below DIR" },
-    [OPTION_WAIT] = { "wait", 0, VALUE_NEEDED, "SECONDS",
-                      "how long to wait for the driver's reply [10]" },
-    [OPTION_WATCH] = { "watch", 'w', VALUE_OPTIONAL, "SECONDS",
-                       "repeat after this time [2], until SIGINT, SIGTERM or the reader has "
-                       "closed the output" },
-};
+#define OPTIONS(...) (const unsigned char[]){ __VA_ARGS__, OPTION_END }
+#define QUEUE_OPTIONS OPTION_STATE_DIR, OPTION_CONFIG
+#define NEEDS_OPTIONS                                                                  \
+    OPTION_GPUS, OPTION_MEMORY, OPTION_CPUS, OPTION_HOST_MEMORY, OPTION_ON, OPTION_NOT_ON, \
+        OPTION_COMPUTE, OPTION_OR, OPTION_NEEDS, OPTION_ALLOW_WAIT
+#define TASK_OPTIONS                                                                    \
+    NEEDS_OPTIONS, OPTION_PRIORITY, OPTION_LIMIT, OPTION_EXPIRES, OPTION_BEGIN, OPTION_AFTER, \
+        OPTION_RETRIES, OPTION_BACKOFF, OPTION_AT_MOST_ONCE, OPTION_NAME, OPTION_KEY, OPTION_CWD, \
+        OPTION_ENV, OPTION_UNSET, OPTION_CLEAN_ENV, OPTION_SHELL, OPTION_NO_CHECK, OPTION_BATCH, \
+        OPTION_EACH, OPTION_ARRAY, OPTION_FORMAT, OPTION_JOIN, OPTION_JOIN_ANYWAY, OPTION_FRESH, \
+        OPTION_AT_ONCE, OPTION_MAX_FAILS, OPTION_NOTIFY
+#define SELECT_OPTIONS OPTION_STATE, OPTION_FAILED, OPTION_LOST, OPTION_ALL
 
-#define HAS(option) (1u << OPTION_##option)
+#define IDS                                                                             \
+    "IDS are batches (12), tasks (12.44), ranges of them (12.40-49) and names of batches."
+
+#define QUEUE_STATUSES                                                                  \
+    { EXIT_NONE, "no agent runs here, or there is no such task" },                      \
+        { EXIT_REFUSED, "refused: the text on standard error says why" },               \
+        { EXIT_UNUSABLE, "the state directory cannot be used" }
 
 static const struct status_entry doctor_statuses[] = {
     { EXIT_OK, "no PROBLEM; a missing GPU is a PROBLEM only with --gpu" },
@@ -67,17 +70,158 @@ static const struct status_entry print_statuses[] = {
     { 0, NULL },
 };
 
+static const struct status_entry done_statuses[] = {
+    { EXIT_OK, "done" },
+    { EXIT_FAILED, "the output could not be written, or there is no memory" },
+    { EXIT_USAGE, "wrong usage" },
+    QUEUE_STATUSES,
+    { 0, NULL },
+};
+
+static const struct status_entry submit_statuses[] = {
+    { EXIT_OK, "the tasks are in the queue, and survive a crash and a power cut" },
+    { EXIT_FAILED, "a file could not be read" },
+    { EXIT_USAGE, "wrong usage, or a bad line: no task was submitted" },
+    QUEUE_STATUSES,
+    { 0, NULL },
+};
+
+static const struct status_entry run_statuses[] = {
+    { EXIT_OK, "all tasks ended ok" },
+    { EXIT_FAILED, "it could not be done" },
+    { EXIT_USAGE, "wrong usage, or a bad line: no task was submitted" },
+    { EXIT_WRONG,
+      "some tasks did not end ok; of a single command, its own status, or 128 and the signal" },
+    QUEUE_STATUSES,
+    { 0, NULL },
+};
+
+static const struct status_entry wait_statuses[] = {
+    { EXIT_OK, "all tasks ended ok" },
+    { EXIT_FAILED, "the output could not be written" },
+    { EXIT_USAGE, "wrong usage" },
+    { EXIT_WRONG, "some tasks did not end ok" },
+    { EXIT_NONE, "no agent runs here, or there is no such task" },
+    { EXIT_TIMEOUT, "the time of --timeout is over" },
+    { EXIT_UNUSABLE, "the state directory cannot be used" },
+    { 0, NULL },
+};
+
+static const struct status_entry fsck_statuses[] = {
+    { EXIT_OK, "nothing is wrong, or all of it is repaired" },
+    { EXIT_FAILED, "the check could not be made" },
+    { EXIT_USAGE, "wrong usage" },
+    { EXIT_WRONG, "something is wrong" },
+    { EXIT_UNUSABLE, "an agent runs, or the file is damaged" },
+    { 0, NULL },
+};
+
 const struct verb verbs[] = {
-    { "doctor", NULL, "check system, limits, driver, devices and tasks, and name remedies",
+    /* ---- tasks ---- */
+    { "submit", "[FILE...]", 0, OPERANDS_ANY, true, "put tasks into the queue",
+      "Submits one command behind --, or the commands of a FILE (- is standard input): lines for a "
+      "shell, rows of a CSV file or objects of a JSON Lines file. With --each or --array the "
+      "command behind -- is a template for each line or number; with --class, FILE is the data of "
+      "a task. An agent is started if none runs. All tasks are submitted, or none.\n"
+      "The tasks of a list join equal ones of the same batch name that wait, run or have ended ok: "
+      "submit the same list again, and only the new and the failed lines run. A single command is "
+      "always a new task, unless --key or --join is given.\n"
+      "In a command, {gpu}, {gpus}, {port}, {task} and {out} are replaced when it starts: the "
+      "numbers of its GPUs, how many, a free TCP port, its id, and the directory of its outputs.",
+      OPTIONS(TASK_OPTIONS, OPTION_HOLD, OPTION_CLASS, OPTION_FILES, OPTION_FOLLOW_FILE,
+              OPTION_DRY_RUN, OPTION_JSON, QUEUE_OPTIONS),
+      QUEUE(submit), submit_statuses },
+    { "run", "[FILE]", 0, 1, true, "submit tasks, show their output, and wait for them",
+      "Submits as submit does, and follows the tasks until they have ended. A single command's "
+      "output is shown, and its status becomes that of this program; the last line on standard "
+      "error tells one from the other. SIGINT ends the following only: the tasks go on. With "
+      "--attached they end with this program.",
+      OPTIONS(TASK_OPTIONS, OPTION_ATTACHED, OPTION_STATUS_FILE, OPTION_TIMEOUT, OPTION_JSON,
+              QUEUE_OPTIONS),
+      QUEUE(run), run_statuses },
+    { "ls", "[IDS]", 0, OPERANDS_ANY, false, "list batches, or the tasks of some",
+      "Without IDS it lists the batches that go on and the newest others. " IDS,
+      OPTIONS(SELECT_OPTIONS, OPTION_LAST, OPTION_JSON, QUEUE_OPTIONS), QUEUE(ls),
+      done_statuses },
+    { "show", "IDS", 1, OPERANDS_ANY, false, "show all about some tasks or batches",
+      "Shows command, needs, conditions, attempts and files of tasks, and counts of batches. " IDS,
+      OPTIONS(OPTION_SHOW_ENV, OPTION_JSON, QUEUE_OPTIONS), QUEUE(show), done_statuses },
+    { "results", "IDS", 1, OPERANDS_ANY, false, "print the results of ended tasks",
+      "Prints a line per ended task: id, outcome, and its result or the path of its outputs. " IDS,
+      OPTIONS(SELECT_OPTIONS, OPTION_JSON, QUEUE_OPTIONS), QUEUE(results), done_statuses },
+    { "log", "TASK", 1, 1, false, "print the output of a task",
+      "Prints what the command has written to standard output and standard error. In a file or a "
+      "pipe, a line that was overwritten by carriage returns has its last state.",
+      OPTIONS(OPTION_FOLLOW, OPTION_ATTEMPT, QUEUE_OPTIONS), QUEUE(log), done_statuses },
+    { "wait", "IDS", 1, OPERANDS_ANY, false, "wait until tasks have ended",
+      "Waits for all of them, shows progress on a terminal, and prints how they ended. " IDS,
+      OPTIONS(OPTION_TIMEOUT, OPTION_JSON, QUEUE_OPTIONS), QUEUE(wait), wait_statuses },
+    { "explain", "TASK", 1, 1, false, "say why a task waits",
+      "Prints what the task waits for: other tasks, a time, a pause, devices.",
+      OPTIONS(OPTION_JSON, QUEUE_OPTIONS), QUEUE(explain), done_statuses },
+    { "cancel", "IDS", 0, OPERANDS_ANY, false, "cancel tasks",
+      "A waiting task ends at once. A running one gets SIGTERM, and SIGKILL later; its outcome is "
+      "whichever comes first. " IDS,
+      OPTIONS(SELECT_OPTIONS, OPTION_JSON, QUEUE_OPTIONS), QUEUE(cancel), done_statuses },
+    { "retry", "IDS", 0, OPERANDS_ANY, false, "run ended tasks again",
+      "Opens a new round of tasks that did not end ok, or of those selected. The old outcomes are "
+      "kept. " IDS,
+      OPTIONS(SELECT_OPTIONS, OPTION_JSON, QUEUE_OPTIONS), QUEUE(retry), done_statuses },
+    { "hold", "IDS", 0, OPERANDS_ANY, false, "hold waiting tasks",
+      "They do not start until release, also after a restart. Of a batch, tasks that are appended "
+      "later are held, too. " IDS,
+      OPTIONS(SELECT_OPTIONS, OPTION_JSON, QUEUE_OPTIONS), QUEUE(hold), done_statuses },
+    { "release", "IDS", 0, OPERANDS_ANY, false, "end hold of tasks", "Ends hold. " IDS,
+      OPTIONS(SELECT_OPTIONS, OPTION_JSON, QUEUE_OPTIONS), QUEUE(release), done_statuses },
+    { "set", "IDS", 1, OPERANDS_ANY, false, "change waiting tasks",
+      "Changes what is given, of tasks that wait. A running task is refused. " IDS,
+      OPTIONS(NEEDS_OPTIONS, OPTION_PRIORITY, OPTION_LIMIT, OPTION_EXPIRES, OPTION_RETRIES,
+              OPTION_BACKOFF, OPTION_FIRST, OPTION_JSON, QUEUE_OPTIONS),
+      QUEUE(set), done_statuses },
+    /* ---- the queue ---- */
+    { "pause", NULL, 0, 0, false, "start no further tasks",
+      "Running tasks go on. It holds until resume, also after a restart.",
+      OPTIONS(OPTION_CLASS, OPTION_REASON, QUEUE_OPTIONS), QUEUE(pause), done_statuses },
+    { "resume", NULL, 0, 0, false, "end pause", "Ends pause.",
+      OPTIONS(OPTION_CLASS, QUEUE_OPTIONS), QUEUE(resume), done_statuses },
+    { "drain", "GPU", 1, 1, false, "start no further tasks on a GPU",
+      "GPU is a number, a name such as gpu:4, or a UUID. It holds until undrain, also after a "
+      "reboot. With --now its tasks return to their places, not charged.",
+      OPTIONS(OPTION_REASON, OPTION_NOW, QUEUE_OPTIONS), QUEUE(drain), done_statuses },
+    { "undrain", "GPU", 1, 1, false, "end drain of a GPU", "Ends drain.", OPTIONS(QUEUE_OPTIONS),
+      QUEUE(undrain), done_statuses },
+    { "purge", "[IDS]", 0, 0, false, "forget tasks that ended long ago",
+      "Forgets them with their results, outputs and logs; tasks that wait or run stay.",
+      OPTIONS(OPTION_OLDER, OPTION_KEEP_FAILED, OPTION_JSON, QUEUE_OPTIONS), QUEUE(purge),
+      done_statuses },
+    { "fsck", NULL, 0, 0, false, "check the queue's files, while no agent runs",
+      "Checks file, counters, conditions, results, outputs and records of runs. A damaged file is "
+      "never written.",
+      OPTIONS(OPTION_REPAIR, OPTION_JSON, OPTION_STATE_DIR), QUEUE(fsck), fsck_statuses },
+    { "agent", "[start|stop|status]", 0, 1, false, "start, stop or show the agent of the queue",
+      "start (the default) starts the agent in the background if none runs; with --foreground "
+      "this process becomes the agent. stop leaves running commands alone, and the next agent "
+      "adopts them; with --drain it waits for them, with --cancel it ends them. status shows what "
+      "it does.",
+      OPTIONS(OPTION_DEVICES, OPTION_CPUS, OPTION_FOREGROUND, OPTION_DRAIN, OPTION_CANCEL,
+              OPTION_ALLOW_NETWORK_FS, OPTION_JSON, QUEUE_OPTIONS),
+      QUEUE(agent), done_statuses },
+    { "config", "[KEY]", 0, 1, false, "show the configuration",
+      "Prints the keys and values that hold; with --origin also where each comes from: option, "
+      "environment, file or default.",
+      OPTIONS(OPTION_ORIGIN, OPTION_JSON, QUEUE_OPTIONS), QUEUE(config), done_statuses },
+    /* ---- the machine ---- */
+    { "doctor", NULL, 0, 0, false,
+      "check system, limits, driver, devices and tasks, and name remedies",
       "Checks the system, its limits, the library, the driver and each device, then runs tasks. On "
       "a CPU slot: one that succeeds, one that crashes and one that ignores its time limit. On "
       "each GPU: a task, one that is killed, the canary and a task of the successor. Each check is "
       "\"ok\", \"note\" (worth knowing) or \"PROBLEM\", and names a remedy.\n"
       "On each GPU a worker has a CUDA context for a moment, which takes some hundred MB. With "
       "--quick no task runs.",
-      HAS(DEVICES) | HAS(GPU) | HAS(JSON) | HAS(QUICK) | HAS(ROOT) | HAS(WAIT), doctor_run,
-      doctor_statuses },
-    { "gpus", NULL, "list GPUs and MIG instances with their health and use",
+      OPTIONS(OPTION_DEVICES, OPTION_GPU, OPTION_JSON, OPTION_QUICK, OPTION_ROOT, OPTION_WAIT),
+      doctor_run, doctor_statuses },
+    { "gpus", NULL, 0, 0, false, "list GPUs and MIG instances with their health and use",
       "Prints the versions of driver and CUDA, then one row per device: its health (with evidence "
       "unless it is HEALTHY; heat, memory errors and pending remaps always), how many workers of "
       "this library use it, which other processes do (pid, user, memory and command), and the age "
@@ -87,132 +231,12 @@ const struct verb verbs[] = {
       "(device.h) under their names, but those about the use by a dispatcher (from state on), "
       "null for unknown values, and times in nanoseconds of CLOCK_MONOTONIC beside \"now\". Each "
       "device has the list of its processes. With --watch there is one document per line.",
-      HAS(DEVICES) | HAS(JSON) | HAS(WAIT) | HAS(WATCH), gpus_run, gpus_statuses },
-    { "help", "VERB", "explain the program, or one verb",
+      OPTIONS(OPTION_DEVICES, OPTION_JSON, OPTION_WAIT, OPTION_WATCH), gpus_run, gpus_statuses },
+    { "help", "[VERB]", 0, 1, false, "explain the program, or one verb",
       "Help, manual page and completion come from one table in the program.",
-      HAS(COMPLETION) | HAS(MAN), help_run, print_statuses },
-    { "version", NULL, "print the versions of program and library",
-      "Prints one line: the version of the program, that of the library, and its API number.", 0,
-      version_run, print_statuses },
+      OPTIONS(OPTION_COMPLETION, OPTION_MAN, OPTION_MARKDOWN), help_run, print_statuses },
+    { "version", NULL, 0, 0, false, "print the versions of program and library",
+      "Prints one line: the version of the program, that of the library, and its API number.",
+      (const unsigned char[]){ OPTION_END }, version_run, print_statuses },
     { 0 },
 };
-
-const struct verb *verb_find(const char *name)
-{
-    for (const struct verb *v = verbs; v->name; v++)
-        if (!strcmp(v->name, name))
-            return v;
-    return NULL;
-}
-
-int usage(const struct verb *v, const char *format, ...)
-{
-    va_list args;
-
-    fputs("gpudispatch: ", stderr);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fprintf(stderr, "\nTry: gpudispatch help%s%s\n", v ? " " : "", v ? v->name : "");
-    return EXIT_USAGE;
-}
-
-/* What getopt_long needs, of the options that this verb takes. */
-static void for_getopt(const struct verb *v, struct option *longs, char *letters)
-{
-    static const char colons[][3] = {
-        [VALUE_NONE] = "", [VALUE_NEEDED] = ":", [VALUE_OPTIONAL] = "::"
-    };
-    static const int has_arg[] = { [VALUE_NONE] = no_argument,
-                                   [VALUE_NEEDED] = required_argument,
-                                   [VALUE_OPTIONAL] = optional_argument };
-
-    *letters++ = ':'; /* a missing value is told apart */
-    for (unsigned i = 0; i < OPTION_COUNT; i++) {
-        const struct option_entry *o = &options[i];
-        if (!verb_takes(v, i))
-            continue;
-        *longs++ = (struct option){ o->name, has_arg[o->value], NULL, FIRST_LONG + (int)i };
-        if (o->letter) {
-            *letters++ = o->letter;
-            letters = stpcpy(letters, colons[o->value]);
-        }
-    }
-    *longs = (struct option){ 0 };
-    *letters = '\0';
-}
-
-static unsigned option_of(int found)
-{
-    for (unsigned i = 0; i < OPTION_COUNT; i++)
-        if (found == FIRST_LONG + (int)i || (options[i].letter && found == options[i].letter))
-            return i;
-    return OPTION_COUNT;
-}
-
-static int bad_option(const struct verb *v, int found, char *const *argv)
-{
-    const char *word = argv[optind - 1];
-    unsigned i = option_of(optopt);
-
-    if (found == ':' && i < OPTION_COUNT)
-        return usage(v, "%s: option --%s needs a value, %s", v->name, options[i].name,
-                     options[i].value_name);
-    if (optopt >= FIRST_LONG && i < OPTION_COUNT)
-        return usage(v, "%s: option --%s takes no value", v->name, options[i].name);
-    if (optopt)
-        return usage(v, "%s: unknown option -%c", v->name, optopt);
-    return usage(v, "%s: unknown or ambiguous option %.*s", v->name, (int)strcspn(word, "="), word);
-}
-
-/* "--watch 5" is "--watch=5": an optional value may be a word of its own when it is a number. */
-static const char *number_after(int argc, char **argv)
-{
-    if (optind < argc && argv[optind][0] >= '0' && argv[optind][0] <= '9')
-        return argv[optind++];
-    return NULL;
-}
-
-int verb_parse(struct call *call, int argc, char **argv)
-{
-    const struct verb *v = call->verb;
-    struct option longs[OPTION_COUNT + 1];
-    char letters[3 * OPTION_COUNT + 2];
-    int found;
-
-    for_getopt(v, longs, letters);
-    opterr = 0;
-    while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
-        unsigned i = option_of(found);
-        if (i == OPTION_COUNT)
-            return bad_option(v, found, argv);
-        call->given[i] = true;
-        call->value[i] = optarg;
-        if (options[i].value == VALUE_OPTIONAL && !optarg)
-            call->value[i] = number_after(argc, argv);
-    }
-    if (v->operand && optind < argc)
-        call->operand = argv[optind++];
-    if (optind < argc)
-        return usage(v, "%s: unexpected argument '%s'", v->name, argv[optind]);
-    return 0;
-}
-
-int seconds_read(const struct call *call, enum option_id option, double least, double most,
-                 uint64_t otherwise, uint64_t *ret)
-{
-    const char *text = call->value[option];
-    double seconds;
-    char *end;
-
-    *ret = otherwise;
-    if (!text)
-        return 0;
-    errno = 0;
-    seconds = strtod(text, &end);
-    if (end == text || *end || errno || !isfinite(seconds) || seconds < least || seconds > most)
-        return usage(call->verb, "%s: --%s is '%s', expected %g to %g seconds", call->verb->name,
-                     options[option].name, text, least, most);
-    *ret = (uint64_t)(seconds * NS_PER_SECOND);
-    return 0;
-}

@@ -37,6 +37,7 @@ struct column {
 struct table {
     const struct column *column;
     size_t columns, cells, room, notes, note_room;
+    size_t most; /* characters of a line: the last column is cut to it; 0 = no limit */
     char (*cell)[CELL_SIZE]; /* a row after another */
     struct note {
         size_t row; /* below which it is printed */
@@ -51,17 +52,17 @@ void table_note(struct table *t, const char *format, ...) __attribute__((format(
 /* and frees */
 void table_print(struct table *t);
 
-/* ---- JSON (RFC 8259), on one line ---- */
+/* ---- a JSON document (RFC 8259), on one line ---- */
 
 /* Each value is preceded by its key in an object; key NULL in an array. */
-void json_open(const char *key, char bracket);
-void json_close(char bracket);
-void json_end(void);                               /* of the document */
+void doc_open(const char *key, char bracket);
+void doc_close(char bracket);
+void doc_end(void);                               /* of the document */
 /* NULL: null.  Bytes that are no UTF-8 become U+FFFD */
-void json_text(const char *key, const char *text);
-void json_number(const char *key, uint64_t number);
-void json_decimal(const char *key, double number);
-void json_bool(const char *key, bool truth);
-void json_null(const char *key);
+void doc_text(const char *key, const char *text);
+void doc_number(const char *key, uint64_t number);
+void doc_decimal(const char *key, double number);
+void doc_bool(const char *key, bool truth);
+void doc_null(const char *key);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* out.c - descriptors, tables and JSON: what all verbs print with. */
-#include "out.h"
+#include "tools/cli/out.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "verbs.h"
+#include "tools/cli/verb.h"
 
 void out_guard(void)
 {
@@ -180,36 +180,55 @@ static size_t width(const char *text)
     return n;
 }
 
-static void put_cell(const char *text, size_t wide, bool right, bool last)
+static void put_cell(const char *text, size_t wide, bool right)
 {
     size_t gap = wide - width(text);
 
     if (right)
         printf("%*s", (int)gap, "");
     put_plain(text);
-    if (!last)
-        printf("%*s", (int)(right ? 0 : gap) + 2, "");
+    printf("%*s", (int)(right ? 0 : gap) + 2, "");
+}
+
+/* The last cell of a line that has room for this many characters. */
+static void put_last(char *text, size_t room)
+{
+    size_t i = 0;
+
+    for (size_t n = 0; text[i] && n + 3 < room; i++)
+        n += ((unsigned char)text[i + 1] & 0xc0) != 0x80;
+    if (width(text) > room && i + 4 < CELL_SIZE)
+        memcpy(text + i, "...", 4);
+    put_plain(text);
+    putchar('\n');
 }
 
 void table_print(struct table *t)
 {
-    size_t wide[COLUMNS_MAX], note = 0;
+    size_t wide[COLUMNS_MAX], note = 0, before = 0, room, last = t->columns - 1;
 
     for (size_t c = 0; c < t->columns; c++) {
         wide[c] = width(t->column[c].head);
         for (size_t i = c; i < t->cells; i += t->columns)
             wide[c] = width(t->cell[i]) > wide[c] ? width(t->cell[i]) : wide[c];
+        before += c < last ? wide[c] + 2 : 0;
     }
-    for (size_t c = 0; c < t->columns; c++)
-        put_cell(t->column[c].head, wide[c], t->column[c].right, c + 1 == t->columns);
-    putchar('\n');
+    room = t->most > before + 8 ? t->most - before : t->most ? 8 : SIZE_MAX;
+    for (size_t c = 0; c < last; c++)
+        put_cell(t->column[c].head, wide[c], t->column[c].right);
+    if (t->column[last].right)
+        printf("%*s", (int)(wide[last] - width(t->column[last].head)), "");
+    puts(t->column[last].head);
     for (size_t i = 0; i < t->cells; i++) {
         /* NOLINT(clang-analyzer-core.DivideZero) ; a table without columns has no cells */
         size_t c = i % t->columns;
-        put_cell(t->cell[i], wide[c], t->column[c].right, c + 1 == t->columns);
-        if (c + 1 < t->columns)
+        if (c < last) {
+            put_cell(t->cell[i], wide[c], t->column[c].right);
             continue;
-        putchar('\n');
+        }
+        if (t->column[c].right)
+            printf("%*s", (int)(wide[c] - width(t->cell[i])), "");
+        put_last(t->cell[i], room);
         for (; note < t->notes && t->note[note].row == i / t->columns; note++) {
             fputs("    ", stdout);
             put_plain(t->note[note].text);
@@ -222,7 +241,7 @@ void table_print(struct table *t)
 
 /* ---- JSON ---- */
 
-static bool json_follows; /* something stands before in this object or array */
+static bool doc_follows; /* something stands before in this object or array */
 
 static void put_string(const char *text)
 {
@@ -246,64 +265,64 @@ static void put_string(const char *text)
 
 static void json_before(const char *key)
 {
-    if (json_follows)
+    if (doc_follows)
         putchar(',');
-    json_follows = true;
+    doc_follows = true;
     if (key) {
         put_string(key);
         putchar(':');
     }
 }
 
-void json_open(const char *key, char bracket)
+void doc_open(const char *key, char bracket)
 {
     json_before(key);
     putchar(bracket);
-    json_follows = false;
+    doc_follows = false;
 }
 
-void json_close(char bracket)
+void doc_close(char bracket)
 {
     putchar(bracket);
-    json_follows = true;
+    doc_follows = true;
 }
 
-void json_end(void)
+void doc_end(void)
 {
     putchar('\n');
-    json_follows = false;
+    doc_follows = false;
 }
 
-void json_text(const char *key, const char *text)
+void doc_text(const char *key, const char *text)
 {
     if (!text) {
-        json_null(key);
+        doc_null(key);
         return;
     }
     json_before(key);
     put_string(text);
 }
 
-void json_number(const char *key, uint64_t number)
+void doc_number(const char *key, uint64_t number)
 {
     json_before(key);
     printf("%llu", (unsigned long long)number);
 }
 
 /* The program keeps the C locale, so the point is a point. */
-void json_decimal(const char *key, double number)
+void doc_decimal(const char *key, double number)
 {
     json_before(key);
     printf("%.6f", number);
 }
 
-void json_bool(const char *key, bool truth)
+void doc_bool(const char *key, bool truth)
 {
     json_before(key);
     fputs(truth ? "true" : "false", stdout);
 }
 
-void json_null(const char *key)
+void doc_null(const char *key)
 {
     json_before(key);
     fputs("null", stdout);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* help.c - what the table of verbs says, as help, as manual page and as completion; and the
- * version. */
+/* help.c - what the table of verbs says: help, manual page, page of Markdown and completions; and
+ * the version. */
 #include <stdio.h>
 #include <string.h>
 
 #include <gpudispatch/version.h>
 
-#include "verbs.h"
+#include "tools/cli/verb.h"
 
 #define WIDTH 80
 #define COLUMN 22 /* where the words about an option begin */
@@ -74,22 +74,31 @@ static void two_columns(const char *head, const char *text)
     wrapped(text, strlen(text), at, COLUMN);
 }
 
+static void usage_line(const struct verb *v)
+{
+    printf("gpudispatch %s [OPTION]...%s%s%s", v->name, v->operands ? " " : "",
+           v->operands ? v->operands : "", v->command ? " [-- COMMAND...]" : "");
+}
+
+static void help_option(enum option_id id, void *user)
+{
+    char head[80];
+
+    (void)user;
+    option_head(head, sizeof head, &options[id]);
+    two_columns(head, options[id].help);
+}
+
 void help_verb(const struct verb *v)
 {
     char text[80];
 
-    printf("Usage: gpudispatch %s [OPTION]...%s%s%s\n", v->name, v->operand ? " [" : "",
-           v->operand ? v->operand : "", v->operand ? "]" : "");
-    snprintf(text, sizeof text, "%s.", v->summary);
-    printf("%c%s\n", text[0] - 'a' + 'A', text + 1);
+    fputs("Usage: ", stdout);
+    usage_line(v);
+    printf("\n%c%s.\n", v->summary[0] - 'a' + 'A', v->summary + 1);
     paragraphs(v->text, "\n");
     puts("\nOptions:");
-    for (unsigned i = 0; i < OPTION_COUNT; i++) {
-        if (!verb_takes(v, i))
-            continue;
-        option_head(text, sizeof text, &options[i]);
-        two_columns(text, options[i].help);
-    }
+    verb_options(v, help_option, NULL);
     puts("\nExit status:");
     for (const struct status_entry *s = v->statuses; s->meaning; s++) {
         snprintf(text, sizeof text, "%d", s->status);
@@ -97,7 +106,7 @@ void help_verb(const struct verb *v)
     }
 }
 
-void help_program(void)
+static void help_program(void)
 {
     printf("Usage: gpudispatch VERB [OPTION]...\n%c%s.\n\nVerbs:\n", program_summary[0] - 'a' + 'A',
            program_summary + 1);
@@ -128,8 +137,11 @@ static void roff_line(const char *text)
     putchar('\n');
 }
 
-static void man_option(const struct option_entry *o)
+static void man_option(enum option_id id, void *user)
 {
+    const struct option_entry *o = &options[id];
+
+    (void)user;
     puts(".TP");
     if (o->letter)
         printf("\\fB\\-%c\\fR, ", o->letter);
@@ -144,8 +156,9 @@ static void man_option(const struct option_entry *o)
 
 static void man_verb(const struct verb *v)
 {
-    printf(".SS gpudispatch %s [OPTION]...%s%s%s\n", v->name, v->operand ? " [" : "",
-           v->operand ? v->operand : "", v->operand ? "]" : "");
+    fputs(".SS ", stdout);
+    usage_line(v);
+    putchar('\n');
     for (const char *text = v->text; *text;) {
         size_t length = strcspn(text, "\n");
         puts(".PP");
@@ -153,9 +166,7 @@ static void man_verb(const struct verb *v)
         putchar('\n');
         text += length + (text[length] != '\0');
     }
-    for (unsigned i = 0; i < OPTION_COUNT; i++)
-        if (verb_takes(v, i))
-            man_option(&options[i]);
+    verb_options(v, man_option, NULL);
     puts(".PP\nExit status:");
     for (const struct status_entry *s = v->statuses; s->meaning; s++) {
         printf(".TP\n%d\n", s->status);
@@ -179,21 +190,76 @@ static void man_page(void)
         man_verb(v);
 }
 
-/* ---- the completion ---- */
+/* ---- the page of Markdown ---- */
 
-static void completion_words(const struct verb *v)
+/* Text of a cell. */
+static void cell(const char *text)
 {
-    const char *before = "";
-
-    for (unsigned i = 0; i < OPTION_COUNT; i++)
-        if (verb_takes(v, i)) {
-            printf("%s--%s%s", before, options[i].name,
-                   options[i].value == VALUE_NEEDED ? "=" : "");
-            before = " ";
-        }
+    for (; *text; text++)
+        if (*text == '|')
+            fputs("\\|", stdout);
+        else
+            putchar(*text);
 }
 
-static void completion(void)
+static void markdown_option(enum option_id id, void *user)
+{
+    const struct option_entry *o = &options[id];
+
+    (void)user;
+    fputs("| ", stdout);
+    if (o->letter)
+        printf("`-%c`, ", o->letter);
+    printf("`--%s%s", o->name, o->value == VALUE_NONE ? "" : o->value == VALUE_NEEDED ? "=" : "[=");
+    if (o->value != VALUE_NONE)
+        cell(o->value_name);
+    printf("%s` | ", o->value == VALUE_OPTIONAL ? "]" : "");
+    cell(o->help);
+    puts(" |");
+}
+
+static void markdown_verb(const struct verb *v)
+{
+    printf("\n## %s\n\n`", v->name);
+    usage_line(v);
+    puts("`");
+    paragraphs(v->text, "\n");
+    puts("\n| option | meaning |\n|---|---|");
+    verb_options(v, markdown_option, NULL);
+    puts("\n| exit status | meaning |\n|---|---|");
+    for (const struct status_entry *s = v->statuses; s->meaning; s++) {
+        printf("| %d | ", s->status);
+        cell(s->meaning);
+        puts(" |");
+    }
+}
+
+static void markdown(void)
+{
+    puts("# Commands\n\n"
+         "This page describes the verbs of the program `gpudispatch`. The program prints it:\n"
+         "`gpudispatch help --markdown`.\n\n| verb | what it does |\n|---|---|");
+    for (const struct verb *v = verbs; v->name; v++)
+        printf("| [%s](#%s) | %s |\n", v->name, v->name, v->summary);
+    for (const struct verb *v = verbs; v->name; v++)
+        markdown_verb(v);
+}
+
+/* ---- the completions ---- */
+
+static void bash_word(enum option_id id, void *user)
+{
+    (void)user;
+    printf("--%s%s ", options[id].name, options[id].value == VALUE_NEEDED ? "=" : "");
+}
+
+static void verb_words(void)
+{
+    for (const struct verb *v = verbs; v->name; v++)
+        printf("%s%s", v == verbs ? "" : " ", v->name);
+}
+
+static void bash_completion(void)
 {
     puts("# bash completion for gpudispatch; printed by gpudispatch help --completion\n"
          "_gpudispatch() {\n"
@@ -202,12 +268,14 @@ static void completion(void)
          "    if [ \"$COMP_CWORD\" -eq 1 ] || { [ \"$COMP_CWORD\" -eq 2 ] && [ "
          "\"${COMP_WORDS[1]}\" = help ] && [[ $word != -* ]]; }; then");
     fputs("        words=\"", stdout);
-    for (const struct verb *v = verbs; v->name; v++)
-        printf("%s%s", v == verbs ? "" : " ", v->name);
-    puts("\"\n    else\n        case ${COMP_WORDS[1]} in");
+    verb_words();
+    puts("\"\n    elif [[ $word != -* ]]; then\n"
+         "        compopt -o default\n"
+         "        return\n"
+         "    else\n        case ${COMP_WORDS[1]} in");
     for (const struct verb *v = verbs; v->name; v++) {
         printf("        %s) words=\"", v->name);
-        completion_words(v);
+        verb_options(v, bash_word, NULL);
         puts("\" ;;");
     }
     puts("        esac\n"
@@ -218,20 +286,84 @@ static void completion(void)
          "complete -F _gpudispatch gpudispatch");
 }
 
+/* Text between single quotes, and in a description of zsh's _arguments. */
+static void zsh_text(const char *text)
+{
+    for (; *text; text++)
+        if (*text == '\'')
+            fputs("'\\''", stdout);
+        else if (strchr("[]:\\", *text))
+            printf("\\%c", *text);
+        else
+            putchar(*text);
+}
+
+static void zsh_option(enum option_id id, void *user)
+{
+    const struct option_entry *o = &options[id];
+
+    (void)user;
+    printf(" \\\n            '*--%s%s[", o->name, o->value == VALUE_NONE ? "" : "=");
+    zsh_text(o->help);
+    putchar(']');
+    if (o->value != VALUE_NONE) {
+        fputs(o->value == VALUE_OPTIONAL ? "::" : ":", stdout);
+        zsh_text(o->value_name);
+        fputs(":_files", stdout);
+    }
+    putchar('\'');
+}
+
+static void zsh_completion(void)
+{
+    puts("#compdef gpudispatch\n"
+         "# zsh completion for gpudispatch; printed by gpudispatch help --completion=zsh\n"
+         "local -a verbs=(");
+    for (const struct verb *v = verbs; v->name; v++) {
+        printf("    '%s:", v->name);
+        zsh_text(v->summary);
+        puts("'");
+    }
+    puts(")\n"
+         "if (( CURRENT == 2 )) || { (( CURRENT == 3 )) && [[ $words[2] == help ]] }; then\n"
+         "    _describe verb verbs\n"
+         "else\n"
+         "    local verb=$words[2]\n"
+         "    shift words\n"
+         "    (( CURRENT-- ))\n"
+         "    case $verb in");
+    for (const struct verb *v = verbs; v->name; v++) {
+        printf("        %s) _arguments", v->name);
+        verb_options(v, zsh_option, NULL);
+        puts(" \\\n            '*:file:_files' ;;");
+    }
+    puts("    esac\n"
+         "fi");
+}
+
 /* ---- the verbs ---- */
 
 int help_run(const struct call *call)
 {
-    const struct verb *v = call->operand ? verb_find(call->operand) : NULL;
+    const char *name = call->operand[0], *shell = call->value[OPTION_COMPLETION];
+    const struct verb *v = name ? verb_find(name) : NULL;
 
-    if (call->operand && !v)
-        return usage(call->verb, "help: unknown verb '%s'", call->operand);
-    if (call->given[OPTION_MAN] + call->given[OPTION_COMPLETION] + (v != NULL) > 1)
-        return usage(call->verb, "help: a verb, --man and --completion exclude one another");
+    if (name && !v)
+        return usage(call->verb, "help: unknown verb '%s'", name);
+    if (call->given[OPTION_MAN] + call->given[OPTION_COMPLETION] + call->given[OPTION_MARKDOWN] +
+            (v != NULL) > 1)
+        return usage(call->verb,
+                     "help: a verb, --man, --markdown and --completion exclude one another");
+    if (shell && strcmp(shell, "bash") != 0 && strcmp(shell, "zsh") != 0)
+        return usage(call->verb, "help: --completion is '%s', expected bash or zsh", shell);
     if (call->given[OPTION_MAN])
         man_page();
+    else if (call->given[OPTION_MARKDOWN])
+        markdown();
+    else if (shell && !strcmp(shell, "zsh"))
+        zsh_completion();
     else if (call->given[OPTION_COMPLETION])
-        completion();
+        bash_completion();
     else if (v)
         help_verb(v);
     else

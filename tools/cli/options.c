@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* options.c - the table of options. */
+#include "tools/cli/options.h"
+
+#include <string.h>
+
+#define NONE VALUE_NONE, NULL
+#define NEEDS(what) VALUE_NEEDED, what
+#define MAY(what) VALUE_OPTIONAL, what
+
+const struct option_entry options[OPTION_COUNT] = {
+    [OPTION_HELP] = { "help", 'h', NONE, "print help and exit", false },
+    [OPTION_COMPLETION] = { "completion", 0, MAY("SHELL"),
+                            "print the completion for bash (the default) or zsh", false },
+    [OPTION_DEVICES] = { "devices", 'd', NEEDS("SPEC"),
+                         "use these: all (the GPUs of this machine, the default), or "
+                         "fake:N[,script=FILE]",
+                         false },
+    [OPTION_GPU] = { "gpu", 'g', NONE, "require a usable GPU: it is a PROBLEM if there is none",
+                     false },
+    [OPTION_JSON] = { "json", 'j', NONE, "print JSON: one object per line", false },
+    [OPTION_MAN] = { "man", 0, NONE, "print the manual page", false },
+    [OPTION_MARKDOWN] = { "markdown", 0, NONE, "print all verbs as a page of Markdown", false },
+    [OPTION_QUICK] = { "quick", 'q', NONE, "start no worker and run no task", false },
+    [OPTION_ROOT] = { "root", 0, NEEDS("DIR"),
+                      "read the driver's files (/dev/nvidia*, /proc/driver/nvidia, /sys/bus/pci) "
+                      "below DIR",
+                      false },
+    [OPTION_WAIT] = { "wait", 0, NEEDS("SECONDS"), "how long to wait for the driver's reply [10]",
+                      false },
+    [OPTION_WATCH] = { "watch", 'w', MAY("SECONDS"),
+                       "repeat after this time [2], until SIGINT, SIGTERM or the reader has "
+                       "closed the output",
+                       false },
+
+    [OPTION_STATE_DIR] = { "state-dir", 0, NEEDS("DIR"),
+                           "the queue in this directory [$GPUDISPATCH_STATE, else "
+                           "~/.local/state/gpudispatch]",
+                           false },
+    [OPTION_CONFIG] = { "config", 0, NEEDS("FILE"),
+                        "read this configuration [$GPUDISPATCH_CONFIG, else "
+                        "~/.config/gpudispatch/config]",
+                        false },
+
+    [OPTION_GPUS] = { "gpus", 'g', NEEDS("N"),
+                      "GPUs of a task; 0.5 is a half of one [1 if the machine has any, else 0]",
+                      true },
+    [OPTION_MEMORY] = { "memory", 'm', NEEDS("SIZE"),
+                        "memory on each GPU, such as 40G; without it the task has its GPUs alone",
+                        true },
+    [OPTION_CPUS] = { "cpus", 'c', NEEDS("N"), "CPU slots of a task [1]", true },
+    [OPTION_HOST_MEMORY] = { "host-memory", 0, NEEDS("SIZE"), "memory of the machine [0]", true },
+    [OPTION_ON] = { "on", 0, NEEDS("GPUS"), "only on these GPUs: gpu:0,gpu:3 or UUIDs", true },
+    [OPTION_NOT_ON] = { "not-on", 0, NEEDS("GPUS"), "not on these GPUs", true },
+    [OPTION_COMPUTE] = { "compute", 0, NEEDS("N.M"), "the least compute capability, such as 8.0",
+                         true },
+    [OPTION_OR] = { "or", 0, NEEDS("OPTIONS"),
+                    "another variant of the needs, such as '--gpus 4 --memory 40G'; up to 3, tried "
+                    "in order",
+                    true },
+    [OPTION_NEEDS] = { "needs", 0, NEEDS("NAME"),
+                       "the needs of section [needs NAME] of the configuration", true },
+    [OPTION_ALLOW_WAIT] = { "allow-wait", 0, NONE,
+                            "accept needs that no device here can meet: wait for devices to come",
+                            false },
+
+    [OPTION_PRIORITY] = { "priority", 'p', NEEDS("N"),
+                          "a task with a higher number starts first [0]", true },
+    [OPTION_LIMIT] = { "limit", 'l', NEEDS("TIME"),
+                       "how long an attempt may run, such as 90, 30m or 1h30m", true },
+    [OPTION_EXPIRES] = { "expires", 0, NEEDS("TIME"),
+                         "a task that has not started by then ends TIMEOUT: +2h, 07:30 or RFC 3339",
+                         true },
+    [OPTION_BEGIN] = { "begin", 0, NEEDS("TIME"), "do not start before: +2h, 22:00 or RFC 3339",
+                       true },
+    [OPTION_AFTER] = { "after", 0, NEEDS("[WHEN:]IDS"),
+                       "start after these tasks or batches, such as 12,14.3; WHEN is ok (the "
+                       "default), ended or failed",
+                       true },
+    [OPTION_HOLD] = { "hold", 0, NONE, "hold the tasks until release", false },
+    [OPTION_RETRIES] = { "retries", 'r', NEEDS("N[:CAUSES]"),
+                         "attempts after a failed one, for these causes: error, timeout, crash, "
+                         "oom [error,timeout,crash]",
+                         true },
+    [OPTION_BACKOFF] = { "backoff", 0, NEEDS("TIME[:CAP]"),
+                         "pause before the first retry; it doubles with each, up to CAP", true },
+    [OPTION_AT_MOST_ONCE] = { "at-most-once", 0, NONE,
+                              "a task that has started never starts again by itself: LOST after a "
+                              "power cut",
+                              false },
+
+    [OPTION_NAME] = { "name", 'n', NEEDS("TEXT"), "a name for people; {COLUMN} is replaced", true },
+    [OPTION_KEY] = { "key", 0, NEEDS("TEXT"),
+                     "what identifies a task, in place of its command; {COLUMN} is replaced",
+                     true },
+    [OPTION_CLASS] = { "class", 0, NEEDS("NAME"),
+                       "class [class NAME] of the configuration, whose workers take the files",
+                       false },
+    [OPTION_CWD] = { "cwd", 'C', NEEDS("DIR"), "where commands run [the present directory]", true },
+    [OPTION_ENV] = { "env", 'e', NEEDS("NAME[=V]"),
+                     "set a variable of the commands, or keep it with --clean-env; may be repeated",
+                     false },
+    [OPTION_UNSET] = { "unset", 0, NEEDS("NAME"), "remove a variable; may be repeated", false },
+    [OPTION_CLEAN_ENV] = { "clean-env", 0, NONE, "only PATH, HOME, USER, LANG and TERM", false },
+    [OPTION_SHELL] = { "shell", 0, NEEDS("PROGRAM"), "what runs lines of a file [/bin/sh]", false },
+    [OPTION_NO_CHECK] = { "no-check", 0, NONE, "accept programs that are not found", false },
+
+    [OPTION_BATCH] = { "batch", 'b', NEEDS("NAME"), "name of the batch [that of the file]", false },
+    [OPTION_EACH] = { "each", 0, NEEDS("FILE"),
+                      "one task per line or row: {} is the line, {COLUMN} a column", false },
+    [OPTION_ARRAY] = { "array", 0, NEEDS("N-M[:STEP][%K]"),
+                       "one task per number, which is {}; at most K run at a time", false },
+    [OPTION_FILES] = { "files", 0, NEEDS("FILE"),
+                       "a list of paths, one per line, for --class; - is standard input", false },
+    [OPTION_FORMAT] = { "format", 0, NEEDS("FORMAT"),
+                        "lines, csv or jsonl [by the name of the file]", false },
+    [OPTION_FOLLOW_FILE] = { "watch", 0, NONE,
+                             "go on: submit lines that are appended to the file, until SIGINT",
+                             false },
+    [OPTION_JOIN] = { "join", 0, NONE, "join an equal task of a batch of this name", false },
+    [OPTION_JOIN_ANYWAY] = { "join-anyway", 0, NONE,
+                             "join also if files that a command names have changed", false },
+    [OPTION_FRESH] = { "fresh", 0, NONE, "make new tasks, and join none", false },
+    [OPTION_AT_ONCE] = { "at-once", 0, NEEDS("N"), "at most N tasks of the batch run at a time",
+                         false },
+    [OPTION_MAX_FAILS] = { "max-fails", 0, NEEDS("N|P%"),
+                           "cancel the waiting tasks of the batch after more failures than this",
+                           false },
+    [OPTION_NOTIFY] = { "notify", 0, NEEDS("COMMAND"), "run once, when the batch has ended",
+                        false },
+    [OPTION_DRY_RUN] = { "dry-run", 0, NONE, "change nothing, and say what would be done", false },
+
+    [OPTION_STATE] = { "state", 's', NEEDS("STATES"),
+                       "only these: held, ready, running, done, ok, failed, or an outcome", false },
+    [OPTION_FAILED] = { "failed", 0, NONE, "those that ended error, timeout or crashed", false },
+    [OPTION_LOST] = { "lost", 0, NONE, "those that ended lost", false },
+    [OPTION_ALL] = { "all", 'a', NONE, "all of them", false },
+    [OPTION_LAST] = { "last", 0, NEEDS("N"), "show at most the N newest [20]", false },
+    [OPTION_SHOW_ENV] = { "env", 0, NONE, "show the environment, too", false },
+    [OPTION_ATTEMPT] = { "attempt", 0, NEEDS("N"), "of this attempt [the last one]", false },
+    [OPTION_FOLLOW] = { "follow", 'f', NONE, "go on until the task has ended", false },
+    [OPTION_TIMEOUT] = { "timeout", 't', NEEDS("TIME"), "wait no longer; the exit status is 5",
+                         false },
+    [OPTION_ATTACHED] = { "attached", 0, NONE,
+                          "the tasks end with this program, however it ends", false },
+    [OPTION_STATUS_FILE] = { "status-file", 0, NEEDS("FILE"),
+                             "write the command's own exit status to FILE", false },
+    [OPTION_REASON] = { "reason", 0, NEEDS("TEXT"), "a text for people", false },
+    [OPTION_NOW] = { "now", 0, NONE, "tasks that run there return to their places", false },
+    [OPTION_FIRST] = { "first", 0, NONE, "in front of all others of their priority", false },
+    [OPTION_OLDER] = { "older", 0, NEEDS("TIME"), "tasks that ended longer ago, such as 30d",
+                       false },
+    [OPTION_KEEP_FAILED] = { "keep-failed", 0, NONE, "only tasks that ended ok", false },
+    [OPTION_REPAIR] = { "repair", 0, NONE, "repair what can be repaired", false },
+    [OPTION_ORIGIN] = { "origin", 0, NONE, "say where each value comes from", false },
+
+    [OPTION_FOREGROUND] = { "foreground", 0, NONE, "stay in the foreground, as a service does",
+                            false },
+    [OPTION_DRAIN] = { "drain", 0, NONE, "start nothing, and end after the last running task",
+                       false },
+    [OPTION_CANCEL] = { "cancel", 0, NONE, "cancel the running tasks", false },
+    [OPTION_ALLOW_NETWORK_FS] = { "allow-network-fs", 0, NONE,
+                                  "accept a state directory on a network file system, whose locks "
+                                  "and syncs may not hold",
+                                  false },
+};
+
+enum option_id option_of_column(const char *name)
+{
+    for (unsigned i = OPTION_END + 1; i < OPTION_COUNT; i++)
+        if (options[i].line && !strcmp(options[i].name, name))
+            return (enum option_id)i;
+    return OPTION_END;
+}
