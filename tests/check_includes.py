@@ -59,6 +59,7 @@ QUEUE_MAY = {
     "agent": {"agent", "runner", "sqlite", "proto", "jobs", "config", "files", ""},
     "client": {"client", "proto", "jobs", "config", "files", ""},
 }
+QUEUE_TOOLS = {"client": "tools/cli/"}  # its verbs have arguments and output like all others
 QUEUE_PUBLIC = {"agent", "client"}  # the folders that may include public headers
 QUEUE_LIBRARIES = {"sqlite3.h": {"sqlite"}, "jansson.h": {"proto", "jobs", "agent", "client"}}
 # The public headers that the core may include.
@@ -132,6 +133,8 @@ def check_queue(root, faults):
             elif kind == "<":
                 if folder not in QUEUE_LIBRARIES.get(name, {folder}):
                     faults.append(f"{where}: queue/{folder} must not include <{name}>")
+            elif name.startswith(QUEUE_TOOLS.get(folder, "none")) and (root / name).is_file():
+                continue
             elif parts[0] != "queue" or not (root / name).is_file():
                 faults.append(f'{where}: "{name}" is not written "queue/folder/file.h"')
             elif "/".join(parts[1:-1]) not in QUEUE_MAY[folder]:

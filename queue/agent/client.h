@@ -9,10 +9,8 @@
 #define GPQ_AGENT_CLIENT_H
 
 #include "queue/agent/agent.h"
-#include "queue/agent/lines.h"
-
-#define GPQ_PROTOCOL "gpudispatch-queue"
-enum { GPQ_PROTOCOL_VERSION = 1 };
+#include "queue/proto/hello.h"
+#include "queue/proto/lines.h"
 
 #define GPQ_CLIENT_PAUSE ((size_t)64 << 10)
 /* Requests of a client that wait for a commit. */

@@ -54,7 +54,7 @@ for target in $targets; do
         ;;
     queue_request)
         parts="../queue/agent/changes.c ../queue/agent/control.c ../queue/agent/explain.c"
-        parts="$parts ../queue/agent/facts.c ../queue/agent/fields.c ../queue/agent/lines.c"
+        parts="$parts ../queue/agent/facts.c ../queue/agent/fields.c ../queue/proto/lines.c"
         parts="$parts ../queue/agent/needs.c ../queue/agent/page.c ../queue/agent/query.c"
         parts="$parts ../queue/agent/requests.c ../queue/agent/results.c ../queue/agent/rows.c"
         parts="$parts ../queue/agent/select.c ../queue/agent/set.c ../queue/agent/submit.c"

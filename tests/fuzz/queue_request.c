@@ -8,7 +8,7 @@
 #include "fuzz.h"
 
 #include "../queue/memstore.h"
-#include "queue/agent/lines.h"
+#include "queue/proto/lines.h"
 #include "queue/agent/requests.h"
 
 enum { TASKS = 5 };

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "queue/agent/lines.h"
+#include "queue/proto/lines.h"
 
 #define HELLO "{'hello':'gpudispatch-queue','version':1}"
 #define SUBMIT(tasks) \
