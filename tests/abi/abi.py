@@ -11,6 +11,7 @@ usage: abi.py check ROOT SHARED_LIBRARY      abi.py update ROOT SHARED_LIBRARY
    tests/abi/symbols.txt lists, under the version that lib/gpudispatch.map names;
  - each struct's size and offsets and each enum's and macro's value are those of
    tests/abi/layout.txt;
+ - the shared library needs no library but those of the C library;
  - struct_size comes first, fields lie without a hole, and each ..._INIT sets struct_size and
    nothing else.
 
@@ -280,6 +281,23 @@ def check_layout(root, faults):
     faults += [f"layout grown, run tests/abi/update.sh: {x}" for x in added]
 
 
+# ---- needed libraries ----
+
+def strangers(listed):
+    """The needed libraries, as readelf lists them, that do not belong to the C library."""
+    # Before glibc 2.34 three parts of it have files of their own.  musl has one file.
+    ours = r"(libc|libpthread|librt|libdl|ld-linux.*|libc\.musl-.*|ld-musl-.*)\.so(\.\d+)?"
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", listed)
+    return [name for name in needed if not re.fullmatch(ours, name)]
+
+
+def check_libraries(library, faults):
+    listed = run(["readelf", "-d", library])
+    if "(NEEDED)" not in listed.stdout:
+        faults.append(f"readelf lists no needed library of {library}: {listed.stderr}")
+    faults += [f"the shared library needs {name}" for name in strangers(listed.stdout)]
+
+
 def update(root, library):
     table, path = layout(root), root / "tests/abi/layout.txt"
     breaking, added = compare(path.read_text().splitlines() if path.exists() else [], table)
@@ -297,7 +315,8 @@ def main():
     faults, results = [], []
     checks = {"headers": lambda found: check_headers(root, found, results),
               "symbols": lambda found: check_symbols(root, library, found),
-              "layout": lambda found: check_layout(root, found)}
+              "layout": lambda found: check_layout(root, found),
+              "libraries": lambda found: check_libraries(library, found)}
     for name, check in checks.items():
         found = []
         check(found)
@@ -306,7 +325,7 @@ def main():
     if os.environ.get("GPUD_TEST_RESULTS"):
         with open(os.environ["GPUD_TEST_RESULTS"], "a") as out:
             out.write("\n".join(results) + "\n")
-    kept = f"{len(results)} checks: headers, symbols and layout are as they were"
+    kept = f"{len(results)} checks: headers, symbols, layout and needed libraries are as they were"
     print("\n".join(faults) if faults else kept)
     return 1 if faults else 0
 

@@ -49,10 +49,14 @@ def main():
     names, _ = abi.exported(root, library)
     if not abi.differences("x", names, names - {"gpud_fini"}) or abi.differences("x", names, names):
         faults.append("a name that is gone is not reported")
+    listed = " (NEEDED) Shared library: [{}]\n"
+    if abi.strangers(listed.format("libc.so.6") + listed.format("libsqlite3.so.0")) != [
+            "libsqlite3.so.0"]:
+        faults.append("a needed library is not reported")
     found = []
     abi.check_layout(root, found)
     faults += [f"without a change: {x}" for x in found]
-    print("\n".join(faults) if faults else f"{len(CHANGES) + 1} changes are reported")
+    print("\n".join(faults) if faults else f"{len(CHANGES) + 2} changes are reported")
     return 1 if faults else 0
 
 
