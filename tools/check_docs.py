@@ -241,15 +241,17 @@ def check_ids(root, faults):
 def variables(root):
     """Environment variables by name, each with a file that uses it."""
     found = {}
-    for folder in ("lib", "tools", "tests", "bench", "examples"):
+    for folder in ("lib", "queue", "tools", "tests", "bench", "examples"):
         for source in sorted((root / folder).rglob("*")):
             if source.suffix not in (".c", ".h", ".cc", ".py", ".sh"):
                 continue
             if source.name == "check_docs.py" or source.parent.name == "reference":
                 continue
             text = source.read_text()
-            names = re.findall(r'getenv\("(\w+)"', text) if folder == "lib" else []
-            names += re.findall(r'"(GPUD_[A-Z_]+)=?"', text) if folder == "lib" else []
+            product = folder in ("lib", "queue")
+            names = re.findall(r'getenv\("(\w+)"', text) if product else []
+            names += re.findall(r'"(GPUD_[A-Z_]+)=?"', text) if product else []
+            names += re.findall(r'"(GPUDISPATCH_[A-Z]+)=', text) if folder == "queue" else []
             names += re.findall(r'(?:[gs]etenv\(|environ(?:\.get\(|\[))"(GPUD_\w+)"', text)
             if source.suffix == ".sh":
                 names += re.findall(r"^\s*(GPUD_[A-Z_]+)=", text, flags=re.M)

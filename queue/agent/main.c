@@ -33,6 +33,7 @@
 #include "queue/agent/runs.h"
 #include "queue/agent/turn.h"
 #include "queue/files/lock.h"
+#include "queue/files/program.h"
 #include "queue/files/reserve.h"
 #include "queue/files/statedir.h"
 
@@ -356,10 +357,7 @@ static int read_arguments(int argc, char **argv, struct settings *s)
         { "allow-network-fs", no_argument, NULL, 'n' },
         { NULL, 0, NULL, 0 },
     };
-    *s = (struct settings){ .devices = "all", .runner = GPQ_RUNNER_PROGRAM };
-    const char *runner = getenv("GPUD_RUNNER_PROGRAM");
-    if (runner && *runner)
-        s->runner = runner;
+    *s = (struct settings){ .devices = "all" };
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (c) {
         case 's':
@@ -393,13 +391,18 @@ int main(int argc, char **argv)
     struct gpq_watched watched[3];
     struct gpq_error e = { 0 };
     struct gpq_agent a = { .lock = -1, .epoll = -1, .timer = -1, .signals = -1 };
+    char runner[GPQ_PATH];
     int code = read_arguments(argc, argv, &s);
     if (code != 0)
         return code;
+    if (!s.runner && gpq_program_find("gpudispatch-runner", runner, &e) < 0) {
+        gpq_log("%s", e.text);
+        return 1;
+    }
     (void)mallopt(M_MMAP_THRESHOLD, 256 << 10); /* long requests return their memory */
     unsetenv(GPQ_RUN_VARIABLE); /* the agent is no part of the command that has started it */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    a.runner = s.runner;
+    a.runner = s.runner ? s.runner : runner;
     a.signals = open_signals();
     a.epoll = epoll_create1(EPOLL_CLOEXEC);
     code = open_all(&a, &s, watched, &e);

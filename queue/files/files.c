@@ -148,3 +148,14 @@ int gpq_path(char path[GPQ_PATH], const char *format, ...)
     va_end(arguments);
     return length < 0 || length >= GPQ_PATH ? -ENAMETOOLONG : 0;
 }
+
+int gpq_path_absolute(char path[GPQ_PATH], const char *given)
+{
+    char here[GPQ_PATH];
+
+    if (*given == '/')
+        return gpq_path(path, "%s", given);
+    if (!getcwd(here, sizeof(here)))
+        return -errno;
+    return gpq_path(path, "%s/%s", here, given);
+}

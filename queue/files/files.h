@@ -46,4 +46,7 @@ extern const struct gpq_files gpq_system_files;
 /* Writes a path; 0, or -ENAMETOOLONG. */
 int gpq_path(char path[GPQ_PATH], const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Writes a path as seen from the present directory; 0, or -errno. */
+int gpq_path_absolute(char path[GPQ_PATH], const char *given);
+
 #endif

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "queue/files/fault.h"
 
@@ -26,26 +25,14 @@ static bool is_set(const char *text)
     return text && *text;
 }
 
-/* Writes `path` as seen from the present directory. */
-static int absolute(const char *path, char ret[GPQ_PATH], struct gpq_error *e)
-{
-    char here[GPQ_PATH];
-
-    if (*path == '/')
-        return gpq_path(ret, "%s", path);
-    if (!getcwd(here, sizeof(here)))
-        return gpq_fault(e, errno, "present directory");
-    return gpq_path(ret, "%s/%s", here, path);
-}
-
 int gpq_places_find(const struct gpq_places *p, char path[GPQ_PATH], struct gpq_error *e)
 {
     int ret;
 
     if (is_set(p->given))
-        ret = absolute(p->given, path, e);
+        ret = gpq_path_absolute(path, p->given);
     else if (is_set(p->state))
-        ret = absolute(p->state, path, e);
+        ret = gpq_path_absolute(path, p->state);
     else if (is_set(p->state_home) && *p->state_home == '/')
         ret = gpq_path(path, "%s/gpudispatch", p->state_home);
     else if (is_set(p->home) && *p->home == '/')
@@ -55,5 +42,5 @@ int gpq_places_find(const struct gpq_places *p, char path[GPQ_PATH], struct gpq_
     if (ret == -ENAMETOOLONG)
         return gpq_fail(e, GPQ_EUNUSABLE, "state directory: its path exceeds %d bytes; " ANOTHER,
                         GPQ_PATH - 1);
-    return ret;
+    return ret < 0 ? gpq_fault(e, ret, "present directory") : 0;
 }

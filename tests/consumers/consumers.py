@@ -25,6 +25,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "
 from reference import headers  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "queue/agent"))
+from agent import InstalledAgent  # noqa: E402
+
 DOCUMENT = HERE.parent.parent / "docs/installing.md"
 PROGRAMS = {"program.c": HERE / "host.c", "plugin.c": HERE / "plugin.c",
             "program.cc": HERE.parent / "hosts/cxx.cc", "program.py": HERE.parent / "hosts/host.py"}
@@ -219,6 +222,28 @@ def documents(place):
         raise Wrong(f"no manual pages: {missing}")
 
 
+def queue(place):
+    """The agent runs a command, wherever its prefix is now."""
+    found = sorted(path for folder in ("libexec", "lib")
+                   for path in pathlib.Path(place.prefix, folder).rglob("gpudispatch-agent"))
+    if not found:
+        raise Missing("needs the package " + ("gpudispatch-queue" if place.prefix == "/usr"
+                                              else "libsqlite3-dev"))
+    agent = InstalledAgent(str(found[0]), str(place.room("queue")))
+    try:
+        client = agent.start().client()
+        client.submit(["echo done > $GPUDISPATCH_OUT/said"])
+        client.ask("wait", batch="1")
+        outcomes = [task.get("outcome") for task in client.tasks(1)]
+        said = pathlib.Path(agent.state, "out/1.1/said")
+        if outcomes != ["ok"] or said.read_text() != "done\n":
+            raise Wrong(f"a command of {found[0]} ends {outcomes}:\n{agent.said()}")
+    except RuntimeError as reason:
+        raise Wrong(str(reason)) from reason
+    finally:
+        agent.end()
+
+
 # ---- what is installed ----
 
 
@@ -233,6 +258,8 @@ def contents(prefix, paths):
     wanted |= {f"{item.name}.3" for item in functions()} | {
         "gpudispatch.1", "gpudispatch.3", "gpud_options.3", "gpudispatch.7", "README.md",
         "CHANGES.md", "LICENSE"}
+    if queue_can_be_built():
+        wanted |= {"gpudispatch-agent", "gpudispatch-runner"}
     if wanted - names:
         raise Wrong(f"not installed: {sorted(wanted - names)}")
     for file in found:
@@ -249,6 +276,12 @@ def contents(prefix, paths):
             for path in needed_libraries(file):
                 if "/" in path and not path.startswith("$ORIGIN/"):
                     raise Wrong(f"{file} looks for libraries in {path}")
+
+
+def queue_can_be_built():
+    """Where these libraries are there, the option `queue` is on."""
+    return subprocess.run(["pkg-config", "--exists", "sqlite3 >= 3.37", "jansson >= 2.13"],
+                          stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def copy_tree(to):
@@ -349,7 +382,7 @@ def from_source(results, scratch, environment):
         first.rename(second)
         (scratch / "moved").mkdir()
         place = Place(scratch / "moved", second, environment, blocks()["environment"])
-        for case in (moved, cmake, ctypes, documents):
+        for case in (moved, cmake, ctypes, documents, queue):
             results.case(case.__name__, case, place)
     results.case("subproject", subproject, scratch, environment)
     results.case("musl", musl, scratch, environment)
@@ -368,7 +401,7 @@ def from_system(results, scratch, environment):
     need("pkg-config", "pkg-config")
     prefix = run(["pkg-config", "--variable=prefix", "gpudispatch"], scratch, environment).strip()
     place = Place(scratch, prefix, environment)
-    for case in (shared, static, plugin, cmake, ctypes, tutorial, documents):
+    for case in (shared, static, plugin, cmake, ctypes, tutorial, documents, queue):
         results.case(case.__name__, case, place)
 
 

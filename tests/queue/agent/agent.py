@@ -82,6 +82,10 @@ class Agent:
         self.environment["LD_LIBRARY_PATH"] = os.path.join(build, "lib")
         self.environment["GPUD_WORKER_PROGRAM"] = os.path.join(build, "lib/gpudispatch-worker")
 
+    def command(self):
+        return [self.program, "--state-dir", self.state, "--devices", self.devices, "--cpus", "64",
+                *(["--runner", self.runner] if self.runner else [])]
+
     def start(self):
         """Starts it and waits until it is ready."""
         path = os.path.join(self.directory, "notify")
@@ -91,8 +95,7 @@ class Agent:
             ready.bind(path)
             ready.settimeout(PATIENCE)
             self.process = subprocess.Popen(
-                [self.program, "--state-dir", self.state, "--devices", self.devices, "--cpus",
-                 "64", "--runner", self.runner], stderr=log, stdout=log,
+                self.command(), stderr=log, stdout=log,
                 env={**self.environment, "NOTIFY_SOCKET": path})
             watch = os.pidfd_open(self.process.pid)
             try:
@@ -142,6 +145,16 @@ class Agent:
                 if ours and pid != os.getpid() and (name is None or comm == name):
                     found.append(pid)
         return found
+
+
+class InstalledAgent(Agent):
+    """An installed one: it finds its runner, the library and the worker program itself."""
+
+    def __init__(self, program, directory):
+        super().__init__("", directory)
+        self.program, self.runner = program, None
+        self.environment = {k: v for k, v in self.environment.items()
+                            if k != "LD_LIBRARY_PATH" and not k.startswith("GPUD_")}
 
 
 def until(holds, what):

@@ -70,6 +70,17 @@ SABOTAGES = [
         "    if (st.st_mode & 077)\n",
         "    if (st.st_mode & 0)\n",
         "queue/statedir.a_mode_for_others"),
+    # ---- programs ----
+    Sabotage(
+        "a program beside the caller is not found", "queue/files/program.c",
+        "    if (p->own && gpq_path(path, \"%s/%s\", p->own, name) == 0",
+        "    if (!p->own && gpq_path(path, \"%s/%s\", p->own, name) == 0",
+        "queue/program.the_first_place_that_has_it"),
+    Sabotage(
+        "a wrong path of the environment is passed over", "queue/files/program.c",
+        "    if (is_set(p->given))\n        return check_given(p, path, e);\n",
+        "    if (is_set(p->given) && check_given(p, path, e) == 0)\n        return 0;\n",
+        "queue/program.what_is_no_program"),
     # ---- Q6 ----
     Sabotage(
         "joining trusts the hash", "queue/sqlite/join.c",
