@@ -38,6 +38,8 @@ struct fifo {
 struct gpq_server {
     struct gpq_watched listener;
     char path[GPQ_SOCKET_PATH + 1];
+    dev_t device; /* of the socket's name */
+    ino_t inode;
     bool listens; /* the listener is in the epoll set for input */
     int spare;    /* given up to refuse a client when no descriptor is left */
     struct gpq_client *clients;
@@ -101,9 +103,30 @@ static int make_socket(struct gpq_agent *a, struct gpq_error *e)
         s->path[0] = '\0'; /* it is not ours */
         return code;
     }
-    if (listen(s->listener.fd, BACKLOG) != 0)
+    if (lstat(s->path, &st) != 0 || listen(s->listener.fd, BACKLOG) != 0)
         return fail(a, e, "cannot listen");
+    s->device = st.st_dev;
+    s->inode = st.st_ino;
     return 0;
+}
+
+/* A client with another XDG_RUNTIME_DIR does not find it then. */
+static void save_path(struct gpq_agent *a)
+{
+    struct gpq_error e;
+    if (gpq_socket_save(a->state, a->server->path, &e) < 0)
+        gpq_log("the path of the socket is not saved: %s", e.text);
+}
+
+/* If the state directory was replaced, the name is that of another agent's socket. */
+static void remove_socket(struct gpq_agent *a)
+{
+    struct gpq_server *s = a->server;
+    struct stat st;
+    if (lstat(s->path, &st) != 0 || st.st_dev != s->device || st.st_ino != s->inode)
+        return;
+    (void)unlink(s->path);
+    gpq_socket_forget(a->state, s->path);
 }
 
 int gpq_server_open(struct gpq_agent *a, struct gpq_error *e)
@@ -130,6 +153,8 @@ int gpq_server_open(struct gpq_agent *a, struct gpq_error *e)
     s->listens = code == 0;
     if (code < 0)
         gpq_server_close(a);
+    else
+        save_path(a);
     return code;
 }
 
@@ -155,7 +180,7 @@ void gpq_server_close(struct gpq_agent *a)
         gpq_unwatch(a, &s->listener);
     if (s->listener.fd >= 0) {
         if (s->path[0])
-            (void)unlink(s->path);
+            remove_socket(a);
         (void)close(s->listener.fd);
     }
     if (s->spare >= 0)

@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -342,4 +344,132 @@ T_CASE(the_directory_of_the_socket)
     T_EQ(gpq_socket_make_directory(&p, &e), GPQ_EUNUSABLE);
     expect_text("directory of the socket /");
     expect_text("gpudispatch: mode is 0755");
+}
+
+/* A listener at `path`. */
+static int listen_at(const char *at)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    T_CMP(fd, >=, 0);
+    T_CMP(strlen(at), <=, GPQ_SOCKET_PATH);
+    memcpy(address.sun_path, at, strlen(at) + 1);
+    T_EQ(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    T_EQ(listen(fd, 4), 0);
+    return fd;
+}
+
+/* Whether a client with this XDG_RUNTIME_DIR reaches an agent. */
+static int reaches(const char *runtime)
+{
+    struct gpq_places p = { .runtime = runtime };
+    int fd, code = gpq_socket_connect(&p, real, &fd, &e);
+
+    if (code == 0)
+        T_EQ(close(fd), 0);
+    return code;
+}
+
+/* Client and agent have different values of XDG_RUNTIME_DIR, one of them none. */
+T_CASE(the_saved_path_of_the_socket)
+{
+    struct gpq_places agent = { 0 };
+    char runtime[2048], at[GPQ_SOCKET_PATH + 1], saved[GPQ_SOCKET_PATH + 1];
+
+    begin();
+    T_EQ(gpq_statedir_make(in_here("s"), true, real, &e), 0);
+    (void)snprintf(runtime, sizeof(runtime), "%s", in_here("r"));
+    T_EQ(mkdir(runtime, 0700), 0);
+    T_EQ(gpq_socket_saved(real, saved, &e), GPQ_ENOTFOUND);
+    for (int i = 0; i < 2; i++) {
+        agent.runtime = i ? runtime : NULL;
+        T_EQ(gpq_socket_find(&agent, real, at, &e), 0);
+        T_EQ(gpq_socket_make_directory(&agent, &e), 0);
+        T_EQ(reaches(runtime), GPQ_ENOTFOUND);
+        expect_text("no agent listens");
+        int fd = listen_at(at);
+        T_EQ(reaches(i ? NULL : runtime), GPQ_ENOTFOUND);
+        T_EQ(gpq_socket_save(real, at, &e), 0);
+        T_EQ(gpq_socket_saved(real, saved, &e), 0);
+        T_TEXT(saved, at);
+        T_EQ(reaches(NULL), 0);
+        T_EQ(reaches(runtime), 0);
+        T_EQ(reaches("/nowhere"), 0);
+        T_EQ(close(fd), 0);
+        T_EQ(reaches(NULL), GPQ_ENOTFOUND);
+        gpq_socket_forget(real, "/another");
+        T_EQ(gpq_socket_saved(real, saved, &e), 0);
+        gpq_socket_forget(real, at);
+        T_EQ(gpq_socket_saved(real, saved, &e), GPQ_ENOTFOUND);
+        T_EQ(unlink(at), 0);
+    }
+}
+
+T_CASE(a_saved_path_that_is_none)
+{
+    static const char long_path[GPQ_SOCKET_PATH + 2] = "/";
+    static const struct {
+        const char *data;
+        size_t size;
+    } wrong[] = { { "", 0 }, { "relative", 8 }, { "/a\0b", 4 }, { long_path, sizeof(long_path) } };
+    char saved[GPQ_SOCKET_PATH + 1] = "unchanged";
+
+    begin();
+    T_EQ(gpq_statedir_make(in_here("s"), true, real, &e), 0);
+    for (size_t i = 0; i < T_LENGTH(wrong); i++) {
+        int fd = open("s/socket-path", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        T_EQ(write(fd, wrong[i].data, wrong[i].size), wrong[i].size);
+        T_EQ(close(fd), 0);
+        T_EQ(gpq_socket_saved(real, saved, &e), GPQ_EUNUSABLE);
+        expect_text("s/socket-path: not the path of a socket; remove the file");
+        T_TEXT(saved, "unchanged");
+        T_EQ(reaches(NULL), GPQ_ENOTFOUND);
+    }
+}
+
+static void listen_as_nobody(void)
+{
+    (void)listen_at("r/gpudispatch/socket");
+    T_EQ(chmod("r/gpudispatch/socket", 0666), 0);
+}
+
+/* Q12: a client speaks with no other user, wherever the saved path leads. */
+T_CASE(a_listener_of_another_user)
+{
+    begin();
+    T_EQ(gpq_statedir_make(in_here("s"), true, real, &e), 0);
+    T_EQ(mkdir("r", 0777), 0);
+    T_EQ(mkdir("r/gpudispatch", 0777), 0);
+    T_EQ(chmod("r/gpudispatch", 0777), 0);
+    pid_t pid;
+    int ready[2], go[2], fd;
+    if (geteuid() != 0)
+        t_skip("needs root, which can become another user");
+    T_EQ(chmod(".", 0755), 0);
+    T_EQ(pipe2(ready, O_CLOEXEC), 0);
+    T_EQ(pipe2(go, O_CLOEXEC), 0);
+    pid = fork();
+    if (!pid) {
+        if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
+            setresuid(NOBODY, NOBODY, NOBODY))
+            _exit(77);
+        listen_as_nobody();
+        T_EQ(write(ready[1], "x", 1), 1);
+        T_EQ(close(go[1]), 0);
+        (void)!read(go[0], ready, 1);
+        _exit(0);
+    }
+    T_EQ(close(ready[1]), 0);
+    char byte;
+    if (read(ready[0], &byte, 1) != 1)
+        t_skip("this machine does not let root become another user");
+    struct gpq_places p = { 0 };
+    T_EQ(gpq_socket_save(real, in_here("r/gpudispatch/socket"), &e), 0);
+    T_EQ(gpq_socket_connect(&p, real, &fd, &e), GPQ_EUNUSABLE);
+    expect_text("its listener has uid 65534, expected 0; set XDG_RUNTIME_DIR");
+    T_EQ(close(go[1]), 0);
+    T_EQ(waitpid(pid, NULL, 0), pid);
+    T_EQ(close(go[0]), 0);
+    T_EQ(close(ready[0]), 0);
 }

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""Runs the cases of a script, each with an agent in a scratch directory of its own."""
+import contextlib
+import sys
+import tempfile
+import traceback
+
+from agent import Agent
+from checks import Checks
+
+
+class Skip(Exception):
+    """This machine cannot run the case; the text says why."""
+
+
+def equal(got, wanted):
+    assert got == wanted, f"{got!r}, not {wanted!r}"
+
+
+def run_case(case, agent, check):
+    why = ""
+    try:
+        case(agent)
+    except Skip as skip:
+        print(f"skip {case.__name__}: {skip}", flush=True)
+        return
+    except (AssertionError, Exception):
+        why = traceback.format_exc()
+        with contextlib.suppress(OSError):
+            why += "\nthe agent's log:\n" + agent.said()
+    finally:
+        agent.end()
+    check(case.__name__, not why, why)
+    if not why:
+        print(f"ok {case.__name__}", flush=True)
+
+
+def run(suite, cases):
+    """usage: SCRIPT BUILD_DIRECTORY [CASE...].  Returns the exit status."""
+    check = Checks(suite)
+    for case in cases:
+        if not sys.argv[2:] or case.__name__ in sys.argv[2:]:
+            with tempfile.TemporaryDirectory() as directory:
+                run_case(case, Agent(sys.argv[1], directory), check)
+    return 1 if check.failed else 0
