@@ -114,6 +114,8 @@ static int adopt_one(struct gpq_agent *a, const struct claim *c, const struct gp
     u->attempt = c->claimed.id.attempt;
     u->run = c->claimed.id;
     u->limit = gpq_limit_of(a, t->spec);
+    u->port = (uint16_t)r->port;
+    gpq_ports_keep(&a->ports, u->port);
     u->devices = c->devices ? strdup(c->devices) : NULL;
     gpq_runs_adopt(a, u, pidfd);
     if (t->cancel)

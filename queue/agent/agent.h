@@ -27,6 +27,7 @@
 
 #include <gpudispatch/gpudispatch.h>
 
+#include "queue/agent/ports.h"
 #include "queue/files/files.h"
 #include "queue/runner/run.h"
 #include "queue/store.h"
@@ -55,6 +56,7 @@ struct gpq_agent {
     struct gpq_ahead *ahead;
     struct gpq_server *server;
     struct gpq_notes *notes;
+    struct gpq_ports ports; /* of commands */
     int epoll, timer, signals;
     uint64_t next_due; /* wall time; 0 = none */
     uint64_t retry_at; /* when what waits for a second is tried again; 0 = nothing does */

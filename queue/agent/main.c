@@ -3,7 +3,7 @@
  * main.c - gpudispatch-agent: opens everything in order, turns until it shall end, closes.
  *
  *     gpudispatch-agent [--state-dir DIR] [--devices LIST] [--cpus N] [--runner PROGRAM]
- *                       [--allow-network-fs]
+ *                       [--ports FIRST-LAST] [--allow-network-fs]
  *
  * SIGTERM and SIGINT end it and leave commands running.  Exit status: 0; 1: it could not start;
  * 2: usage; 75: the state directory is unusable, or another agent owns it.
@@ -42,7 +42,7 @@
 enum { RESERVE = 4 << 20, EVENTS = 64 };
 
 struct settings {
-    const char *state, *devices, *runner;
+    const char *state, *devices, *runner, *ports;
     uint32_t cpus;
     bool allow_network;
 };
@@ -333,7 +333,7 @@ static void close_all(struct gpq_agent *a)
 static int usage(void)
 {
     fprintf(stderr, "usage: gpudispatch-agent [--state-dir DIR] [--devices LIST] [--cpus N]"
-                    " [--runner PROGRAM] [--allow-network-fs]\n");
+                    " [--runner PROGRAM] [--ports FIRST-LAST] [--allow-network-fs]\n");
     return 2;
 }
 
@@ -353,6 +353,7 @@ static int read_arguments(int argc, char **argv, struct settings *s)
         { "devices", required_argument, NULL, 'd' },
         { "cpus", required_argument, NULL, 'c' },
         { "runner", required_argument, NULL, 'r' },
+        { "ports", required_argument, NULL, 'p' },
         { "foreground", no_argument, NULL, 'f' },
         { "allow-network-fs", no_argument, NULL, 'n' },
         { NULL, 0, NULL, 0 },
@@ -374,6 +375,9 @@ static int read_arguments(int argc, char **argv, struct settings *s)
             if (s->cpus == 0)
                 return usage();
             break;
+        case 'p':
+            s->ports = optarg;
+            break;
         case 'n':
             s->allow_network = true;
             break;
@@ -393,6 +397,8 @@ int main(int argc, char **argv)
     struct gpq_agent a = { .lock = -1, .epoll = -1, .timer = -1, .signals = -1 };
     char runner[GPQ_PATH];
     int code = read_arguments(argc, argv, &s);
+    if (code == 0 && s.ports && !gpq_ports_set(&a.ports, s.ports))
+        code = usage();
     if (code != 0)
         return code;
     if (!s.runner && gpq_program_find("gpudispatch-runner", runner, &e) < 0) {

@@ -15,6 +15,8 @@
 enum { GPQ_ROWS = 1000, GPQ_ROWS_MOST = 10000 };
 /* A page ends early once the texts in it have this many bytes, or twice as many with results. */
 #define GPQ_PAGE_BYTES ((size_t)4 << 20)
+/* The kernel takes no longer argument (execve(2)). */
+#define GPQ_ARGUMENT_MOST ((size_t)131071)
 /* Names of batches and tasks, and ids of requests. */
 enum { GPQ_NAME_MOST = 255 };
 

@@ -11,8 +11,7 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
-#include "queue/agent/fields.h"
-#include "queue/agent/grant.h"
+#include "queue/agent/command.h"
 #include "queue/agent/turn.h"
 #include "queue/files/out.h"
 #include "queue/runner/find.h"
@@ -44,101 +43,28 @@ int gpq_runs_prepare(struct gpq_unit *u)
     return gpq_run_nonce(u->run.nonce);
 }
 
-/* ---- What a command is ---- */
-
-/* The rows of a task, copied: they live until the reader returns. */
-struct command {
-    json_t *content;
-    char **argv, **environment; /* each one block */
-    char *key;
-    uint32_t spec;
-};
-
-static int read_task(const struct gpq_task *t, void *user)
-{
-    struct command *c = user;
-    c->argv = gpq_texts_split(t->content);
-    c->key = t->key.size != 0 ? strndup(t->key.data, t->key.size) : NULL;
-    c->spec = t->spec;
-    return 0;
-}
-
-static int read_spec(const struct gpq_spec *spec, void *user)
-{
-    struct command *c = user;
-    c->content = json_loadb(spec->content.data, spec->content.size, 0, NULL);
-    c->environment = gpq_texts_split(spec->environment);
-    return 0;
-}
-
-static void free_command(struct command *c)
-{
-    json_decref(c->content);
-    free(c->argv);
-    free(c->environment);
-    free(c->key);
-}
-
-static int read_command(struct gpq_agent *a, uint64_t task, struct command *c, struct gpq_error *e)
-{
-    *c = (struct command){ 0 };
-    int code = a->store->engine->tasks(
-        a->store, &(struct gpq_select){ .tasks = &task, .n_tasks = 1 }, 0, true, read_task, c, e);
-    if (code == 0)
-        code = a->store->engine->spec(a->store, c->spec, read_spec, c, e);
-    if (code == 0 && (!c->argv || !c->argv[0] || !json_is_object(c->content) || !c->environment))
-        code = gpq_fail(e, GPQ_EDAMAGED, "task %u.%u has no command", GPQ_BATCH_OF(task),
-                        GPQ_NUMBER_OF(task));
-    return code;
-}
-
 /* ---- Start ---- */
 
-struct variables {
-    char visible[2048], gpus[2048], cpus[64];
-    char *set[4], *defaults[8];
-};
-
-static void set_variables(const struct gpq_unit *u, struct variables *v)
+static int start_runner(struct gpq_agent *a, struct gpq_unit *u, const char *out,
+                        struct gpq_command *c, struct gpq_error *e)
 {
-    struct gpq_grant grant;
-    *v = (struct variables){ 0 };
-    gpq_grant_read(u->devices, &grant);
-    bool gpu = *grant.names && strncmp(grant.names, "cpu", 3) != 0;
-    snprintf(v->visible, sizeof(v->visible), "CUDA_VISIBLE_DEVICES=%s", gpu ? grant.uuids : "");
-    snprintf(v->gpus, sizeof(v->gpus), "GPUDISPATCH_GPUS=%s", gpu ? grant.names : "");
-    snprintf(v->cpus, sizeof(v->cpus), "OMP_NUM_THREADS=%u", grant.cpus != 0 ? grant.cpus : 1);
-    v->set[0] = v->visible;
-    v->set[1] = v->gpus;
-    v->set[2] = (char *)(uintptr_t) "CUDA_DEVICE_ORDER=PCI_BUS_ID";
-    v->defaults[0] = v->cpus;
-    v->defaults[1] = (char *)(uintptr_t) "PYTHONUNBUFFERED=1";
-    gpq_grant_free(&grant);
-}
-
-static int start_runner(struct gpq_agent *a, struct gpq_unit *u, const struct command *c,
-                        struct gpq_error *e)
-{
-    char out[GPQ_PATH], log[GPQ_PATH], name[GPQ_RUN_NAME];
-    struct variables v;
+    char log[GPQ_PATH], name[GPQ_RUN_NAME];
     gpq_run_name(name, &u->run);
     snprintf(log, sizeof(log), "logs/%s", name);
-    set_variables(u, &v);
     struct gpq_plan plan = { .id = u->run,
                              .log = log,
                              .key = c->key,
                              .log_limit = LOG_LIMIT,
+                             .port = u->port,
                              .argv = c->argv,
                              .environment = c->environment,
                              .out = out,
-                             .variables = v.set,
-                             .defaults = v.defaults,
-                             .cwd = json_string_value(json_object_get(c->content, "cwd")) };
+                             .variables = c->set,
+                             .defaults = c->defaults,
+                             .cwd = c->cwd };
     struct gpq_start start = {
         .runner = a->runner, .state = a->state, .boot = a->boot, .plan = &plan
     };
-    if (gpq_out_work_path(out, a->state, u->task, u->attempt) < 0)
-        return gpq_fail(e, GPQ_EINVAL, "the path of the outputs is too long");
     int code = gpq_out_make(&gpq_system_files, a->state, u->task, u->attempt, e);
     return code == 0 ? gpq_run_start(&start, &u->child, e) : code;
 }
@@ -175,12 +101,15 @@ static void report_start(struct gpq_agent *a, struct gpq_unit *u)
 
 int gpq_runs_start(struct gpq_agent *a, struct gpq_unit *u, struct gpq_error *e)
 {
-    struct command c;
+    struct gpq_command c;
+    char out[GPQ_PATH];
     u->run.attempt = u->attempt;
-    int code = read_command(a, u->task, &c, e);
+    if (gpq_out_work_path(out, a->state, u->task, u->attempt) < 0)
+        return gpq_fail(e, GPQ_EINVAL, "the path of the outputs is too long");
+    int code = gpq_command_read(a, u, out, &c, e);
     if (code == 0)
-        code = start_runner(a, u, &c, e);
-    free_command(&c);
+        code = start_runner(a, u, out, &c, e);
+    gpq_command_free(&c);
     if (code < 0)
         return code;
     gpq_runs_adopt(a, u, pidfd_open(u->child, 0)); /* a child of ours that is not reaped */

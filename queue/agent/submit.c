@@ -17,8 +17,7 @@ enum {
     CWD_MOST = 4095,
     CLASS_MOST = 63,
 };
-/* The kernel takes no longer argument, and no more of arguments and environment (execve(2)). */
-#define ARGUMENT_MOST ((size_t)131071)
+/* The kernel takes no more of arguments and environment (execve(2)). */
 #define EXEC_MOST ((size_t)6 << 20)
 
 /* ---- Members ---- */
@@ -71,7 +70,7 @@ struct spec {
     json_t *needs, *retries, *after, *environment, *options;
     int32_t priority;
     uint64_t limit, expires, begin, backoff, backoff_cap;
-    bool at_most_once, hold;
+    bool at_most_once, hold, replace;
 };
 
 #define AT(member) offsetof(struct spec, member)
@@ -89,6 +88,7 @@ static const struct gpq_field spec_fields[] = {
     { "after", GPQ_FIELD_LIST, AT(after), 0, AFTER_MOST },
     { "at_most_once", GPQ_FIELD_BOOL, AT(at_most_once), 0, 0 },
     { "hold", GPQ_FIELD_BOOL, AT(hold), 0, 0 },
+    { "replace", GPQ_FIELD_BOOL, AT(replace), 0, 0 },
     { "environment", GPQ_FIELD_LIST, AT(environment), 0, ARGV_MOST },
     { "options", GPQ_FIELD_OBJECT, AT(options), 0, 0 },
     { 0 },
@@ -263,7 +263,7 @@ static int read_environment(struct submit *s, json_t *list, const struct gpq_at 
     const struct gpq_at all = { at, "environment", GPQ_NO_INDEX };
     size_t i;
     json_t *item;
-    int code = gpq_texts_join(list, &all, ARGUMENT_MOST, &spec->environment, s->c->e);
+    int code = gpq_texts_join(list, &all, GPQ_ARGUMENT_MOST, &spec->environment, s->c->e);
     if (code < 0)
         return code;
     json_array_foreach(list, i, item)
@@ -283,7 +283,9 @@ static int write_content(struct submit *s, const struct spec *spec, struct built
         json_pack("{s:s, s:s?, s:o}", "class", b->is_command ? GPQ_COMMANDS : spec->class_name,
                   "cwd", spec->cwd, "needs", gpq_needs_json(&b->needs));
     json_t *options = json_object();
-    int fault = options ? 0 : -1;
+    int fault = content && options ? 0 : -1;
+    if (fault == 0 && spec->replace) /* equal contents of older submits have no such member */
+        fault = json_object_set_new(content, "replace", json_true());
     if (fault == 0 && spec->limit != 0)
         fault = json_object_set_new(options, "limit", json_integer((json_int_t)spec->limit));
     if (fault == 0 && spec->options)
@@ -312,6 +314,10 @@ static int check_spec(struct submit *s, const struct spec *spec, const struct bu
     const struct gpq_at cwd = { at, "cwd", GPQ_NO_INDEX };
     if (b->is_command && !spec->cwd)
         return gpq_at_fail(at, s->c->e, GPQ_EINVAL, "has no member \"cwd\"");
+    if (!b->is_command && spec->replace)
+        return gpq_at_fail(at, s->c->e, GPQ_EINVAL,
+                           "has replace, which is for commands, and class \"%.63s\"",
+                           spec->class_name);
     if (spec->cwd && *spec->cwd != '/')
         return gpq_at_fail(&cwd, s->c->e, GPQ_EINVAL, "is \"%.80s\", expected an absolute path",
                            spec->cwd);
@@ -368,7 +374,7 @@ static int read_spec(struct submit *s, size_t index)
 static int read_argv(struct submit *s, json_t *argv, const struct gpq_at *at, struct gpq_item *item)
 {
     const struct gpq_at list = { at, "argv", GPQ_NO_INDEX }, program = { at, "argv", 0 };
-    int code = gpq_texts_join(argv, &list, ARGUMENT_MOST, &item->content, s->c->e);
+    int code = gpq_texts_join(argv, &list, GPQ_ARGUMENT_MOST, &item->content, s->c->e);
     if (code < 0)
         return code;
     size_t size = item->content.size + s->specs[item->spec].environment.size;

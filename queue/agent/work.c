@@ -149,6 +149,7 @@ void gpq_work_remove(struct gpq_agent *a, struct gpq_unit *u)
             break;
         }
     w->n--;
+    gpq_ports_release(&a->ports, u->port);
     gpq_unwatch(a, &u->runner);
     free_unit(u);
 }

@@ -38,6 +38,7 @@ struct gpq_unit {
     char *devices;    /* of the grant, as the store keeps it: JSON */
     struct gpq_run_id run;
     struct gpq_watched runner; /* pidfd; fd -1: none */
+    uint16_t port;             /* of its command (ports.h); 0 = none */
     pid_t child;               /* the runner, if this agent has started it; else 0 */
     int32_t status;            /* of the end: exit status, or minus the signal */
     uint64_t started, ended;   /* wall time */

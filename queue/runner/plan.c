@@ -52,7 +52,7 @@ static bool is_valid(const struct gpq_plan *p)
 
     gpq_run_tag(tag, &p->id);
     return gpq_run_tag_read(tag, &id) && p->cwd && *p->cwd == '/' && (!p->out || *p->out == '/') &&
-           p->log && *p->log && p->argv && p->argv[0] && *p->argv[0] &&
+           p->log && *p->log && p->port <= UINT16_MAX && p->argv && p->argv[0] && *p->argv[0] &&
            are_assignments(p->variables) && are_assignments(p->defaults);
 }
 
@@ -108,6 +108,13 @@ static void put_number(struct writer *w, const char *key, uint64_t number)
     put_value(w, key, text);
 }
 
+/* A number that a plan has unless it is 0. */
+static void put_some(struct writer *w, const char *key, uint64_t number)
+{
+    if (number)
+        put_number(w, key, number);
+}
+
 int gpq_plan_write(const struct gpq_plan *p, void **ret_data, size_t *ret_size)
 {
     struct gpq_plan copy = *p;
@@ -124,6 +131,7 @@ int gpq_plan_write(const struct gpq_plan *p, void **ret_data, size_t *ret_size)
     put_value(&w, "log", p->log);
     put_value(&w, "key", p->key);
     put_number(&w, "log_limit", p->log_limit);
+    put_some(&w, "port", p->port);
     for (unsigned i = 0; i < LISTS; i++) {
         char **list = *list_of(&copy, i);
         put_number(&w, list_names[i], count(list));
@@ -182,6 +190,15 @@ static bool number_of(struct reader *r, const char *key, uint64_t *ret)
     return true;
 }
 
+/* The number that a plan has unless it is 0. */
+static bool some_of(struct reader *r, const char *key, uint64_t most, uint64_t *ret)
+{
+    *ret = 0;
+    if (r->at == r->end || strncmp(r->at, key, strlen(key)) || r->at[strlen(key)] != '=')
+        return true;
+    return number_of(r, key, ret) && *ret && *ret <= most;
+}
+
 /* Reads one list into the pointers at *slots, which has room for one to each text and list. */
 static bool list_read(struct reader *r, const char *key, char ***slots, char ***ret)
 {
@@ -200,6 +217,7 @@ static bool list_read(struct reader *r, const char *key, char ***slots, char ***
 static bool read_texts(struct reader *r, char **slots, struct gpq_plan *p)
 {
     const char *tag = value_of(r, "run"), *end;
+    uint64_t port;
 
     if (!tag || !gpq_run_tag_read(tag, &p->id))
         return false;
@@ -207,8 +225,9 @@ static bool read_texts(struct reader *r, char **slots, struct gpq_plan *p)
     p->out = value_of(r, "out");
     p->log = value_of(r, "log");
     p->key = value_of(r, "key");
-    if (!number_of(r, "log_limit", &p->log_limit))
+    if (!number_of(r, "log_limit", &p->log_limit) || !some_of(r, "port", UINT16_MAX, &port))
         return false;
+    p->port = (uint32_t)port;
     for (unsigned i = 0; i < LISTS; i++)
         if (!list_read(r, list_names[i], &slots, list_of(p, i)))
             return false;
@@ -252,10 +271,10 @@ void gpq_plan_free(struct gpq_plan *p)
 
 /* ---- The environment ---- */
 
-enum { RUN, TASK, ATTEMPT, KEY, OUT, OURS };
-static const char *const our_names[OURS] = { GPQ_RUN_VARIABLE "=",
-                                             "GPUDISPATCH_TASK=", "GPUDISPATCH_ATTEMPT=",
-                                             "GPUDISPATCH_KEY=", "GPUDISPATCH_OUT=" };
+enum { RUN, TASK, ATTEMPT, KEY, OUT, PORT, OURS };
+static const char *const our_names[OURS] = { GPQ_RUN_VARIABLE "=",   "GPUDISPATCH_TASK=",
+                                             "GPUDISPATCH_ATTEMPT=", "GPUDISPATCH_KEY=",
+                                             "GPUDISPATCH_OUT=",     "GPUDISPATCH_PORT=" };
 
 static bool is_ours(const char *assignment)
 {
@@ -279,15 +298,15 @@ static bool has_name(char *const *list, const char *assignment)
 /* Writes those of our own behind the pointers at `at`, and returns the end of the pointers. */
 static char **put_ours(const struct gpq_plan *p, char **at, char *text, size_t size)
 {
-    char name[GPQ_RUN_NAME], tag[GPQ_RUN_TAG], attempt[12];
-    const char *values[OURS] = {
-        [RUN] = tag, [TASK] = name, [ATTEMPT] = attempt, [KEY] = p->key, [OUT] = p->out
-    };
+    char name[GPQ_RUN_NAME], tag[GPQ_RUN_TAG], attempt[12], port[12];
+    const char *values[OURS] = { [RUN] = tag,    [TASK] = name,  [ATTEMPT] = attempt,
+                                 [KEY] = p->key, [OUT] = p->out, [PORT] = p->port ? port : NULL };
 
     gpq_run_tag(tag, &p->id);
     gpq_run_name(name, &p->id);
     *strrchr(name, '.') = 0; /* "12.44" of "12.44.3" */
     (void)snprintf(attempt, sizeof(attempt), "%" PRIu32, p->id.attempt);
+    (void)snprintf(port, sizeof(port), "%" PRIu32, p->port);
     for (unsigned i = 0; i < OURS; i++) {
         if (!values[i])
             continue;

@@ -24,6 +24,7 @@ struct gpq_plan {
     const char *log;    /* absolute, or relative to the state directory */
     const char *key;    /* $GPUDISPATCH_KEY; NULL = none */
     uint64_t log_limit; /* bytes; 0 = no limit */
+    uint32_t port;      /* $GPUDISPATCH_PORT; 0 = none */
     /* Each ends with a NULL pointer.  A NULL list is an empty one. */
     char **argv;        /* without a slash in its first item, that is searched in PATH */
     char **environment; /* of the submit, whole */
@@ -41,9 +42,9 @@ int gpq_plan_read(const void *data, size_t size, struct gpq_plan *ret);
 void gpq_plan_free(struct gpq_plan *p);
 
 /*
- * Makes the environment of the command: GPUDISPATCH_RUN, _TASK, _ATTEMPT, _KEY and _OUT, then
- * `variables`, `environment` and `defaults`.  One block, which the caller frees; it refers to the
- * texts of the plan.  NULL: no memory.
+ * Makes the environment of the command: GPUDISPATCH_RUN, _TASK, _ATTEMPT, _KEY, _OUT and _PORT,
+ * then `variables`, `environment` and `defaults`.  One block, which the caller frees; it refers to
+ * the texts of the plan.  NULL: no memory.
  */
 char **gpq_plan_environment(const struct gpq_plan *p);
 

@@ -82,13 +82,17 @@ static size_t finish(char *line, size_t used)
     return add(line, used, " sum=%08" PRIx32 "\n", checksum(line, used));
 }
 
-size_t gpq_record_head(char ret[GPQ_RECORD_LINE], const struct gpq_run_id *id, const char *boot)
+size_t gpq_record_head(char ret[GPQ_RECORD_LINE], const struct gpq_run_id *id, const char *boot,
+                       uint32_t port)
 {
     char tag[GPQ_RUN_TAG];
+    size_t used;
 
     gpq_run_tag(tag, id);
-    return finish(ret,
-                  add(ret, 0, HEAD " version=%d run=%s boot=%.*s", VERSION, tag, GPQ_BOOT, boot));
+    used = add(ret, 0, HEAD " version=%d run=%s boot=%.*s", VERSION, tag, GPQ_BOOT, boot);
+    if (port)
+        used = add(ret, used, " port=%" PRIu32, port);
+    return finish(ret, used);
 }
 
 static size_t add_process(char *line, const char *part, const struct gpq_run_process *p)
@@ -203,7 +207,7 @@ static bool take_process(const char **at, struct gpq_run_process *ret)
 static int read_head(const char **at, struct gpq_record *r)
 {
     char tag[GPQ_RUN_TAG];
-    uint64_t version;
+    uint64_t version, port = 0;
 
     if (!take_number(at, "version", UINT64_MAX, &version))
         return -EBADMSG;
@@ -211,6 +215,9 @@ static int read_head(const char **at, struct gpq_record *r)
         return -EPROTONOSUPPORT;
     r->has_head = take_value(at, "run", tag, sizeof(tag)) && gpq_run_tag_read(tag, &r->id) &&
                   take_value(at, "boot", r->boot, sizeof(r->boot)) && gpq_boot_valid(r->boot);
+    if (r->has_head && !strncmp(*at, " port=", strlen(" port=")))
+        r->has_head = take_number(at, "port", UINT16_MAX, &port);
+    r->port = (uint32_t)port;
     return r->has_head ? 0 : -EBADMSG;
 }
 

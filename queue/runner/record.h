@@ -2,7 +2,8 @@
 /*
  * record.h - the record of one run, run/ID.ATTEMPT, in up to four lines of text.
  *
- *     gpudispatch-run version=1 run=12.44.3.NONCE boot=ID sum=...    head: the agent
+ *     gpudispatch-run version=1 run=12.44.3.NONCE boot=ID sum=...    head: the agent; port=N if the
+ *                                                                    command has a port
  *     runner pid=... ticks=... sum=...                               the runner, from here on
  *     start pid=... ticks=... monotonic=... wall=... sum=...         before the command is released
  *     end how=exited status=0 ... sum=...                            after all of it
@@ -89,14 +90,16 @@ struct gpq_record {
     struct gpq_run_id id;
     char boot[GPQ_BOOT + 1];
     bool has_head, has_runner, has_start, has_end;
-    bool torn; /* bytes of an unfinished line follow */
+    bool torn;     /* bytes of an unfinished line follow */
+    uint32_t port; /* of the command; 0 = none */
     struct gpq_run_process runner, command;
     uint64_t monotonic, wall; /* of the start */
     struct gpq_run_end end;
 };
 
 /* Each writes one line, and returns its length. */
-size_t gpq_record_head(char ret[GPQ_RECORD_LINE], const struct gpq_run_id *id, const char *boot);
+size_t gpq_record_head(char ret[GPQ_RECORD_LINE], const struct gpq_run_id *id, const char *boot,
+                       uint32_t port);
 size_t gpq_record_runner(char ret[GPQ_RECORD_LINE], const struct gpq_run_process *runner);
 size_t gpq_record_start(char ret[GPQ_RECORD_LINE], const struct gpq_run_process *command,
                         uint64_t monotonic, uint64_t wall);

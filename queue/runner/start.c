@@ -49,7 +49,7 @@ static int make_record(const struct gpq_start *s, int *ret_fd, struct gpq_error 
     if (st.st_size)
         return gpq_fail(e, GPQ_EREFUSED, "%.300s: has %lld bytes, expected a new record", path,
                         (long long)st.st_size);
-    ret = write_all(*ret_fd, head, gpq_record_head(head, &s->plan->id, s->boot));
+    ret = write_all(*ret_fd, head, gpq_record_head(head, &s->plan->id, s->boot, s->plan->port));
     return ret ? gpq_fault(e, ret, "%s", path) : 0;
 }
 

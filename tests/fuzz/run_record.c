@@ -42,7 +42,7 @@ static size_t add_sums(uint8_t ret[ROOM], const uint8_t *data, size_t size)
 
 static size_t encode(char ret[GPQ_RECORD_MOST], const struct gpq_record *r)
 {
-    size_t used = gpq_record_head(ret, &r->id, r->boot);
+    size_t used = gpq_record_head(ret, &r->id, r->boot, r->port);
 
     if (r->has_runner)
         used += gpq_record_runner(ret + used, &r->runner);

@@ -27,6 +27,7 @@ static const struct gpq_plan full = {
     .log = "log/12.44.3",
     .key = "k=v",
     .log_limit = UINT64_MAX,
+    .port = 20007,
     .argv = argv,
     .environment = environment,
     .variables = variables,
@@ -57,6 +58,7 @@ T_CASE(written_and_read)
     T_TEXT(p.log, full.log);
     T_TEXT(p.key, full.key);
     T_EQ(p.log_limit, full.log_limit);
+    T_EQ(p.port, full.port);
     expect_list(p.argv, argv);
     expect_list(p.environment, environment);
     expect_list(p.variables, variables);
@@ -73,7 +75,7 @@ T_CASE(least)
 
     T_EQ(gpq_plan_write(&least, &data, &size), 0);
     T_EQ(gpq_plan_read(data, size, &p), 0);
-    T_CHECK(!p.out && !p.key && !p.log_limit);
+    T_CHECK(!p.out && !p.key && !p.log_limit && !p.port);
     expect_list(p.environment, none);
     gpq_plan_free(&p);
     free(data);
@@ -83,7 +85,7 @@ T_CASE(not_valid)
 {
     char *empty[] = { "", NULL }, *no_value[] = { "NAME", NULL }, *no_name[] = { "=x", NULL };
     char *many[GPQ_PLAN_VARIABLES + 2];
-    struct gpq_plan p[10];
+    struct gpq_plan p[11];
     void *data = NULL;
     size_t size;
 
@@ -101,6 +103,7 @@ T_CASE(not_valid)
     p[7].variables = many;
     p[8].id.nonce[3] = 'g';
     p[9].id.attempt = 0;
+    p[10].port = 65536;
     for (size_t i = 0; i < T_LENGTH(p); i++)
         T_EQ(gpq_plan_write(&p[i], &data, &size), -EINVAL);
     T_CHECK(!data);
@@ -162,6 +165,12 @@ T_CASE(texts_that_are_none)
         { TEXT("gpudispatch-plan=1\0" RUN "\0cwd=/\0log=l\0log_limit=00\0argv=1\0a\0"
                "environment=0\0variables=0\0defaults=0\0end"),
           -EBADMSG },
+        { TEXT("gpudispatch-plan=1\0" RUN "\0cwd=/\0log=l\0log_limit=0\0port=0\0argv=1\0a\0"
+               "environment=0\0variables=0\0defaults=0\0end"),
+          -EBADMSG },
+        { TEXT("gpudispatch-plan=1\0" RUN "\0cwd=/\0log=l\0log_limit=0\0port=65536\0argv=1\0a\0"
+               "environment=0\0variables=0\0defaults=0\0end"),
+          -EBADMSG },
         { TEXT("gpudispatch-plan=1\0" RUN "\0log=l\0cwd=/\0log_limit=0\0argv=1\0a\0environment=0\0"
                "variables=0\0defaults=0\0end"),
           -EBADMSG },
@@ -217,7 +226,10 @@ static const char *value_in(char **list, const char *name)
 
 T_CASE(environment_of_a_plan)
 {
-    char *given[] = { "A=1", "GPUDISPATCH_KEY=old", "GPUDISPATCH_OUT=old", "B=2", "AB=3", NULL };
+    char *given[] = {
+        "A=1", "GPUDISPATCH_KEY=old", "GPUDISPATCH_OUT=old", "B=2", "AB=3", "GPUDISPATCH_PORT=1234",
+        NULL
+    };
     char *set[] = { "B=7", "GPUDISPATCH_TASK=forged", NULL }, *preset[] = { "A=9", "C=5", NULL };
     struct gpq_plan p = full;
     char **list;
@@ -232,6 +244,7 @@ T_CASE(environment_of_a_plan)
     T_TEXT(value_in(list, "GPUDISPATCH_TASK"), "12.44");
     T_TEXT(value_in(list, "GPUDISPATCH_ATTEMPT"), "3");
     T_TEXT(value_in(list, "GPUDISPATCH_OUT"), full.out);
+    T_TEXT(value_in(list, "GPUDISPATCH_PORT"), "20007");
     T_CHECK(!value_in(list, "GPUDISPATCH_KEY"));
     T_TEXT(value_in(list, "A"), "1");
     T_TEXT(value_in(list, "B"), "7");

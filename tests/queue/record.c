@@ -41,7 +41,7 @@ static size_t make(char data[GPQ_RECORD_MOST], unsigned lines, size_t ends[4])
     char line[GPQ_RECORD_LINE];
 
     for (unsigned i = 0; i < lines; i++) {
-        size_t n = i == 0   ? gpq_record_head(line, &claimed.id, BOOT)
+        size_t n = i == 0   ? gpq_record_head(line, &claimed.id, BOOT, 0)
                    : i == 1 ? gpq_record_runner(line, &runner)
                    : i == 2 ? gpq_record_start(line, &command, 17, 18)
                             : gpq_record_end(line, &an_end);
@@ -83,6 +83,19 @@ T_CASE(whole)
     T_CHECK(r.command.pid == command.pid && r.command.ticks == command.ticks);
     T_CHECK(r.monotonic == 17 && r.wall == 18);
     T_CHECK(!memcmp(&r.end, &an_end, sizeof(an_end)));
+}
+
+T_CASE(a_port_in_the_head)
+{
+    const uint32_t ports[] = { 0, 1, 20007, 65535, 65536 };
+    char line[GPQ_RECORD_LINE];
+    struct gpq_record r;
+
+    for (size_t i = 0; i < T_LENGTH(ports); i++) {
+        size_t size = gpq_record_head(line, &claimed.id, BOOT, ports[i]);
+        T_EQ(gpq_record_read(line, size, &r), ports[i] > 65535 ? -EBADMSG : 0);
+        T_EQ(r.port, ports[i] > 65535 ? 0 : ports[i]);
+    }
 }
 
 /* Q4: a torn end is no end, at whichever byte; nor is a torn start a start. */

@@ -625,7 +625,7 @@ T_CASE(what_it_was_given_is_checked)
 
     rig_open(&r, "echo >>count");
     T_EQ(gpq_plan_write(&r.plan, &data, &size), 0);
-    record = file_of("record", head, gpq_record_head(head, &r.plan.id, r.boot));
+    record = file_of("record", head, gpq_record_head(head, &r.plan.id, r.boot, 0));
     plan = file_of("plan", data, size);
     free(data);
     state = fcntl(record, F_DUPFD_CLOEXEC, 20);
@@ -638,7 +638,7 @@ T_CASE(what_it_was_given_is_checked)
     T_EQ(run_bare(plan, plan, state, 0), 2);
     id = r.plan.id;
     id.nonce[0] ^= 1;
-    T_EQ(pwrite(record, other, gpq_record_head(other, &id, r.boot), 0), strlen(head));
+    T_EQ(pwrite(record, other, gpq_record_head(other, &id, r.boot, 0), 0), strlen(head));
     T_EQ(run_bare(record, plan, state, 0), 2); /* the record of another run */
     T_EQ(pwrite(record, head, strlen(head), 0), strlen(head));
     T_EQ(run_bare(record, plan, state, 0), 0);
@@ -660,7 +660,7 @@ T_CASE(the_runner_lacks_descriptors)
     rig_open(&r, "echo >>count");
     T_EQ(gpq_plan_write(&r.plan, &data, &size), 0);
     T_EQ(gpq_run_path(path, r.state, &r.plan.id), 0);
-    record = file_of(path, head, gpq_record_head(head, &r.plan.id, r.boot));
+    record = file_of(path, head, gpq_record_head(head, &r.plan.id, r.boot, 0));
     plan = file_of("plan", data, size);
     free(data);
     state = open(r.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -75,6 +75,7 @@ class Agent:
         self.program = os.path.join(build, "queue/gpudispatch-agent")
         self.runner = os.path.join(build, "queue/gpudispatch-runner")
         self.directory, self.devices = directory, devices
+        self.options = []
         self.process = None
         self.log = os.path.join(directory, "agent.log")
         self.state = os.path.join(directory, "state")
@@ -84,7 +85,7 @@ class Agent:
 
     def command(self):
         return [self.program, "--state-dir", self.state, "--devices", self.devices, "--cpus", "64",
-                *(["--runner", self.runner] if self.runner else [])]
+                *(["--runner", self.runner] if self.runner else []), *self.options]
 
     def start(self):
         """Starts it and waits until it is ready."""

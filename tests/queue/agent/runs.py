@@ -68,6 +68,65 @@ def outputs(agent):
     equal(pathlib.Path(agent.state, "logs/1.3.1").read_text(), "/tmp\nsaid\n")
 
 
+def placeholders(agent):
+    """Names in braces are the attempt's values, and a port is that of one command at a time."""
+    agent.start()
+    gate = os.path.join(agent.directory, "gate")
+    os.mkfifo(gate)
+    c = agent.client()
+    script = "echo {task} {gpus} {gpu} ${HOME} {{gpu}} {out}/x > {out}/x; " \
+             "test \"$GPUDISPATCH_GPUS\" = fake:$(echo {gpu} | sed s/,/,fake:/)"
+    c.submit([script], needs={"gpus": 2}, replace=True)
+    c.submit(["test {gpu} = '{gpu}' && test -z \"$GPUDISPATCH_PORT\""], batch="plain")
+    c.ask("wait", batch="1")
+    c.ask("wait", batch="2")
+    equal(outcomes(c, 1) + outcomes(c, 2), ["ok", "ok"])
+    words = pathlib.Path(agent.state, "out/1.1/x").read_text().split()
+    equal(words[:2] + words[4:], ["1.1", "2", f"{agent.state}/work/1.1.1/x"])
+    equal(words[3], "{gpu}")
+    equal(len(words[2].split(",")), 2)
+
+
+def free_ports(n):
+    """The first of n ports in a row that can be bound."""
+    for first in range(23000 + os.getpid() % 5000, 30000):
+        with contextlib.ExitStack() as stack:
+            try:
+                for port in range(first, first + n):
+                    stack.enter_context(socket.socket()).bind(("", port))
+                return first
+            except OSError:
+                continue
+    raise RuntimeError("no free ports")
+
+
+def ports(agent):
+    """No two commands that run have a port, also where another agent has started one of them."""
+    first = free_ports(4)
+    agent.options = ["--ports", f"{first}-{first + 3}"]
+    agent.start()
+    gate = os.path.join(agent.directory, "gate")
+    os.mkfifo(gate)
+    started = f"{agent.directory}/started"
+    line = f"test {{port}} = $GPUDISPATCH_PORT && echo {{port}} >> {started} && read x < {gate}"
+    c = agent.client()
+    c.submit([line] * 2, replace=True)
+    until(lambda: len(lines(started)) == 2, "two commands")
+    agent.kill()
+    agent.start()
+    c = agent.client()
+    c.submit([line] * 3, batch="more", replace=True)
+    until(lambda: len(lines(started)) > 4 or "no TCP port" in agent.said(), "a port too many")
+    until(lambda: len(lines(started)) >= 4, "four commands")
+    equal(sorted(int(p) for p in lines(started)), list(range(first, first + 4)))
+    with open(gate, "w") as f:
+        f.write("go\n" * 5)
+        f.flush()
+        c.ask("wait", batch="1")
+        c.ask("wait", batch="2")
+    equal(outcomes(c, 1) + outcomes(c, 2), ["ok"] * 5)
+
+
 def limits(agent):
     """A task that exceeds its limit is TIMEOUT, and a cancelled one CANCELLED."""
     agent.start()
@@ -435,11 +494,10 @@ def killed_anything(agent):
     equal(agent.processes(), [])
 
 
-CASES = [ends, outputs, limits, retries, many, stopped_agent, ended_meanwhile, killed_runner,
-         power_cut, paused, evicted, stop_drain, cancelled_and_killed, other_devices, set_needs,
-         drained_meanwhile, many_clients, devices_to_come,
-         many_requests, broken_runner, stop_cancel, two_agents, killed_agents,
-         killed_anything]
+CASES = [ends, outputs, placeholders, ports, limits, retries, many, stopped_agent, ended_meanwhile,
+         killed_runner, power_cut, paused, evicted, stop_drain, cancelled_and_killed,
+         other_devices, set_needs, drained_meanwhile, many_clients, devices_to_come, many_requests,
+         broken_runner, stop_cancel, two_agents, killed_agents, killed_anything]
 BUILD = sys.argv[1]
 
 

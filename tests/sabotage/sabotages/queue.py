@@ -121,6 +121,16 @@ SABOTAGES = [
         "queue/sqlite.no_statement_scans"),
     # ---- the agent ----
     Sabotage(
+        "a new agent forgets the ports of commands that run", "queue/agent/adopt.c",
+        "    gpq_ports_keep(&a->ports, u->port);\n",
+        "    u->port = 0;\n",
+        "agent/runs.ports"),
+    Sabotage(
+        "variables of a shell are replaced", "queue/agent/placeholders.c",
+        "        if (p > text && p[-1] == '$') {\n",
+        "        if (p == text && *p == '$') {\n",
+        "queue/placeholders.names_get_their_values"),
+    Sabotage(
         "a turn shows what it has not committed", "queue/agent/turn.c",
         "    code = o->commit(a->store, e);\n    if (code == 0)\n        a->next_due",
         "    o->rollback(a->store);\n    if (code == 0)\n        a->next_due",

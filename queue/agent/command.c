@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* command.c - reads commands, and gives them the values of their attempt. */
+#include "queue/agent/command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/agent/fields.h"
+#include "queue/agent/grant.h"
+#include "queue/agent/placeholders.h"
+#include "queue/agent/requests.h"
+
+/* ---- What the store has ---- */
+
+static int read_task(const struct gpq_task *t, void *user)
+{
+    struct gpq_command *c = user;
+    c->argv = gpq_texts_split(t->content);
+    c->key = t->key.size != 0 ? strndup(t->key.data, t->key.size) : NULL;
+    c->spec = t->spec;
+    return 0;
+}
+
+static int read_spec(const struct gpq_spec *spec, void *user)
+{
+    struct gpq_command *c = user;
+    c->content = json_loadb(spec->content.data, spec->content.size, 0, NULL);
+    c->environment = gpq_texts_split(spec->environment);
+    return 0;
+}
+
+static int read_rows(struct gpq_agent *a, uint64_t task, struct gpq_command *c, struct gpq_error *e)
+{
+    int code = a->store->engine->tasks(
+        a->store, &(struct gpq_select){ .tasks = &task, .n_tasks = 1 }, 0, true, read_task, c, e);
+    if (code == 0)
+        code = a->store->engine->spec(a->store, c->spec, read_spec, c, e);
+    if (code == 0 && (!c->argv || !c->argv[0] || !json_is_object(c->content) || !c->environment))
+        code = gpq_fail(e, GPQ_EDAMAGED, "task %u.%u has no command", GPQ_BATCH_OF(task),
+                        GPQ_NUMBER_OF(task));
+    c->cwd = json_string_value(json_object_get(c->content, "cwd"));
+    return code;
+}
+
+/* ---- Variables ---- */
+
+static void set_variables(struct gpq_command *c, const struct gpq_grant *grant)
+{
+    bool gpu = *grant->names && strncmp(grant->names, "cpu", 3) != 0;
+    snprintf(c->visible, sizeof(c->visible), "CUDA_VISIBLE_DEVICES=%s", gpu ? grant->uuids : "");
+    snprintf(c->gpus, sizeof(c->gpus), "GPUDISPATCH_GPUS=%s", gpu ? grant->names : "");
+    snprintf(c->cpus, sizeof(c->cpus), "OMP_NUM_THREADS=%u", grant->cpus != 0 ? grant->cpus : 1);
+    c->set[0] = c->visible;
+    c->set[1] = c->gpus;
+    c->set[2] = (char *)(uintptr_t) "CUDA_DEVICE_ORDER=PCI_BUS_ID";
+    c->defaults[0] = c->cpus;
+    c->defaults[1] = (char *)(uintptr_t) "PYTHONUNBUFFERED=1";
+}
+
+/* ---- Placeholders ---- */
+
+/* "4,5" of "gpu:4,gpu:5".  Returns how many there are. */
+static unsigned indices_of(const char *names, char *ret)
+{
+    unsigned n = 0;
+    for (const char *at = names; *at; at += *at == ',') {
+        size_t size = strcspn(at, ","), kind = strcspn(at, ":");
+        size_t skip = kind < size ? kind + 1 : 0;
+        if (n++ != 0)
+            *ret++ = ',';
+        memcpy(ret, at + skip, size - skip);
+        ret += size - skip;
+        at += size;
+    }
+    *ret = '\0';
+    return n;
+}
+
+static int take_port(struct gpq_agent *a, struct gpq_unit *u, struct gpq_error *e)
+{
+    u->port = gpq_ports_take(&a->ports);
+    if (u->port != 0)
+        return 0;
+    return gpq_fail(e, GPQ_EBUSY, "no TCP port from %u to %u is free for {port}", a->ports.first,
+                    a->ports.last);
+}
+
+static int check_sizes(char *const *argv, struct gpq_error *e)
+{
+    for (size_t i = 0; argv[i]; i++) {
+        size_t size = strlen(argv[i]);
+        if (size > GPQ_ARGUMENT_MOST)
+            return gpq_fail(e, GPQ_EINVAL,
+                            "argv[%zu] has %zu bytes with the values of its placeholders, the "
+                            "maximum is %zu",
+                            i, size, GPQ_ARGUMENT_MOST);
+    }
+    return 0;
+}
+
+static int replace(struct gpq_agent *a, struct gpq_unit *u, const char *out, struct gpq_command *c,
+                   struct gpq_error *e)
+{
+    char gpu[sizeof(c->gpus)], gpus[12], port[12], task[24];
+    const struct gpq_placeholders values = { { gpu, gpus, port, task, out } };
+    int code = 0;
+    if (gpq_placeholders_use(c->argv, GPQ_PLACEHOLDER_PORT))
+        code = take_port(a, u, e);
+    if (code < 0)
+        return code;
+    snprintf(gpus, sizeof(gpus), "%u", indices_of(strchr(c->gpus, '=') + 1, gpu));
+    snprintf(port, sizeof(port), "%u", u->port);
+    snprintf(task, sizeof(task), "%u.%u", GPQ_BATCH_OF(u->task), GPQ_NUMBER_OF(u->task));
+    char **argv = gpq_placeholders_replace(c->argv, &values);
+    if (!argv)
+        return gpq_fail(e, GPQ_ENOMEM, "no memory for the arguments");
+    free(c->argv);
+    c->argv = argv;
+    return check_sizes(argv, e);
+}
+
+/* ---- The whole ---- */
+
+int gpq_command_read(struct gpq_agent *a, struct gpq_unit *u, const char *out,
+                     struct gpq_command *ret, struct gpq_error *e)
+{
+    struct gpq_grant grant;
+    *ret = (struct gpq_command){ 0 };
+    gpq_grant_read(u->devices, &grant);
+    set_variables(ret, &grant);
+    gpq_grant_free(&grant);
+    int code = read_rows(a, u->task, ret, e);
+    if (code == 0 && json_is_true(json_object_get(ret->content, "replace")))
+        code = replace(a, u, out, ret, e);
+    return code;
+}
+
+void gpq_command_free(struct gpq_command *c)
+{
+    json_decref(c->content);
+    free(c->argv);
+    free(c->environment);
+    free(c->key);
+}

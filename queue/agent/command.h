@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* command.h - the command of a task, as one of its attempts runs it. */
+#ifndef GPQ_AGENT_COMMAND_H
+#define GPQ_AGENT_COMMAND_H
+
+#include <jansson.h>
+
+#include "queue/agent/work.h"
+
+struct gpq_command {
+    char **argv, **environment; /* each one block */
+    char *key;                  /* NULL = none */
+    const char *cwd;
+    json_t *content; /* of the spec, with cwd */
+    uint32_t spec;
+    char visible[2048], gpus[2048], cpus[64]; /* of the lists */
+    char *set[4], *defaults[4];               /* variables of the plan (plan.h) */
+};
+
+/*
+ * Reads the command of a unit whose attempt is claimed, and replaces placeholders in its arguments
+ * if its submit has asked for it (placeholders.h).  If one of them is {port}, the unit gets a port,
+ * which gpq_work_remove releases.  `out` is the directory of its outputs.  The caller frees the
+ * command, also after a failure.
+ *
+ * EDAMAGED: the store has no command of the task; EINVAL: an argument is too long with its values;
+ * EBUSY: no port is free; ENOMEM.
+ */
+int gpq_command_read(struct gpq_agent *a, struct gpq_unit *u, const char *out,
+                     struct gpq_command *ret, struct gpq_error *e);
+void gpq_command_free(struct gpq_command *c);
+
+#endif
