@@ -130,6 +130,10 @@ struct gpq_submit {
     const struct gpq_spec *specs;
     const struct gpq_item *items;
     uint32_t n_specs, n_items;
+    /* Called for each item that is CHANGED, with the stamp of the success.  It calls no store.
+     * NULL: none.  A request that was committed before has no such calls. */
+    void (*changed)(uint32_t item, struct gpq_bytes stamp, void *user);
+    void *user;
 };
 
 struct gpq_placed {

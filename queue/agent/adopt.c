@@ -159,7 +159,11 @@ static int book_end(struct gpq_agent *a, const struct claim *c, const struct gpq
         gpq_runs_judge(&c->found.record, gpq_limit_of(a, t->spec), &end, text);
         if (t->cancel && end.outcome != GPQ_OUTCOME_SUCCESS)
             end.outcome = GPQ_OUTCOME_CANCELLED;
-        return complete(a, c, &end, e);
+        char *stamp = gpq_runs_stamp(a, &c->claimed.id);
+        end.stamp = (struct gpq_bytes){ stamp, stamp ? strlen(stamp) : 0 };
+        int code = complete(a, c, &end, e);
+        free(stamp);
+        return code;
     }
     end.outcome = GPQ_OUTCOME_CRASHED;
     end.status = -9;
@@ -244,6 +248,13 @@ static int result_used(uint64_t task, uint32_t attempt, const char *name, void *
     return a->store->engine->names_file(a->store, task, attempt, &e);
 }
 
+/* A record, or a file beside it such as "12.44.3.stamp". */
+static bool is_of(const char *name, const char *record)
+{
+    size_t n = strlen(record);
+    return strncmp(name, record, n) == 0 && (name[n] == '\0' || name[n] == '.');
+}
+
 /* Removes records of runs that no running attempt names. */
 static void sweep_records(struct gpq_agent *a, const struct claims *all)
 {
@@ -257,7 +268,7 @@ static void sweep_records(struct gpq_agent *a, const struct claims *all)
         for (size_t i = 0; i < all->n && !used; i++) {
             char own[GPQ_RUN_NAME];
             gpq_run_name(own, &all->claim[i].claimed.id);
-            used = gpq_work_of(a, all->claim[i].claimed.id.task) && strcmp(own, name) == 0;
+            used = gpq_work_of(a, all->claim[i].claimed.id.task) && is_of(name, own);
         }
         if (!used && gpq_path(path, "%s/%s", folder, name) == 0)
             (void)unlink(path);

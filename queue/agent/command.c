@@ -10,6 +10,7 @@
 #include "queue/agent/grant.h"
 #include "queue/agent/placeholders.h"
 #include "queue/agent/requests.h"
+#include "queue/files/stamp.h"
 
 /* ---- What the store has ---- */
 
@@ -131,6 +132,10 @@ int gpq_command_read(struct gpq_agent *a, struct gpq_unit *u, const char *out,
     set_variables(ret, &grant);
     gpq_grant_free(&grant);
     int code = read_rows(a, u->task, ret, e);
+    if (code == 0) {
+        ret->words = gpq_stamp_words(ret->argv);
+        code = ret->words ? 0 : gpq_fail(e, GPQ_ENOMEM, "no memory for the arguments");
+    }
     if (code == 0 && json_is_true(json_object_get(ret->content, "replace")))
         code = replace(a, u, out, ret, e);
     return code;
@@ -142,4 +147,5 @@ void gpq_command_free(struct gpq_command *c)
     free(c->argv);
     free(c->environment);
     free(c->key);
+    free(c->words);
 }

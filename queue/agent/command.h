@@ -10,6 +10,7 @@
 struct gpq_command {
     char **argv, **environment; /* each one block */
     char *key;                  /* NULL = none */
+    char **words;               /* that may name files (stamp.h), as they were submitted */
     const char *cwd;
     json_t *content; /* of the spec, with cwd */
     uint32_t spec;

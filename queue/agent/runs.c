@@ -14,6 +14,8 @@
 #include "queue/agent/command.h"
 #include "queue/agent/turn.h"
 #include "queue/files/out.h"
+#include "queue/files/save.h"
+#include "queue/files/stamp.h"
 #include "queue/runner/find.h"
 #include "queue/runner/process.h"
 #include "queue/runner/start.h"
@@ -61,6 +63,7 @@ static int start_runner(struct gpq_agent *a, struct gpq_unit *u, const char *out
                              .out = out,
                              .variables = c->set,
                              .defaults = c->defaults,
+                             .words = c->words,
                              .cwd = c->cwd };
     struct gpq_start start = {
         .runner = a->runner, .state = a->state, .boot = a->boot, .plan = &plan
@@ -242,6 +245,8 @@ bool gpq_runs_ended(struct gpq_agent *a, struct gpq_unit *u)
     u->status = end.status;
     u->started = end.started;
     u->ended = end.ended;
+    if (end.outcome == GPQ_OUTCOME_SUCCESS)
+        u->stamp = gpq_runs_stamp(a, &u->run);
     u->outputs = found.record.has_end && found.record.end.outputs == GPQ_OUTPUTS_SYNCED;
     gpq_unwatch(a, &u->runner);
     if (u->runner.fd >= 0)
@@ -270,9 +275,22 @@ void gpq_runs_failed(struct gpq_agent *a, struct gpq_unit *u, const char *text)
     gpq_turn_ended(a, u, GPQ_OUTCOME_ERROR, u->text);
 }
 
-void gpq_runs_forget(struct gpq_agent *a, const struct gpq_run_id *run)
+char *gpq_runs_stamp(struct gpq_agent *a, const struct gpq_run_id *run)
 {
     char path[GPQ_PATH];
-    if (gpq_run_path(path, a->state, run) == 0)
-        (void)unlink(path);
+    void *data;
+    size_t size;
+    if (gpq_run_beside(path, a->state, run, GPQ_RUN_STAMP) < 0 ||
+        gpq_read_whole(&gpq_system_files, path, GPQ_STAMP_MOST, &data, &size) < 0)
+        return strdup(GPQ_STAMP_NONE);
+    return data;
+}
+
+void gpq_runs_forget(struct gpq_agent *a, const struct gpq_run_id *run)
+{
+    static const char *const suffixes[] = { "", GPQ_RUN_STAMP };
+    char path[GPQ_PATH];
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+        if (gpq_run_beside(path, a->state, run, suffixes[i]) == 0)
+            (void)unlink(path);
 }

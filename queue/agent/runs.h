@@ -29,7 +29,10 @@ bool gpq_runs_ended(struct gpq_agent *a, struct gpq_unit *u);
 /* The end of a command by its record, as the store's outcome.  limit: of the task. */
 void gpq_runs_judge(const struct gpq_record *record, uint64_t limit, struct gpq_end *ret,
                     char text[256]);
-/* Removes the record of a run whose end is committed. */
+/* The state of the files that a command named at its success (stamp.h); the caller frees it.  NULL:
+ * no memory. */
+char *gpq_runs_stamp(struct gpq_agent *a, const struct gpq_run_id *run);
+/* Removes the record of a run whose end is committed, and the files beside it. */
 void gpq_runs_forget(struct gpq_agent *a, const struct gpq_run_id *run);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "queue/agent/needs.h"
 #include "queue/agent/requests.h"
+#include "queue/files/stamp.h"
 
 enum {
     SPECS_MOST = 1000000,
@@ -162,6 +163,7 @@ struct submit {
     struct gpq_item *items;
     struct built *built; /* of each spec */
     char *options;       /* of the batch */
+    char **changed;      /* of each task: the first file that has changed; NULL = not wanted */
 };
 
 static int no_memory(struct submit *s)
@@ -194,6 +196,9 @@ static void free_submit(struct submit *s)
     }
     for (uint32_t i = 0; s->items && i < s->what.n_items; i++)
         free((void *)s->items[i].content.data);
+    for (uint32_t i = 0; s->changed && i < s->what.n_items; i++)
+        free(s->changed[i]);
+    free(s->changed);
     free(s->built);
     free(s->specs);
     free(s->items);
@@ -456,8 +461,18 @@ static int read_submit(struct submit *s)
     return code;
 }
 
+/* A name for which there is no memory is left out. */
+static void note_changed(uint32_t item, struct gpq_bytes stamp, void *user)
+{
+    struct submit *s = user;
+    char name[GPQ_STAMP_NAME];
+    if (gpq_stamp_differs(stamp, s->items[item].stamp, name) && *name && !s->changed[item])
+        s->changed[item] = strdup(name);
+}
+
 /* How each task was placed, in the order of the request.  A try has no ids for new ones. */
-static json_t *placed_json(const struct gpq_placed *placed, uint32_t n, bool tried)
+static json_t *placed_json(const struct gpq_placed *placed, char *const *changed, uint32_t n,
+                           bool tried)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; list && i < n; i++) {
@@ -466,6 +481,8 @@ static json_t *placed_json(const struct gpq_placed *placed, uint32_t n, bool tri
         int fault = row ? 0 : -1;
         if (fault == 0 && placed[i].task != 0 && (is_old || !tried))
             fault = json_object_set_new(row, "task", gpq_id_json(placed[i].task));
+        if (fault == 0 && changed[i])
+            fault = json_object_set_new(row, "file", gpq_text_json(changed[i]));
         if (fault != 0 || json_array_append(list, row) != 0) {
             json_decref(list);
             list = NULL;
@@ -487,7 +504,8 @@ static json_t *reply_of(struct submit *s, const struct gpq_submitted *ret,
     if (done && ret->repeated)
         done = gpq_reply_set(s->c, reply, "repeated", json_true());
     if (done && s->request.list)
-        (void)gpq_reply_set(s->c, reply, "placed", placed_json(placed, s->what.n_items, tried));
+        (void)gpq_reply_set(s->c, reply, "placed",
+                            placed_json(placed, s->changed, s->what.n_items, tried));
     return gpq_reply_end(s->c, reply);
 }
 
@@ -500,7 +518,10 @@ json_t *gpq_do_submit(struct gpq_call *c)
     int code = read_submit(&s);
     if (code == 0 && s.request.list) {
         placed = calloc((size_t)s.what.n_items + 1, sizeof(*placed));
-        code = placed ? 0 : no_memory(&s);
+        s.changed = calloc((size_t)s.what.n_items + 1, sizeof(*s.changed));
+        code = placed && s.changed ? 0 : no_memory(&s);
+        s.what.changed = note_changed;
+        s.what.user = &s;
     }
     if (code == 0)
         code = c->a->store->engine->submit(c->a->store, c->now, &s.what, &ret, placed, c->e);

@@ -130,6 +130,7 @@ static int store_end(struct gpq_agent *a, const struct note *n, const struct gpq
                            .status = u->status,
                            .text = n->text,
                            .started = u->started,
+                           .stamp = { u->stamp, u->stamp ? strlen(u->stamp) : 0 },
                            .ended = u->ended != 0 ? u->ended : now };
     if (u->phase <
         GPQ_STARTING) /* NO_WORKER: it is submitted again, and refused if nothing has it */

@@ -34,6 +34,7 @@ static void free_unit(struct gpq_unit *u)
     if (u->runner.fd >= 0)
         close(u->runner.fd);
     free(u->devices);
+    free(u->stamp);
     free(u);
 }
 

@@ -43,6 +43,7 @@ struct gpq_unit {
     int32_t status;            /* of the end: exit status, or minus the signal */
     uint64_t started, ended;   /* wall time */
     bool outputs;              /* durable, to be published */
+    char *stamp;               /* of a success (stamp.h) */
     char text[256];            /* why it ended so, if the runner knows better than the dispatcher */
     struct gpq_unit *next_id, *next_task;
 };

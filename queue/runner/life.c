@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -14,6 +15,7 @@
 
 #include "queue/files/out.h"
 #include "queue/files/save.h"
+#include "queue/files/stamp.h"
 #include "queue/runner/below.h"
 #include "queue/runner/child.h"
 #include "queue/runner/log.h"
@@ -323,6 +325,34 @@ static void sync_outputs(struct life *l)
                          : GPQ_OUTPUTS_SYNCED;
 }
 
+static int write_stamp(const char *path, const char *stamp)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    size_t size = strlen(stamp);
+    int ret = fd < 0 || write(fd, stamp, size) != (ssize_t)size || fsync(fd) ? -1 : 0;
+
+    if (fd >= 0)
+        (void)close(fd);
+    if (ret)
+        (void)unlink(path);
+    return ret;
+}
+
+/* Its directory is synced with the end.  A stamp that is missing shows no file, so that a later
+ * submit that names one runs it.  [Q6] */
+static void note_stamp(struct life *l)
+{
+    char path[GPQ_PATH], *stamp;
+
+    if (!l->plan->words || !l->plan->words[0] || l->end.how != GPQ_RUN_EXITED || l->end.status ||
+        gpq_run_beside(path, ".", &l->plan->id, GPQ_RUN_STAMP))
+        return;
+    stamp = gpq_stamp_make(l->plan->words, l->plan->cwd);
+    if (stamp && strcmp(stamp, GPQ_STAMP_NONE) != 0)
+        (void)write_stamp(path, stamp);
+    free(stamp);
+}
+
 /* Until the first process of the command has ended. */
 static void work(struct life *l)
 {
@@ -336,6 +366,7 @@ static void work(struct life *l)
     copy_output(l, PIPE_READS);
     gpq_point("swept");
     sync_outputs(l);
+    note_stamp(l);
 }
 
 static void note_log(struct life *l)

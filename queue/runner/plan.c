@@ -13,15 +13,17 @@
 #define VERSION "gpudispatch-plan=1"
 
 /* The lists, in their order in the plan. */
-enum { ARGV, ENVIRONMENT, VARIABLES, DEFAULTS, LISTS };
-static const char *const list_names[LISTS] = { "argv", "environment", "variables", "defaults" };
+enum { ARGV, ENVIRONMENT, VARIABLES, DEFAULTS, WORDS, LISTS };
+static const char *const list_names[LISTS] = { "argv", "environment", "variables", "defaults",
+                                               "words" };
 
 static char ***list_of(struct gpq_plan *p, unsigned i)
 {
     return i == ARGV          ? &p->argv
            : i == ENVIRONMENT ? &p->environment
            : i == VARIABLES   ? &p->variables
-                              : &p->defaults;
+           : i == DEFAULTS    ? &p->defaults
+                              : &p->words;
 }
 
 static size_t count(char *const *list)
@@ -134,7 +136,10 @@ int gpq_plan_write(const struct gpq_plan *p, void **ret_data, size_t *ret_size)
     put_some(&w, "port", p->port);
     for (unsigned i = 0; i < LISTS; i++) {
         char **list = *list_of(&copy, i);
-        put_number(&w, list_names[i], count(list));
+        if (i == WORDS)
+            put_some(&w, list_names[i], count(list));
+        else
+            put_number(&w, list_names[i], count(list));
         for (; list && *list; list++)
             put_text(&w, *list);
     }
@@ -200,11 +205,12 @@ static bool some_of(struct reader *r, const char *key, uint64_t most, uint64_t *
 }
 
 /* Reads one list into the pointers at *slots, which has room for one to each text and list. */
-static bool list_read(struct reader *r, const char *key, char ***slots, char ***ret)
+static bool list_read(struct reader *r, unsigned i, char ***slots, char ***ret)
 {
+    const char *key = list_names[i];
     uint64_t n;
 
-    if (!number_of(r, key, &n))
+    if (!(i == WORDS ? some_of(r, key, UINT64_MAX, &n) : number_of(r, key, &n)))
         return false;
     *ret = *slots;
     for (; n; n--)
@@ -229,7 +235,7 @@ static bool read_texts(struct reader *r, char **slots, struct gpq_plan *p)
         return false;
     p->port = (uint32_t)port;
     for (unsigned i = 0; i < LISTS; i++)
-        if (!list_read(r, list_names[i], &slots, list_of(p, i)))
+        if (!list_read(r, i, &slots, list_of(p, i)))
             return false;
     end = next(r);
     return end && !strcmp(end, "end") && r->at == r->end && is_valid(p);

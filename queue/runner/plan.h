@@ -30,6 +30,7 @@ struct gpq_plan {
     char **environment; /* of the submit, whole */
     char **variables;   /* "NAME=value", in place of those in `environment` */
     char **defaults;    /* "NAME=value", where `environment` and `variables` have none */
+    char **words;       /* that may name files, for the stamp (stamp.h) */
     void *memory;       /* of a plan that was read */
 };
 

@@ -73,6 +73,15 @@ bool gpq_boot_valid(const char *text)
     return strspn(text, HEX "-") == GPQ_BOOT && !text[GPQ_BOOT];
 }
 
+int gpq_run_beside(char path[GPQ_PATH], const char *state, const struct gpq_run_id *id,
+                   const char *suffix)
+{
+    char name[GPQ_RUN_NAME];
+
+    gpq_run_name(name, id);
+    return gpq_path(path, "%s/run/%s%s", state, name, suffix);
+}
+
 int gpq_boot_read(char ret[GPQ_BOOT + 1])
 {
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);

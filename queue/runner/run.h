@@ -28,7 +28,9 @@
  *     A command whose runner was killed is found by its session and its environment, and killed
  *     (sweep.h), before its attempt is over.
  *
- * If the command exited with 0, its outputs are durable before the end is written.  [Q5]
+ * If the command exited with 0, its outputs are durable before the end is written [Q5], and so is
+ * run/ID.ATTEMPT.stamp, the state of the files that the command names (stamp.h) [Q6].  Without such
+ * a file there is no stamp.
  *
  * The runner has its record as descriptor 3, which is the locked file description of the agent, the
  * plan (plan.h) as 4 and the state directory as 5, which becomes its working directory.  The
@@ -93,6 +95,11 @@ int gpq_run_nonce(char ret[GPQ_NONCE + 1]);
 
 /* The path of the record in a state directory; 0 or -ENAMETOOLONG. */
 int gpq_run_path(char path[GPQ_PATH], const char *state, const struct gpq_run_id *id);
+
+/* The same with a suffix, of a file beside the record. */
+#define GPQ_RUN_STAMP ".stamp"
+int gpq_run_beside(char path[GPQ_PATH], const char *state, const struct gpq_run_id *id,
+                   const char *suffix);
 
 /* The id of this boot of the kernel; 0 or -errno. */
 int gpq_boot_read(char ret[GPQ_BOOT + 1]);

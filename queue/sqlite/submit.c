@@ -344,6 +344,20 @@ static int again(struct work *w, const struct gpq_item *item, struct gpq_row *r)
                : gpq_round_place(w->db, r, plan, w->what->specs[item->spec].held, w->now, w->e);
 }
 
+/* The stamp of the success is that of the last attempt. */
+static int report_changed(struct work *w, uint32_t index, const struct gpq_row *r)
+{
+    sqlite3_stmt *st = gpq_db_use(w->db, GPQ_SQL_ATTEMPT_STAMP);
+    gpq_bind(st, 1, (int64_t)r->id);
+    gpq_bind(st, 2, r->attempt);
+    int code = gpq_db_next(w->db, st, w->e);
+    if (code <= 0)
+        return code;
+    w->what->changed(index, gpq_column_bytes(st, 0), w->what->user);
+    sqlite3_reset(st);
+    return 0;
+}
+
 static int place_item(struct work *w, uint32_t index)
 {
     const struct gpq_item *item = &w->what->items[index];
@@ -357,6 +371,10 @@ static int place_item(struct work *w, uint32_t index)
     if (how < 0)
         return how;
     int code = 0;
+    if (how == GPQ_PLACED_CHANGED && w->what->changed)
+        code = report_changed(w, index, &r);
+    if (code < 0)
+        return code;
     *placed = (struct gpq_placed){ r.id, (uint32_t)how };
     if (how == GPQ_PLACED_AGAIN)
         code = again(w, item, &r);

@@ -2,6 +2,7 @@
 /* joins.c - submit: what is added, joined, joined again, and what it refuses. */
 #include "steps.h"
 
+#include <stdio.h>
 #include <string.h>
 
 BOTH(numbers_are_given_in_the_order_of_the_items)
@@ -191,6 +192,48 @@ BOTH(a_changed_file_makes_a_new_task)
     T_TEXT(PLACED(s, .name = "a", .items = "x", .stamp = "2", .join = true), "0 0 0 1");
     T_TEXT(shown(s, GPQ_TASK(6, 1)), "ready");
     T_TEXT(PLACED(s, .name = "a", .items = "x", .stamp = "3", .join = true), "0 1 0 0");
+}
+
+static void note_changed(uint32_t item, struct gpq_bytes stamp, void *user)
+{
+    char *text = user;
+
+    (void)sprintf(text + strlen(text), "%u %.*s;", item, (int)stamp.size, (const char *)stamp.data);
+}
+
+/* Q6: the stamp of the success shows what has changed, also to a try. */
+BOTH(the_stamp_of_the_success_is_shown)
+{
+    char seen[64] = "";
+    struct gpq_error e;
+    struct gpq_submitted answer;
+    const struct gpq_spec spec = { .content = { "class", 5 }, .shape = { "1 gpu", 5 } };
+    const struct gpq_item items[] = {
+        { .content = { "x", 1 }, .stamp = { "new", 3 } },
+        { .content = { "y", 1 }, .stamp = { "new", 3 } },
+        { .content = { "z", 1 }, .stamp = { "same", 4 } },
+    };
+    struct gpq_submit order = { .name = "a",
+                                .join = true,
+                                .only_try = true,
+                                .specs = &spec,
+                                .items = items,
+                                .n_specs = 1,
+                                .n_items = 3,
+                                .changed = note_changed,
+                                .user = seen };
+
+    SUBMIT(s, .name = "a", .items = "x y z");
+    succeed(s, GPQ_TASK(1, 2), "old");
+    succeed(s, GPQ_TASK(1, 3), "same");
+    step_begin(s);
+    T_EQ(s->engine->submit(s, NOW, &order, &answer, NULL, &e), 0);
+    T_TEXT(seen, "1 old;");
+    order.only_try = false;
+    T_EQ(s->engine->submit(s, NOW, &order, &answer, NULL, &e), 0);
+    T_TEXT(seen, "1 old;1 old;");
+    T_EQ(answer.count[GPQ_PLACED_CHANGED], 1);
+    step_commit(s);
 }
 
 BOTH(a_success_without_a_stamp_is_joined)

@@ -18,6 +18,7 @@ static char *argv[] = { "prog", "", "a b", "x=y\nz", NULL };
 static char *environment[] = { "PATH=/bin", "EMPTY=", "odd", "", NULL };
 static char *variables[] = { "CUDA_VISIBLE_DEVICES=1,2", NULL };
 static char *defaults[] = { "OMP_NUM_THREADS=4", "MKL_NUM_THREADS=4", NULL };
+static char *words[] = { "train.py", "a b", NULL };
 static char *none[] = { NULL };
 
 static const struct gpq_plan full = {
@@ -32,6 +33,7 @@ static const struct gpq_plan full = {
     .environment = environment,
     .variables = variables,
     .defaults = defaults,
+    .words = words,
 };
 
 static void expect_list(char **a, char **b)
@@ -63,6 +65,7 @@ T_CASE(written_and_read)
     expect_list(p.environment, environment);
     expect_list(p.variables, variables);
     expect_list(p.defaults, defaults);
+    expect_list(p.words, words);
     gpq_plan_free(&p);
 }
 
@@ -77,6 +80,7 @@ T_CASE(least)
     T_EQ(gpq_plan_read(data, size, &p), 0);
     T_CHECK(!p.out && !p.key && !p.log_limit && !p.port);
     expect_list(p.environment, none);
+    expect_list(p.words, none);
     gpq_plan_free(&p);
     free(data);
 }
@@ -170,6 +174,9 @@ T_CASE(texts_that_are_none)
           -EBADMSG },
         { TEXT("gpudispatch-plan=1\0" RUN "\0cwd=/\0log=l\0log_limit=0\0port=65536\0argv=1\0a\0"
                "environment=0\0variables=0\0defaults=0\0end"),
+          -EBADMSG },
+        { TEXT("gpudispatch-plan=1\0" RUN "\0cwd=/\0log=l\0log_limit=0\0argv=1\0a\0"
+               "environment=0\0variables=0\0defaults=0\0words=0\0end"),
           -EBADMSG },
         { TEXT("gpudispatch-plan=1\0" RUN "\0log=l\0cwd=/\0log_limit=0\0argv=1\0a\0environment=0\0"
                "variables=0\0defaults=0\0end"),

@@ -56,6 +56,29 @@ T_CASE(ordinary_end)
     rig_close(&r);
 }
 
+/* Q6: the stamp has the files that the command names as they are when it has succeeded. */
+T_CASE(stamp_of_a_success)
+{
+    char *words[] = { "ready", "input", "no", "result", NULL };
+    char *text;
+    struct rig r;
+
+    rig_open(&r, "echo more >>input; echo 1 >result; exit ${CODE:-0}");
+    r.plan.words = words;
+    rig_start(&r, NULL);
+    RIG_END(&r, EXITED, 0);
+    text = rig_read("s/run/12.44.1.stamp");
+    T_CHECK(!strncmp(text, "stamp=1\n5 ", 10));
+    T_CHECK(strstr(text, " input\n2 ") && strstr(text, " result\n"));
+    free(text);
+    rig_next_attempt(&r);
+    r.environment[1] = "CODE=3";
+    rig_start(&r, NULL);
+    RIG_END(&r, EXITED, 3);
+    T_EQ(access("s/run/12.44.2.stamp", F_OK), -1);
+    rig_close(&r);
+}
+
 T_CASE(exit_status)
 {
     struct rig r;

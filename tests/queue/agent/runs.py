@@ -127,6 +127,53 @@ def ports(agent):
     equal(outcomes(c, 1) + outcomes(c, 2), ["ok"] * 5)
 
 
+def stamp(*names):
+    """As a client makes it (docs/reference/queue-protocol.md)."""
+    stats = [(n, os.stat(n)) for n in names]
+    return "stamp=1\n" + "".join(f"{s.st_size} {s.st_mtime_ns} {n}\n" for n, s in stats)
+
+
+def changed_files(agent):
+    """Q6: a line whose files have changed since its success is not joined, which is said."""
+    script = os.path.join(agent.directory, "train.sh")
+    plain = os.path.join(agent.directory, "x")
+    for name in (script, plain):
+        pathlib.Path(name).write_text("true\n")
+    gate = os.path.join(agent.directory, "gate")
+    os.mkfifo(gate)
+    agent.start()
+    c = agent.client()
+    tasks = [{"argv": ["/bin/sh", script]}, {"argv": ["true"]},
+             {"argv": ["/bin/sh", "-c", f". {plain}; read x < {gate}"]}]
+
+    def submit(**how):
+        for t, names in zip(tasks, (["/bin/sh", script], [], [plain])):
+            t["stamp"] = stamp(*names)
+        spec = {"cwd": "/", "environment": [f"PATH={os.environ['PATH']}"]}
+        return c.ask("submit", batch={"name": "a"}, join=True, list=True, specs=[spec],
+                     tasks=tasks, **how)
+
+    submit()
+    until(lambda: [t["state"] for t in c.tasks(1)] == ["done", "done", "running"], "two ends")
+    until(lambda: agent.processes("sh"), "the last command")
+    agent.kill()
+    with open(gate, "w") as f:
+        f.write("go\n")
+    until(lambda: not agent.processes("gpud-runner"), "the end of the runner")
+    pathlib.Path(plain).write_text("true # edited before an agent booked the end\n")
+    agent.start()
+    c = agent.client()
+    c.ask("wait", batch="1")
+    equal(outcomes(c, 1), ["ok"] * 3)
+    equal(list(pathlib.Path(agent.state, "run").iterdir()), [])
+    equal([p["how"] for p in submit(**{"try": True})["placed"]], ["joined", "joined", "changed"])
+    pathlib.Path(script).write_text("true # edited\n")
+    equal([(p["how"], p.get("file")) for p in submit(**{"try": True})["placed"]],
+          [("changed", script), ("joined", None), ("changed", plain)])
+    reply = submit(join_anyway=True)
+    equal((reply["joined"], reply["changed"]), (3, 0))
+
+
 def limits(agent):
     """A task that exceeds its limit is TIMEOUT, and a cancelled one CANCELLED."""
     agent.start()
@@ -494,10 +541,11 @@ def killed_anything(agent):
     equal(agent.processes(), [])
 
 
-CASES = [ends, outputs, placeholders, ports, limits, retries, many, stopped_agent, ended_meanwhile,
-         killed_runner, power_cut, paused, evicted, stop_drain, cancelled_and_killed,
-         other_devices, set_needs, drained_meanwhile, many_clients, devices_to_come, many_requests,
-         broken_runner, stop_cancel, two_agents, killed_agents, killed_anything]
+CASES = [ends, outputs, placeholders, ports, changed_files, limits, retries, many, stopped_agent,
+         ended_meanwhile, killed_runner, power_cut, paused, evicted, stop_drain,
+         cancelled_and_killed, other_devices, set_needs, drained_meanwhile, many_clients,
+         devices_to_come, many_requests, broken_runner, stop_cancel, two_agents, killed_agents,
+         killed_anything]
 BUILD = sys.argv[1]
 
 

@@ -213,6 +213,8 @@ static int place(struct order *o, uint32_t i)
          !mem_same(mem_spec(&o->m->now, t->row.spec)->spec.content,
                    o->what->specs[item->spec].content)))
         return refuse_item(o, item, GPQ_EKEY, "the key belongs to a task with another content");
+    if (how == GPQ_PLACED_CHANGED && o->what->changed)
+        o->what->changed(i, t->row.stamp, o->what->user);
     if (how == GPQ_PLACED_ADDED || how == GPQ_PLACED_CHANGED) {
         id = add(o, item);
     } else {

@@ -92,6 +92,21 @@ SABOTAGES = [
         "    code = stamp.size != 0 && !gpq_same(stamp, item->stamp);\n",
         "    code = stamp.size == 0 && !gpq_same(stamp, item->stamp);\n",
         "queue/conformance.a_changed_file_makes_a_new_task_sqlite"),
+    Sabotage(
+        "a success keeps no state of its files", "queue/runner/life.c",
+        "    if (stamp && strcmp(stamp, GPQ_STAMP_NONE) != 0)\n",
+        "    if (stamp && strcmp(stamp, GPQ_STAMP_NONE) == 0)\n",
+        "agent/runs.changed_files"),
+    Sabotage(
+        "an agent that adopts forgets the files of a success", "queue/agent/adopt.c",
+        "        end.stamp = (struct gpq_bytes){ stamp, stamp ? strlen(stamp) : 0 };\n",
+        "        end.stamp = (struct gpq_bytes){ 0 };\n",
+        "agent/runs.changed_files"),
+    Sabotage(
+        "a file with another time is the same", "queue/files/stamp.c",
+        "st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec, name);\n",
+        "st->st_mode + 0 * st->st_mtim.tv_nsec, name);\n",
+        "queue/stamp.files_and_their_state"),
     # ---- Q7, Q8 ----
     Sabotage(
         "the last of a shape comes first", "queue/sqlite/schema.h",
