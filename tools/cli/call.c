@@ -24,7 +24,7 @@ const struct verb *verb_find(const char *name)
 void verb_options(const struct verb *v, void (*fn)(enum option_id option, void *user), void *user)
 {
     for (const unsigned char *id = v->options; *id != OPTION_END; id++)
-        fn((enum option_id)*id, user);
+        fn((enum option_id) * id, user);
     fn(OPTION_HELP, user);
 }
 

@@ -238,7 +238,7 @@ static void markdown(void)
 {
     puts("# Commands\n\n"
          "This page describes the verbs of the program `gpudispatch`. The program prints it:\n"
-         "`gpudispatch help --markdown`.\n\n| verb | what it does |\n|---|---|");
+         "`gpudispatch help --markdown`.\n\n| verb | purpose |\n|---|---|");
     for (const struct verb *v = verbs; v->name; v++)
         printf("| [%s](#%s) | %s |\n", v->name, v->name, v->summary);
     for (const struct verb *v = verbs; v->name; v++)
@@ -351,7 +351,8 @@ int help_run(const struct call *call)
     if (name && !v)
         return usage(call->verb, "help: unknown verb '%s'", name);
     if (call->given[OPTION_MAN] + call->given[OPTION_COMPLETION] + call->given[OPTION_MARKDOWN] +
-            (v != NULL) > 1)
+            (v != NULL) >
+        1)
         return usage(call->verb,
                      "help: a verb, --man, --markdown and --completion exclude one another");
     if (shell && strcmp(shell, "bash") != 0 && strcmp(shell, "zsh") != 0)

@@ -37,12 +37,12 @@ struct column {
 struct table {
     const struct column *column;
     size_t columns, cells, room, notes, note_room;
-    size_t most; /* characters of a line: the last column is cut to it; 0 = no limit */
+    size_t most;             /* characters of a line: the last column is cut to it; 0 = no limit */
     char (*cell)[CELL_SIZE]; /* a row after another */
     struct note {
         size_t row; /* below which it is printed */
         char text[192];
-    } *note;
+    } * note;
 };
 
 void table_init(struct table *t, const struct column *column, size_t columns);
@@ -57,7 +57,7 @@ void table_print(struct table *t);
 /* Each value is preceded by its key in an object; key NULL in an array. */
 void doc_open(const char *key, char bracket);
 void doc_close(char bracket);
-void doc_end(void);                               /* of the document */
+void doc_end(void); /* of the document */
 /* NULL: null.  Bytes that are no UTF-8 become U+FFFD */
 void doc_text(const char *key, const char *text);
 void doc_number(const char *key, uint64_t number);

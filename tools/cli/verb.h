@@ -14,8 +14,8 @@
 #define EXIT_OK 0
 #define EXIT_FAILED 1 /* it could not be done: the answer is not there */
 #define EXIT_USAGE 2
-#define EXIT_WRONG 3  /* it was done, and something is wrong with what was looked at */
-#define EXIT_NONE 4 /* no agent, or no such task */
+#define EXIT_WRONG 3   /* it was done, and something is wrong with what was looked at */
+#define EXIT_NONE 4    /* no agent, or no such task */
 #define EXIT_TIMEOUT 5 /* --timeout is over */
 #define EXIT_REFUSED 6
 #define EXIT_UNUSABLE 75 /* the state directory */
@@ -28,7 +28,7 @@ struct call {
     struct said {
         enum option_id option;
         const char *value;
-    } *said; /* all of them, in their order */
+    } * said; /* all of them, in their order */
     size_t n_said;
     char **operand; /* ends with NULL */
     size_t operands;
@@ -47,10 +47,10 @@ struct verb {
     const char *name;
     const char *operands; /* as they are shown; NULL = none */
     unsigned char least, most;
-    bool command;         /* a command may follow "--" */
-    const char *summary;  /* one line */
-    const char *text;     /* paragraphs, one line each */
-    const unsigned char *options; /* ids, until OPTION_END; help is always there */
+    bool command;                        /* a command may follow "--" */
+    const char *summary;                 /* one line */
+    const char *text;                    /* paragraphs, one line each */
+    const unsigned char *options;        /* ids, until OPTION_END; help is always there */
     int (*run)(const struct call *call); /* returns the exit status */
     const struct status_entry *statuses; /* until the meaning is NULL */
 };

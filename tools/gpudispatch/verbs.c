@@ -21,26 +21,31 @@ static int without_queue(const struct call *call)
 const char program_summary[] = "runs tasks on the GPUs of this machine from a durable queue, and "
                                "lists and checks its devices";
 
-#define OPTIONS(...) (const unsigned char[]){ __VA_ARGS__, OPTION_END }
+#define OPTIONS(...)            \
+    (const unsigned char[])     \
+    {                           \
+        __VA_ARGS__, OPTION_END \
+    }
 #define QUEUE_OPTIONS OPTION_STATE_DIR, OPTION_CONFIG
-#define NEEDS_OPTIONS                                                                  \
+#define NEEDS_OPTIONS                                                                      \
     OPTION_GPUS, OPTION_MEMORY, OPTION_CPUS, OPTION_HOST_MEMORY, OPTION_ON, OPTION_NOT_ON, \
         OPTION_COMPUTE, OPTION_OR, OPTION_NEEDS, OPTION_ALLOW_WAIT
-#define TASK_OPTIONS                                                                    \
-    NEEDS_OPTIONS, OPTION_PRIORITY, OPTION_LIMIT, OPTION_EXPIRES, OPTION_BEGIN, OPTION_AFTER, \
+#define TASK_OPTIONS                                                                              \
+    NEEDS_OPTIONS, OPTION_PRIORITY, OPTION_LIMIT, OPTION_EXPIRES, OPTION_BEGIN, OPTION_AFTER,     \
         OPTION_RETRIES, OPTION_BACKOFF, OPTION_AT_MOST_ONCE, OPTION_NAME, OPTION_KEY, OPTION_CWD, \
-        OPTION_ENV, OPTION_UNSET, OPTION_CLEAN_ENV, OPTION_SHELL, OPTION_NO_CHECK, OPTION_BATCH, \
-        OPTION_EACH, OPTION_ARRAY, OPTION_FORMAT, OPTION_JOIN, OPTION_JOIN_ANYWAY, OPTION_FRESH, \
+        OPTION_ENV, OPTION_UNSET, OPTION_CLEAN_ENV, OPTION_SHELL, OPTION_NO_CHECK, OPTION_BATCH,  \
+        OPTION_EACH, OPTION_ARRAY, OPTION_FORMAT, OPTION_JOIN, OPTION_JOIN_ANYWAY, OPTION_FRESH,  \
         OPTION_AT_ONCE, OPTION_MAX_FAILS, OPTION_NOTIFY
 #define SELECT_OPTIONS OPTION_STATE, OPTION_FAILED, OPTION_LOST, OPTION_ALL
 
-#define IDS                                                                             \
-    "IDS are batches (12), tasks (12.44), ranges of them (12.40-49) and names of batches."
+#define IDS "IDS are batches (12), tasks (12.44), ranges of them (12.40-49) and names of batches."
 
-#define QUEUE_STATUSES                                                                  \
-    { EXIT_NONE, "no agent runs here, or there is no such task" },                      \
-        { EXIT_REFUSED, "refused: the text on standard error says why" },               \
-        { EXIT_UNUSABLE, "the state directory cannot be used" }
+#define QUEUE_STATUSES                                                          \
+    { EXIT_NONE, "no agent runs here, or there is no such task" },              \
+        { EXIT_REFUSED, "refused: the text on standard error has the reason" }, \
+    {                                                                           \
+        EXIT_UNUSABLE, "the state directory cannot be used"                     \
+    }
 
 static const struct status_entry doctor_statuses[] = {
     { EXIT_OK, "no PROBLEM; a missing GPU is a PROBLEM only with --gpu" },
@@ -57,9 +62,7 @@ static const struct status_entry gpus_statuses[] = {
     { EXIT_FAILED,
       "the devices could not be listed: no monitor process, or the output could not be written" },
     { EXIT_USAGE, "wrong usage, or an invalid SPEC" },
-    { EXIT_WRONG,
-      "the driver is installed but does not work: it is hung, failed, too old, of two versions, or "
-      "denies access; or a GPU is lost, must be reset, or is QUARANTINED" },
+    { EXIT_WRONG, "the driver does not work, or a GPU is lost, must be reset, or is QUARANTINED" },
     { 0, NULL },
 };
 
@@ -108,10 +111,10 @@ static const struct status_entry wait_statuses[] = {
 };
 
 static const struct status_entry fsck_statuses[] = {
-    { EXIT_OK, "nothing is wrong, or all of it is repaired" },
+    { EXIT_OK, "nothing was found, or all of it is repaired" },
     { EXIT_FAILED, "the check could not be made" },
     { EXIT_USAGE, "wrong usage" },
-    { EXIT_WRONG, "something is wrong" },
+    { EXIT_WRONG, "something is damaged or inconsistent" },
     { EXIT_UNUSABLE, "an agent runs, or the file is damaged" },
     { 0, NULL },
 };
@@ -134,37 +137,37 @@ const struct verb verbs[] = {
     { "run", "[FILE]", 0, 1, true, "submit tasks, show their output, and wait for them",
       "Submits as submit does, and follows the tasks until they have ended. A single command's "
       "output is shown, and its status becomes that of this program; the last line on standard "
-      "error tells one from the other. SIGINT ends the following only: the tasks go on. With "
+      "error has both. SIGINT ends the following only: the tasks go on. With "
       "--attached they end with this program.",
       OPTIONS(TASK_OPTIONS, OPTION_ATTACHED, OPTION_STATUS_FILE, OPTION_TIMEOUT, OPTION_JSON,
               QUEUE_OPTIONS),
       QUEUE(run), run_statuses },
     { "ls", "[IDS]", 0, OPERANDS_ANY, false, "list batches, or the tasks of some",
-      "Without IDS it lists the batches that go on and the newest others. " IDS,
-      OPTIONS(SELECT_OPTIONS, OPTION_LAST, OPTION_JSON, QUEUE_OPTIONS), QUEUE(ls),
-      done_statuses },
-    { "show", "IDS", 1, OPERANDS_ANY, false, "show all about some tasks or batches",
+      "Without IDS it lists the batches that go on and the newest ended ones. " IDS,
+      OPTIONS(SELECT_OPTIONS, OPTION_LAST, OPTION_JSON, QUEUE_OPTIONS), QUEUE(ls), done_statuses },
+    { "show", "IDS", 1, OPERANDS_ANY, false, "show tasks or batches in full",
       "Shows command, needs, conditions, attempts and files of tasks, and counts of batches. " IDS,
       OPTIONS(OPTION_SHOW_ENV, OPTION_JSON, QUEUE_OPTIONS), QUEUE(show), done_statuses },
     { "results", "IDS", 1, OPERANDS_ANY, false, "print the results of ended tasks",
       "Prints a line per ended task: id, outcome, and its result or the path of its outputs. " IDS,
       OPTIONS(SELECT_OPTIONS, OPTION_JSON, QUEUE_OPTIONS), QUEUE(results), done_statuses },
     { "log", "TASK", 1, 1, false, "print the output of a task",
-      "Prints what the command has written to standard output and standard error. In a file or a "
+      "Prints the standard output and the standard error of the command. In a file or a "
       "pipe, a line that was overwritten by carriage returns has its last state.",
       OPTIONS(OPTION_FOLLOW, OPTION_ATTEMPT, QUEUE_OPTIONS), QUEUE(log), done_statuses },
     { "wait", "IDS", 1, OPERANDS_ANY, false, "wait until tasks have ended",
       "Waits for all of them, shows progress on a terminal, and prints how they ended. " IDS,
       OPTIONS(OPTION_TIMEOUT, OPTION_JSON, QUEUE_OPTIONS), QUEUE(wait), wait_statuses },
-    { "explain", "TASK", 1, 1, false, "say why a task waits",
-      "Prints what the task waits for: other tasks, a time, a pause, devices.",
+    { "explain", "TASK", 1, 1, false, "print why a task waits",
+      "Prints the reasons why the task does not start: other tasks, a time, a pause, devices.",
       OPTIONS(OPTION_JSON, QUEUE_OPTIONS), QUEUE(explain), done_statuses },
     { "cancel", "IDS", 0, OPERANDS_ANY, false, "cancel tasks",
       "A waiting task ends at once. A running one gets SIGTERM, and SIGKILL later; its outcome is "
       "whichever comes first. " IDS,
       OPTIONS(SELECT_OPTIONS, OPTION_JSON, QUEUE_OPTIONS), QUEUE(cancel), done_statuses },
     { "retry", "IDS", 0, OPERANDS_ANY, false, "run ended tasks again",
-      "Opens a new round of tasks that did not end ok, or of those selected. The old outcomes are "
+      "Opens a new round of tasks that did not end ok, or of the selected ones. The old outcomes "
+      "are "
       "kept. " IDS,
       OPTIONS(SELECT_OPTIONS, OPTION_JSON, QUEUE_OPTIONS), QUEUE(retry), done_statuses },
     { "hold", "IDS", 0, OPERANDS_ANY, false, "hold waiting tasks",
@@ -174,7 +177,7 @@ const struct verb verbs[] = {
     { "release", "IDS", 0, OPERANDS_ANY, false, "end hold of tasks", "Ends hold. " IDS,
       OPTIONS(SELECT_OPTIONS, OPTION_JSON, QUEUE_OPTIONS), QUEUE(release), done_statuses },
     { "set", "IDS", 1, OPERANDS_ANY, false, "change waiting tasks",
-      "Changes what is given, of tasks that wait. A running task is refused. " IDS,
+      "Changes the given properties of waiting tasks. A running task is refused. " IDS,
       OPTIONS(NEEDS_OPTIONS, OPTION_PRIORITY, OPTION_LIMIT, OPTION_EXPIRES, OPTION_RETRIES,
               OPTION_BACKOFF, OPTION_FIRST, OPTION_JSON, QUEUE_OPTIONS),
       QUEUE(set), done_statuses },
@@ -182,8 +185,8 @@ const struct verb verbs[] = {
     { "pause", NULL, 0, 0, false, "start no further tasks",
       "Running tasks go on. It holds until resume, also after a restart.",
       OPTIONS(OPTION_CLASS, OPTION_REASON, QUEUE_OPTIONS), QUEUE(pause), done_statuses },
-    { "resume", NULL, 0, 0, false, "end pause", "Ends pause.",
-      OPTIONS(OPTION_CLASS, QUEUE_OPTIONS), QUEUE(resume), done_statuses },
+    { "resume", NULL, 0, 0, false, "end pause", "Ends pause.", OPTIONS(OPTION_CLASS, QUEUE_OPTIONS),
+      QUEUE(resume), done_statuses },
     { "drain", "GPU", 1, 1, false, "start no further tasks on a GPU",
       "GPU is a number, a name such as gpu:4, or a UUID. It holds until undrain, also after a "
       "reboot. With --now its tasks return to their places, not charged.",
@@ -201,8 +204,8 @@ const struct verb verbs[] = {
     { "agent", "[start|stop|status]", 0, 1, false, "start, stop or show the agent of the queue",
       "start (the default) starts the agent in the background if none runs; with --foreground "
       "this process becomes the agent. stop leaves running commands alone, and the next agent "
-      "adopts them; with --drain it waits for them, with --cancel it ends them. status shows what "
-      "it does.",
+      "adopts them; with --drain it waits for them, with --cancel it ends them. status shows "
+      "how it is.",
       OPTIONS(OPTION_DEVICES, OPTION_CPUS, OPTION_FOREGROUND, OPTION_DRAIN, OPTION_CANCEL,
               OPTION_ALLOW_NETWORK_FS, OPTION_JSON, QUEUE_OPTIONS),
       QUEUE(agent), done_statuses },
