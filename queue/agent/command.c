@@ -2,14 +2,18 @@
 /* command.c - reads commands, and gives them the values of their attempt. */
 #include "queue/agent/command.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "queue/agent/fields.h"
 #include "queue/agent/grant.h"
 #include "queue/agent/placeholders.h"
 #include "queue/agent/requests.h"
+#include "queue/files/fault.h"
 #include "queue/files/stamp.h"
 
 /* ---- What the store has ---- */
@@ -93,9 +97,8 @@ static int check_sizes(char *const *argv, struct gpq_error *e)
         size_t size = strlen(argv[i]);
         if (size > GPQ_ARGUMENT_MOST)
             return gpq_fail(e, GPQ_EINVAL,
-                            "argv[%zu] has %zu bytes with the values of its placeholders, the "
-                            "maximum is %zu",
-                            i, size, GPQ_ARGUMENT_MOST);
+                            "argv[%zu] has %zu bytes at the start, the maximum is %zu", i, size,
+                            GPQ_ARGUMENT_MOST);
     }
     return 0;
 }
@@ -118,7 +121,54 @@ static int replace(struct gpq_agent *a, struct gpq_unit *u, const char *out, str
         return gpq_fail(e, GPQ_ENOMEM, "no memory for the arguments");
     free(c->argv);
     c->argv = argv;
-    return check_sizes(argv, e);
+    return 0;
+}
+
+/* ---- Long lines ---- */
+
+static bool is_line(char *const *argv)
+{
+    return argv[1] && !strcmp(argv[1], "-c") && argv[2] && !argv[3];
+}
+
+static int write_file(const char *path, const char *text, size_t size)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    int fault = 0;
+    while (fault == 0 && size != 0) {
+        ssize_t n = write(fd, text, size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            fault = n < 0 ? -errno : -EIO;
+        else {
+            text += n;
+            size -= (size_t)n;
+        }
+    }
+    (void)close(fd);
+    return fault;
+}
+
+/* Not synced: after a power cut the attempt is another one. */
+static int move_line(struct gpq_agent *a, const struct gpq_unit *u, struct gpq_command *c,
+                     struct gpq_error *e)
+{
+    size_t size = is_line(c->argv) ? strlen(c->argv[2]) : 0;
+    if (size <= GPQ_ARGUMENT_MOST)
+        return 0;
+    int fault = gpq_run_beside(c->line, a->state, &u->run, GPQ_RUN_LINE);
+    if (fault == 0) {
+        c->argv[2][size] = '\n'; /* in place of its NUL byte, which a file does not need */
+        fault = write_file(c->line, c->argv[2], size + 1);
+    }
+    if (fault < 0)
+        return gpq_fault(e, fault, "%.300s", c->line);
+    c->argv[1] = c->line;
+    c->argv[2] = NULL;
+    return 0;
 }
 
 /* ---- The whole ---- */
@@ -138,7 +188,9 @@ int gpq_command_read(struct gpq_agent *a, struct gpq_unit *u, const char *out,
     }
     if (code == 0 && json_is_true(json_object_get(ret->content, "replace")))
         code = replace(a, u, out, ret, e);
-    return code;
+    if (code == 0)
+        code = move_line(a, u, ret, e);
+    return code == 0 ? check_sizes(ret->argv, e) : code;
 }
 
 void gpq_command_free(struct gpq_command *c)

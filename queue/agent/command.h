@@ -14,6 +14,7 @@ struct gpq_command {
     const char *cwd;
     json_t *content; /* of the spec, with cwd */
     uint32_t spec;
+    char line[GPQ_PATH];                      /* of its file; "" = none */
     char visible[2048], gpus[2048], cpus[64]; /* of the lists */
     char *set[4], *defaults[4];               /* variables of the plan (plan.h) */
 };
@@ -24,8 +25,11 @@ struct gpq_command {
  * which gpq_work_remove releases.  `out` is the directory of its outputs.  The caller frees the
  * command, also after a failure.
  *
+ * A command PROGRAM -c LINE whose line is too long for an argument becomes PROGRAM FILE, with the
+ * line in a file beside the record of the run, which gpq_runs_forget removes.
+ *
  * EDAMAGED: the store has no command of the task; EINVAL: an argument is too long with its values;
- * EBUSY: no port is free; ENOMEM.
+ * EBUSY: no port is free; ENOMEM; EFULL, EIO: of that file.
  */
 int gpq_command_read(struct gpq_agent *a, struct gpq_unit *u, const char *out,
                      struct gpq_command *ret, struct gpq_error *e);

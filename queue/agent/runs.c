@@ -288,7 +288,7 @@ char *gpq_runs_stamp(struct gpq_agent *a, const struct gpq_run_id *run)
 
 void gpq_runs_forget(struct gpq_agent *a, const struct gpq_run_id *run)
 {
-    static const char *const suffixes[] = { "", GPQ_RUN_STAMP };
+    static const char *const suffixes[] = { "", GPQ_RUN_STAMP, GPQ_RUN_LINE };
     char path[GPQ_PATH];
     for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
         if (gpq_run_beside(path, a->state, run, suffixes[i]) == 0)

@@ -20,6 +20,7 @@ enum {
 };
 /* The kernel takes no more of arguments and environment (execve(2)). */
 #define EXEC_MOST ((size_t)6 << 20)
+#define LINE_MOST ((size_t)16 << 20)
 
 /* ---- Members ---- */
 
@@ -376,13 +377,25 @@ static int read_spec(struct submit *s, size_t index)
 
 /* ---- Tasks ---- */
 
+/* PROGRAM -c LINE, as of a shell: the agent runs a long line from a file. */
+static bool is_line(json_t *argv)
+{
+    const char *option = json_string_value(json_array_get(argv, 1));
+    return json_array_size(argv) == 3 && option && !strcmp(option, "-c");
+}
+
 static int read_argv(struct submit *s, json_t *argv, const struct gpq_at *at, struct gpq_item *item)
 {
     const struct gpq_at list = { at, "argv", GPQ_NO_INDEX }, program = { at, "argv", 0 };
-    int code = gpq_texts_join(argv, &list, GPQ_ARGUMENT_MOST, &item->content, s->c->e);
+    bool line = is_line(argv);
+    int code =
+        gpq_texts_join(argv, &list, line ? LINE_MOST : GPQ_ARGUMENT_MOST, &item->content, s->c->e);
     if (code < 0)
         return code;
     size_t size = item->content.size + s->specs[item->spec].environment.size;
+    size_t last = line ? json_string_length(json_array_get(argv, 2)) : 0;
+    if (last > GPQ_ARGUMENT_MOST)
+        size -= last;
     if (size > EXEC_MOST)
         return gpq_at_fail(at, s->c->e, GPQ_EINVAL,
                            "has %zu bytes of argv and environment, the maximum is %zu", size,

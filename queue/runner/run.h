@@ -96,8 +96,10 @@ int gpq_run_nonce(char ret[GPQ_NONCE + 1]);
 /* The path of the record in a state directory; 0 or -ENAMETOOLONG. */
 int gpq_run_path(char path[GPQ_PATH], const char *state, const struct gpq_run_id *id);
 
-/* The same with a suffix, of a file beside the record. */
+/* The same with a suffix, of a file beside the record: the stamp of a success, and the line of a
+ * shell that is too long for an argument. */
 #define GPQ_RUN_STAMP ".stamp"
+#define GPQ_RUN_LINE ".sh"
 int gpq_run_beside(char path[GPQ_PATH], const char *state, const struct gpq_run_id *id,
                    const char *suffix);
 

@@ -20,7 +20,7 @@ import traceback
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from agent import Agent, until  # noqa: E402
+from agent import Agent, Refused, until  # noqa: E402
 from checks import Checks  # noqa: E402
 
 EFFORT = os.environ.get("T_EFFORT") == "all"
@@ -125,6 +125,33 @@ def ports(agent):
         c.ask("wait", batch="1")
         c.ask("wait", batch="2")
     equal(outcomes(c, 1) + outcomes(c, 2), ["ok"] * 5)
+
+
+def long_lines(agent):
+    """A line of a shell that is too long for an argument runs from a file."""
+    agent.start()
+    c = agent.client()
+    limit = 131071
+    start = "echo {task} $0 > {out}/x; test $GPUDISPATCH_ATTEMPT = 2; exit $? #"
+    for n in (limit - 1000, limit - 1, 16 << 20):  # the values make the second one too long
+        c.submit([start.ljust(n, "x")], replace=True, retries={"error": 1})
+    for i in range(3):
+        c.ask("wait", batch=str(i + 1))
+        equal([(t["outcome"], t["attempt"]) for t in c.tasks(i + 1)], [("ok", 2)])
+    for i, text in enumerate(["1.1 /bin/sh", f"2.1 {agent.state}/run/2.1.2.sh",
+                              f"3.1 {agent.state}/run/3.1.2.sh"]):
+        equal(pathlib.Path(agent.state, f"out/{i + 1}.1/x").read_text(), text + "\n")
+    equal(list(pathlib.Path(agent.state, "run").iterdir()), [])
+    for argv in (["/bin/sh", "-c", "x" * ((16 << 20) + 1)], ["echo", "x" * (limit + 1)],
+                 ["/bin/sh", "-c", "x", "x" * (limit + 1)], ["/bin/sh", "-c", "{out}" * 40000]):
+        try:
+            c.submit([argv], batch="refused", replace=True)
+        except Refused as e:
+            assert "the maximum is" in str(e), e
+        else:
+            equal(argv[2][:5], "{out}")
+    c.ask("wait", batch="4")
+    equal(outcomes(c, 4), ["error"])
 
 
 def stamp(*names):
@@ -541,8 +568,8 @@ def killed_anything(agent):
     equal(agent.processes(), [])
 
 
-CASES = [ends, outputs, placeholders, ports, changed_files, limits, retries, many, stopped_agent,
-         ended_meanwhile, killed_runner, power_cut, paused, evicted, stop_drain,
+CASES = [ends, outputs, placeholders, ports, changed_files, long_lines, limits, retries, many,
+         stopped_agent, ended_meanwhile, killed_runner, power_cut, paused, evicted, stop_drain,
          cancelled_and_killed, other_devices, set_needs, drained_meanwhile, many_clients,
          devices_to_come, many_requests, broken_runner, stop_cancel, two_agents, killed_agents,
          killed_anything]

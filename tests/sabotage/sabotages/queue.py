@@ -141,6 +141,11 @@ SABOTAGES = [
         "    u->port = 0;\n",
         "agent/runs.ports"),
     Sabotage(
+        "the file of a long line stays", "queue/agent/runs.c",
+        "    static const char *const suffixes[] = { \"\", GPQ_RUN_STAMP, GPQ_RUN_LINE };\n",
+        "    static const char *const suffixes[] = { \"\", GPQ_RUN_STAMP };\n",
+        "agent/runs.long_lines"),
+    Sabotage(
         "variables of a shell are replaced", "queue/agent/placeholders.c",
         "        if (p > text && p[-1] == '$') {\n",
         "        if (p == text && *p == '$') {\n",
