@@ -123,6 +123,8 @@ struct gpq_submit {
                                    Both fields 0: no limit */
     struct gpq_bytes options; /* of the batch: notifications */
     bool fails_limited;  /* max_fails holds, also as 0 */
+    bool notify;         /* each end of the batch sets the mark "notify" of it, in the same
+                            commit; its subject is the batch as text, "12" */
     bool open;           /* more will be appended: the batch does not end before seal */
     bool join;           /* see submit */
     bool join_anyway;    /* also where the stamp differs */
@@ -193,7 +195,7 @@ struct gpq_batch {
     uint32_t total, state[GPQ_STATES], outcome[GPQ_OUTCOMES]; /* counts, joined included */
     uint32_t joined;      /* of the total: tasks of other batches */
     uint32_t at_once, max_fails, max_fails_percent;
-    bool fails_limited, open, held;
+    bool fails_limited, open, held, notify;
     struct gpq_bytes options;
 };
 
@@ -232,7 +234,7 @@ struct gpq_shape {
 
 /* A durable fact about a subject, such as a paused queue or a drained device. */
 struct gpq_mark {
-    const char *kind;    /* "pause", "drain" */
+    const char *kind;    /* "pause", "drain", "evict", "notify" */
     const char *subject; /* "" = everything */
     const char *text;
     uint64_t since;
@@ -414,6 +416,7 @@ struct gpq_store {
     const struct gpq_engine *engine;
     struct gpq_change *changes; /* of this or the last transaction, until the next begin */
     size_t n_changes;
+    bool notes; /* this or the last transaction has set a mark "notify" */
 };
 
 /*

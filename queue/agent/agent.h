@@ -36,6 +36,7 @@ struct gpq_work;   /* work.h: tasks that the dispatcher has */
 struct gpq_ahead;  /* ahead.c */
 struct gpq_server; /* server.c */
 struct gpq_notes;  /* turn.c */
+struct gpq_notify; /* notify.c */
 
 /* How the agent was asked to end. */
 struct gpq_stop {
@@ -57,6 +58,8 @@ struct gpq_agent {
     struct gpq_server *server;
     struct gpq_notes *notes;
     struct gpq_ports ports; /* of commands */
+    struct gpq_notify *notify;
+    const char *notify_command; /* of batches without one of their own; NULL = none */
     int epoll, timer, signals;
     uint64_t next_due; /* wall time; 0 = none */
     uint64_t retry_at; /* when what waits for a second is tried again; 0 = nothing does */

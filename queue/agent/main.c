@@ -3,7 +3,7 @@
  * main.c - gpudispatch-agent: opens everything in order, turns until it shall end, closes.
  *
  *     gpudispatch-agent [--state-dir DIR] [--devices LIST] [--cpus N] [--runner PROGRAM]
- *                       [--ports FIRST-LAST] [--allow-network-fs]
+ *                       [--ports FIRST-LAST] [--notify COMMAND] [--allow-network-fs]
  *
  * SIGTERM and SIGINT end it and leave commands running.  Exit status: 0; 1: it could not start;
  * 2: usage; 75: the state directory is unusable, or another agent owns it.
@@ -30,6 +30,7 @@
 #include "queue/agent/ahead.h"
 #include "queue/agent/dispatch.h"
 #include "queue/agent/marks.h"
+#include "queue/agent/notify.h"
 #include "queue/agent/runs.h"
 #include "queue/agent/turn.h"
 #include "queue/files/lock.h"
@@ -42,7 +43,7 @@
 enum { RESERVE = 4 << 20, EVENTS = 64 };
 
 struct settings {
-    const char *state, *devices, *runner, *ports;
+    const char *state, *devices, *runner, *ports, *notify;
     uint32_t cpus;
     bool allow_network;
 };
@@ -178,11 +179,12 @@ static void notify(const char *text)
 
 /* ---- The loop ---- */
 
-/* Runners, and processes that a killed runner has left to this subreaper. */
-static void reap(void)
+/* Runners, notifications, and processes that a killed runner has left to this subreaper. */
+static void reap(struct gpq_agent *a)
 {
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        continue;
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        gpq_notify_reaped(a, pid, status);
 }
 
 static void hear_signals(struct gpq_agent *a)
@@ -190,7 +192,7 @@ static void hear_signals(struct gpq_agent *a)
     struct signalfd_siginfo info;
     while (read(a->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
         if (info.ssi_signo == SIGCHLD)
-            reap();
+            reap(a);
         else
             a->stop.now = a->over = true;
 }
@@ -234,6 +236,7 @@ static void hear_timer(struct gpq_agent *a)
         gpq_ahead_again(a);
     }
     a->look_again = false;
+    gpq_notify_time(a);
     if (again)
         gpq_work_each(a, look_again, NULL);
 }
@@ -263,7 +266,13 @@ static void hear(struct gpq_agent *a, const struct epoll_event *event)
     }
 }
 
-/* The timer is for the store's next time, or a second ahead where something is tried again. */
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+/* The timer is for the store's next time and that of a notification, or a second ahead where
+ * something is tried again. */
 static void set_timer(struct gpq_agent *a)
 {
     uint64_t at = a->next_due, now = gpq_wall(), soon = now + UINT64_C(1000000000);
@@ -273,6 +282,7 @@ static void set_timer(struct gpq_agent *a)
         a->retry_at = soon;
     if (a->retry_at != 0 && (at == 0 || at > a->retry_at || at <= now))
         at = a->retry_at;
+    at = earlier(at, gpq_notify_next(a));
     if (at == a->timer_at)
         return;
     struct itimerspec when = { .it_value = { (time_t)(at / 1000000000), (long)(at % 1000000000) } };
@@ -302,6 +312,7 @@ static void loop(struct gpq_agent *a)
 {
     struct epoll_event events[EVENTS];
     gpq_marks_apply(a);
+    gpq_notify_look(a);
     gpq_ahead_fill(a);
     while (!a->over) {
         while (gpq_turn(a) && !a->over)
@@ -320,6 +331,7 @@ static void close_all(struct gpq_agent *a)
 {
     if (a->server)
         gpq_server_close(a);
+    gpq_notify_close(a);
     gpq_dispatch_close(a);
     gpq_ahead_close(a);
     gpq_work_close(a);
@@ -333,7 +345,8 @@ static void close_all(struct gpq_agent *a)
 static int usage(void)
 {
     fprintf(stderr, "usage: gpudispatch-agent [--state-dir DIR] [--devices LIST] [--cpus N]"
-                    " [--runner PROGRAM] [--ports FIRST-LAST] [--allow-network-fs]\n");
+                    " [--runner PROGRAM] [--ports FIRST-LAST] [--notify COMMAND]"
+                    " [--allow-network-fs]\n");
     return 2;
 }
 
@@ -354,6 +367,7 @@ static int read_arguments(int argc, char **argv, struct settings *s)
         { "cpus", required_argument, NULL, 'c' },
         { "runner", required_argument, NULL, 'r' },
         { "ports", required_argument, NULL, 'p' },
+        { "notify", required_argument, NULL, 'm' },
         { "foreground", no_argument, NULL, 'f' },
         { "allow-network-fs", no_argument, NULL, 'n' },
         { NULL, 0, NULL, 0 },
@@ -369,6 +383,9 @@ static int read_arguments(int argc, char **argv, struct settings *s)
             break;
         case 'r':
             s->runner = optarg;
+            break;
+        case 'm':
+            s->notify = optarg;
             break;
         case 'c':
             s->cpus = read_number(optarg);
@@ -409,6 +426,7 @@ int main(int argc, char **argv)
     unsetenv(GPQ_RUN_VARIABLE); /* the agent is no part of the command that has started it */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     a.runner = s.runner ? s.runner : runner;
+    a.notify_command = s.notify && *s.notify ? s.notify : NULL;
     a.signals = open_signals();
     a.epoll = epoll_create1(EPOLL_CLOEXEC);
     code = open_all(&a, &s, watched, &e);

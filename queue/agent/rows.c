@@ -67,6 +67,17 @@ static void set_json(struct built *b, const char *name, struct gpq_bytes bytes)
         set(b, name, json);
 }
 
+/* The members of an object that the agent wrote. */
+static void set_members(struct built *b, struct gpq_bytes bytes)
+{
+    json_t *json = bytes.size != 0 ? json_loadb(bytes.data, bytes.size, 0, NULL) : NULL;
+    if (json && b->json && json_object_update(b->json, json) != 0) {
+        json_decref(b->json);
+        b->json = NULL;
+    }
+    json_decref(json);
+}
+
 static void set_counts(struct built *b, const char *name, const struct gpq_words *words,
                        const uint32_t *count)
 {
@@ -96,7 +107,7 @@ json_t *gpq_batch_json(const struct gpq_batch *batch)
     set_some(&b, "max_fails_percent", batch->max_fails_percent);
     set_true(&b, "open", batch->open);
     set_true(&b, "held", batch->held);
-    set_json(&b, "options", batch->options);
+    set_members(&b, batch->options);
     return b.json;
 }
 
@@ -177,15 +188,8 @@ static void set_content_of_spec(struct built *b, const struct gpq_spec *spec)
 json_t *gpq_spec_json(const struct gpq_spec *spec, bool with_environment)
 {
     struct built b = { json_object() };
-    json_t *options = spec->options.size != 0
-                          ? json_loadb(spec->options.data, spec->options.size, 0, NULL)
-                          : NULL;
     set_content_of_spec(&b, spec);
-    if (options && b.json && json_object_update(b.json, options) != 0) {
-        json_decref(b.json);
-        b.json = NULL;
-    }
-    json_decref(options);
+    set_members(&b, spec->options);
     set_number(&b, "priority", spec->priority);
     set_retries(&b, spec->retries);
     set_some(&b, "backoff", spec->backoff);

@@ -48,7 +48,7 @@ const struct gpq_field gpq_submit_fields[] = {
 #undef AT
 
 struct batch {
-    const char *name;
+    const char *name, *notify;
     uint32_t append, at_once, max_fails, max_fails_percent;
     bool open;
     json_t *options;
@@ -59,6 +59,7 @@ static const struct gpq_field batch_fields[] = {
     { "name", GPQ_FIELD_TEXT, AT(name), 1, GPQ_NAME_MOST },
     { "append", GPQ_FIELD_BATCH, AT(append), 0, 0 },
     { "open", GPQ_FIELD_BOOL, AT(open), 0, 0 },
+    { "notify", GPQ_FIELD_TEXT, AT(notify), 0, GPQ_ARGUMENT_MOST },
     { "at_once", GPQ_FIELD_U32, AT(at_once), 0, UINT32_MAX },
     { "max_fails", GPQ_FIELD_U32, AT(max_fails), 0, UINT32_MAX },
     { "max_fails_percent", GPQ_FIELD_U32, AT(max_fails_percent), 0, 100 },
@@ -208,10 +209,22 @@ static void free_submit(struct submit *s)
 
 /* ---- Batch ---- */
 
+/* The members of a batch that only the agent reads. */
+static int write_batch_options(struct submit *s, const struct batch *b)
+{
+    if (!b->options && !b->notify)
+        return 0;
+    json_t *all = json_pack("{s:O*, s:s*}", "options", b->options, "notify", b->notify);
+    s->options = canonical(all);
+    json_decref(all);
+    return s->options ? 0 : no_memory(s);
+}
+
 static int read_batch(struct submit *s)
 {
     const struct gpq_at at = { NULL, "batch", GPQ_NO_INDEX };
     struct batch b = { .max_fails = UINT32_MAX };
+    s->what.notify = s->c->a->notify_command != NULL;
     if (!s->request.batch)
         return 0;
     int code = gpq_fields_read(s->request.batch, &at, batch_fields, &b, s->c->e);
@@ -220,11 +233,11 @@ static int read_batch(struct submit *s)
     if (b.append != 0 && json_object_size(s->request.batch) != 1)
         return gpq_at_fail(&at, s->c->e, GPQ_EINVAL,
                            "has append and other members, which are those of batch %u", b.append);
-    if (b.options) {
-        s->options = canonical(b.options);
-        if (!s->options)
-            return no_memory(s);
-    }
+    code = write_batch_options(s, &b);
+    if (code < 0)
+        return code;
+    if (b.notify)
+        s->what.notify = *b.notify != '\0';
     s->what.name = b.name;
     s->what.batch = b.append;
     s->what.open = b.open;

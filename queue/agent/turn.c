@@ -10,6 +10,7 @@
 #include "queue/agent/ahead.h"
 #include "queue/agent/dispatch.h"
 #include "queue/agent/marks.h"
+#include "queue/agent/notify.h"
 #include "queue/agent/runs.h"
 #include "queue/files/out.h"
 #include "queue/files/publish.h"
@@ -169,7 +170,8 @@ static int store_notes(struct gpq_agent *a, bool grants, bool requests, uint64_t
 }
 
 /* One transaction: ends and returns; then, if `all`, requests and claims, in this order: a request
- * that pauses or changes a task is before its claim. */
+ * that pauses or changes a task is before its claim.  Marks of notifications are taken away first:
+ * those that this transaction sets are of later ends. */
 static int transact(struct gpq_agent *a, bool all, struct gpq_error *e)
 {
     const struct gpq_engine *o = a->store->engine;
@@ -180,7 +182,10 @@ static int transact(struct gpq_agent *a, bool all, struct gpq_error *e)
     int code = o->begin(a->store, e);
     if (code < 0)
         return code;
-    code = store_notes(a, false, requests, now, e);
+    if (all)
+        code = gpq_notify_store(a, e);
+    if (code == 0)
+        code = store_notes(a, false, requests, now, e);
     if (code == 0 && requests) {
         gpq_server_apply(a, now);
         gpq_marks_read_pause(a);
@@ -198,6 +203,8 @@ static int transact(struct gpq_agent *a, bool all, struct gpq_error *e)
     code = o->commit(a->store, e);
     if (code == 0)
         a->next_due = next;
+    if (code == 0 && all)
+        gpq_notify_stored(a);
     return code;
 }
 
@@ -349,7 +356,8 @@ bool gpq_turn(struct gpq_agent *a)
     struct gpq_error first = { 0 }, e = { 0 };
     gpq_dispatch_hear(a);
     bool requests = gpq_server_waits(a), due = a->next_due != 0 && a->next_due <= gpq_wall();
-    if (!requests && !due && (!a->notes || a->notes->n == 0)) {
+    bool notified = gpq_notify_waits(a) && !a->starts_wait;
+    if (!requests && !due && !notified && (!a->notes || a->notes->n == 0)) {
         gpq_ahead_fill(a);
         return false;
     }
@@ -369,10 +377,12 @@ bool gpq_turn(struct gpq_agent *a)
         give_up(a, &e);
         return false;
     }
-    if (code == 0)
+    if (code == 0) {
         act(a);
-    else
+        gpq_notify_look(a);
+    } else {
         wait_for_space(a);
+    }
     if (requests)
         gpq_marks_apply(a);
     gpq_ahead_fill(a);

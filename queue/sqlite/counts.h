@@ -10,7 +10,13 @@
 
 #include "queue/sqlite/db.h"
 
-enum { GPQ_BATCH_OPEN = 1, GPQ_BATCH_HELD = 2, GPQ_BATCH_FAILS = 4, GPQ_BATCH_FOLLOWED = 8 };
+enum {
+    GPQ_BATCH_OPEN = 1,
+    GPQ_BATCH_HELD = 2,
+    GPQ_BATCH_FAILS = 4,
+    GPQ_BATCH_FOLLOWED = 8,
+    GPQ_BATCH_NOTIFY = 16,
+};
 
 /* One batch, without name and options. */
 struct gpq_tally {

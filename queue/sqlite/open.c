@@ -68,6 +68,7 @@ static int begin(struct gpq_store *s, struct gpq_error *e)
         return code;
     gpq_counts_trim(db);
     db->store.n_changes = 0;
+    db->store.notes = false;
     code = gpq_db_run(db, gpq_db_use(db, GPQ_SQL_BEGIN), e);
     db->inside = code == 0;
     return code;
@@ -88,6 +89,7 @@ static void rollback(struct gpq_store *s)
     db->low = db->kept_low;
     db->failed = db->broken;
     db->store.n_changes = 0;
+    db->store.notes = false;
     db->n_chores = 0;
     db->inside = false;
     if (db->failed == 0)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* purge.c - forgets tasks that ended long ago, and what only they used. */
+#include <stdio.h>
+
 #include "queue/sqlite/counts.h"
 #include "queue/sqlite/ops.h"
 #include "queue/sqlite/spec.h"
@@ -100,6 +102,18 @@ static int is_empty(struct gpq_db *db, uint32_t batch, struct gpq_error *e)
     return code < 0 ? code : code == 0;
 }
 
+/* Nobody can be told of its end any more. */
+static int forget_mark(struct gpq_db *db, uint32_t batch, struct gpq_error *e)
+{
+    char subject[16];
+    struct gpq_error none;
+    (void)snprintf(subject, sizeof(subject), "%u", batch);
+    int code = gpq_sqlite_unmark(&db->store, "notify", subject, &none);
+    if (code == GPQ_ENOTFOUND || code == 0)
+        return 0;
+    return gpq_fail(e, code, "%s", none.text);
+}
+
 static int forget_batches(struct gpq_db *db, uint64_t before, struct gpq_error *e)
 {
     int code = gpq_counts_write(db, e); /* `ended` is read from the file */
@@ -114,6 +128,9 @@ static int forget_batches(struct gpq_db *db, uint64_t before, struct gpq_error *
         if (code <= 0)
             continue;
         gpq_tally_forget(db, batch);
+        code = forget_mark(db, batch, e);
+        if (code < 0)
+            break;
         code = gpq_db_do1(db, GPQ_SQL_EDGES_FORGET_SOURCE, (int64_t)GPQ_TASK(batch, 0), e);
         if (code == 0)
             code = gpq_db_do1(db, GPQ_SQL_BATCH_FORGET, batch, e);

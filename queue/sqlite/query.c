@@ -51,6 +51,7 @@ static int each_batch(sqlite3_stmt *st, void *user)
         .fails_limited = (t.flags & GPQ_BATCH_FAILS) != 0,
         .open = (t.flags & GPQ_BATCH_OPEN) != 0,
         .held = (t.flags & GPQ_BATCH_HELD) != 0,
+        .notify = (t.flags & GPQ_BATCH_NOTIFY) != 0,
         .options = gpq_column_bytes(st, 24),
     };
     for (int i = 0; i < GPQ_STATES; i++)

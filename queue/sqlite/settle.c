@@ -2,7 +2,10 @@
 /* settle.c - works off the list of what follows from ended tasks. */
 #include "queue/sqlite/settle.h"
 
+#include <stdio.h>
+
 #include "queue/sqlite/counts.h"
+#include "queue/sqlite/ops.h"
 #include "queue/sqlite/states.h"
 
 static int judged(uint32_t condition, bool all_ok)
@@ -78,6 +81,15 @@ static int source_ended(struct gpq_db *db, uint64_t source, uint64_t now, struct
     return code;
 }
 
+/* Whoever notifies of the end finds the mark after the commit, or after the next start. */
+static int note_end(struct gpq_db *db, uint32_t batch, uint64_t now, struct gpq_error *e)
+{
+    char subject[16];
+    (void)snprintf(subject, sizeof(subject), "%u", batch);
+    db->store.notes = true;
+    return gpq_sqlite_mark(&db->store, &(struct gpq_mark){ "notify", subject, NULL, now }, e);
+}
+
 static int batch_ended(struct gpq_db *db, uint32_t batch, uint64_t now, struct gpq_error *e)
 {
     int code = 0;
@@ -88,7 +100,11 @@ static int batch_ended(struct gpq_db *db, uint32_t batch, uint64_t now, struct g
         return 0;
     t->ended = now;
     gpq_tally_touch(db, t);
-    return t->flags & GPQ_BATCH_FOLLOWED ? source_ended(db, GPQ_TASK(batch, 0), now, e) : 0;
+    uint32_t flags = t->flags;
+    code = flags & GPQ_BATCH_NOTIFY ? note_end(db, batch, now, e) : 0;
+    if (code < 0)
+        return code;
+    return flags & GPQ_BATCH_FOLLOWED ? source_ended(db, GPQ_TASK(batch, 0), now, e) : 0;
 }
 
 static bool has_failed(const struct gpq_tally *t)

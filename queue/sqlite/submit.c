@@ -206,7 +206,8 @@ static int begin_batch(struct work *w)
         gpq_bind(st, 4, what->max_fails);
         gpq_bind(st, 5, what->max_fails_percent);
         gpq_bind(st, 6,
-                 (what->open ? GPQ_BATCH_OPEN : 0) | (what->fails_limited ? GPQ_BATCH_FAILS : 0));
+                 (what->open ? GPQ_BATCH_OPEN : 0) | (what->fails_limited ? GPQ_BATCH_FAILS : 0) |
+                     (what->notify ? GPQ_BATCH_NOTIFY : 0));
         gpq_bind_bytes(st, 7, what->options);
         code = gpq_db_run(w->db, st, w->e);
         id = (uint32_t)sqlite3_last_insert_rowid(w->db->file);

@@ -2,6 +2,9 @@
 /* batches.c - counts, ends and limits of batches; selections; what a purge forgets. */
 #include "steps.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define T(number) GPQ_TASK(1, number)
 
 BOTH(counts)
@@ -109,6 +112,64 @@ BOTH(skipped_rather_than_cancelled)
     run(s, T(1), GPQ_OUTCOME_ERROR);
     T_TEXT(shown(s, T(2)), "done skipped by 1.1");
     T_TEXT(shown(s, T(3)), "done cancelled by 1.0");
+}
+
+/* ---- Ends that somebody is told of ---- */
+
+static int note_subject(const struct gpq_mark *m, void *user)
+{
+    if (!strcmp(m->kind, "notify"))
+        (void)snprintf(user, 32, "%s at %d", m->subject, (int)m->since);
+    return 0;
+}
+
+/* The batch that has a mark "notify", and its time. */
+static const char *noted(struct gpq_store *s)
+{
+    static char text[32];
+    struct gpq_error e;
+
+    text[0] = 0;
+    T_EQ(s->engine->marks(s, note_subject, text, &e), 0);
+    return text;
+}
+
+BOTH(an_end_sets_its_mark)
+{
+    struct gpq_error e;
+
+    SUBMIT(s, .items = "a b", .notify = true);
+    SUBMIT(s, .items = "c");
+    T_CHECK(batch(s, 1).notify && !batch(s, 2).notify);
+    run(s, GPQ_TASK(2, 1), GPQ_OUTCOME_SUCCESS);
+    run(s, T(1), GPQ_OUTCOME_ERROR);
+    T_TEXT(noted(s), "");
+    T_CHECK(!s->notes);
+    claim(s, T(2));
+    step_begin(s);
+    end(s, T(2), GPQ_OUTCOME_SUCCESS, 7000);
+    step_rollback(s);
+    T_TEXT(noted(s), "");
+    end(s, T(2), GPQ_OUTCOME_SUCCESS, 7001);
+    T_CHECK(s->notes);
+    T_TEXT(noted(s), "1 at 7001");
+    step_begin(s);
+    T_EQ(s->engine->unmark(s, "notify", "1", &e), 0);
+    step_commit(s);
+    T_CHECK(!s->notes);
+    T_EQ(retry(s, BATCH(1), 8000), 1); /* it ends a second time */
+    run(s, T(1), GPQ_OUTCOME_SUCCESS);
+    T_CHECK(noted(s)[0]);
+    T_EQ(purge(s, UINT32_MAX, false, 100), 3); /* a batch that is forgotten tells nobody */
+    T_TEXT(noted(s), "");
+}
+
+BOTH(an_end_without_tasks_sets_its_mark)
+{
+    SUBMIT(s, .items = "", .open = true, .notify = true);
+    T_TEXT(noted(s), "");
+    seal(s, 1);
+    T_TEXT(noted(s), "1 at 1000");
 }
 
 /* ---- Selections ---- */

@@ -237,6 +237,7 @@ void draw_order(struct world *w, struct order *o)
         .max_fails_percent = world_once_in(w, 5) ? (uint32_t)world_below(w, 101) : 0,
         .options = draw_bytes(world_once_in(w, 3) ? "notify" : NULL),
         .fails_limited = world_once_in(w, 4),
+        .notify = world_once_in(w, 3),
         .open = world_once_in(w, 3),
         .join = world_below(w, 3),
         .join_anyway = world_once_in(w, 4),
@@ -248,11 +249,12 @@ void draw_order(struct world *w, struct order *o)
     o->what.n_items = o->what.n_specs + (uint32_t)world_below(w, ITEMS - SPECS + 1);
     if (world_once_in(w, 20))
         o->what.n_items = o->what.n_specs = 0;
-    view_add(&w->said, " request %s name %s batch %u at_once %u%s%s%s%s%s",
+    view_add(&w->said, " request %s name %s batch %u at_once %u%s%s%s%s%s%s",
              o->what.request ? o->what.request : "-", o->what.name ? o->what.name : "-",
              o->what.batch, o->what.at_once, o->what.fails_limited ? " limited" : "",
-             o->what.open ? " open" : "", o->what.join ? " join" : "",
-             o->what.join_anyway ? " anyway" : "", o->what.only_try ? " try" : "");
+             o->what.notify ? " notify" : "", o->what.open ? " open" : "",
+             o->what.join ? " join" : "", o->what.join_anyway ? " anyway" : "",
+             o->what.only_try ? " try" : "");
     for (uint32_t i = 0; i < o->what.n_specs; i++) {
         draw_spec(w, &o->spec[i]);
         draw_after(w, o, i);

@@ -28,6 +28,7 @@ static int mem_begin(struct gpq_store *store, struct gpq_error *e)
     mem_copy(&m->committed, &m->now);
     m->within = true;
     m->store.n_changes = 0;
+    m->store.notes = false;
     return 0;
 }
 
@@ -53,6 +54,7 @@ static void mem_rollback(struct gpq_store *store)
     m->committed = (struct mem_state){ 0 };
     m->within = false;
     m->store.n_changes = 0;
+    m->store.notes = false;
 }
 
 static const struct gpq_engine engine = {

@@ -104,6 +104,7 @@ int try_submit(struct gpq_store *s, const struct sketch *what, struct gpq_submit
         .join = what->join,
         .join_anyway = what->join_anyway,
         .only_try = what->only_try,
+        .notify = what->notify,
         .specs = &spec,
         .items = items,
         .n_specs = 1,

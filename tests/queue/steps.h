@@ -23,7 +23,7 @@ struct sketch {
     uint32_t retries[GPQ_CAUSES];
     uint32_t batch, at_once, max_fails, percent, line;
     int32_t priority;
-    bool once, held, fails_limited, open, join, join_anyway, only_try;
+    bool once, held, fails_limited, open, join, join_anyway, only_try, notify;
 };
 
 void step_begin(struct gpq_store *s);

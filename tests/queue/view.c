@@ -110,8 +110,9 @@ static int add_batch(const struct gpq_batch *b, void *user)
     view_add(v, " outcomes");
     for (uint32_t i = 1; i < GPQ_OUTCOMES; i++)
         view_add(v, " %u", b->outcome[i]);
-    view_add(v, " at_once %u fails %u %u%%%s%s%s", b->at_once, b->max_fails, b->max_fails_percent,
-             b->fails_limited ? " limited" : "", b->open ? " open" : "", b->held ? " held" : "");
+    view_add(v, " at_once %u fails %u %u%%%s%s%s%s", b->at_once, b->max_fails, b->max_fails_percent,
+             b->fails_limited ? " limited" : "", b->open ? " open" : "", b->held ? " held" : "",
+             b->notify ? " notify" : "");
     add_bytes(v, "options", b->options);
     view_add(v, "\n");
     return 0;

@@ -3,6 +3,9 @@
 #include "operations.h"
 #include "rules.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* Forgets each row for which a condition on `row` holds. */
 #define FORGET(type, s, table, condition)                              \
     for (type *row = (s)->table + (s)->n_##table; row > (s)->table;) { \
@@ -66,11 +69,15 @@ static void forget_batches(struct mem_state *s, uint64_t before)
     for (size_t i = s->n_batches; i-- > 0;) {
         struct mem_batch *b = s->batches + i;
         uint64_t source = GPQ_TASK(b->row.id, 0);
+        char subject[16];
 
         if (!b->row.ended || b->row.ended >= before || has_tasks(s, b->row.id) ||
             mem_is_awaited(s, source))
             continue;
         FORGET(struct mem_edge, s, edges, row->after.id == source)
+        (void)snprintf(subject, sizeof(subject), "%u", b->row.id);
+        FORGET(struct gpq_mark, s, marks,
+               !strcmp(row->kind, "notify") && !strcmp(row->subject, subject))
         MEM_DROP(s, batches, b);
     }
 }

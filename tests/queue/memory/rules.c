@@ -2,7 +2,10 @@
 /* rules.c - what follows from a change. */
 #include "rules.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+
+#include "operations.h"
 
 enum verdict { OPEN, MET, IMPOSSIBLE };
 
@@ -171,8 +174,19 @@ static bool judge_all(struct mem_state *s, uint64_t now)
     return changed;
 }
 
-static bool end_batches(struct mem_state *s, uint64_t now)
+static void note_end(struct mem_store *m, uint32_t batch, uint64_t now)
 {
+    char subject[16];
+    struct gpq_error e;
+
+    (void)snprintf(subject, sizeof(subject), "%u", batch);
+    (void)mem_mark(&m->store, &(struct gpq_mark){ "notify", subject, NULL, now }, &e);
+    m->store.notes = true;
+}
+
+static bool end_batches(struct mem_store *m, uint64_t now)
+{
+    struct mem_state *s = &m->now;
     bool changed = false;
 
     MEM_EACH (struct mem_batch, b, s, batches) {
@@ -181,6 +195,8 @@ static bool end_batches(struct mem_state *s, uint64_t now)
         if (b->row.ended || b->row.open || counted.state[GPQ_DONE] != counted.total)
             continue;
         b->row.ended = now;
+        if (b->row.notify)
+            note_end(m, b->row.id, now);
         changed = now != 0;
     }
     return changed;
@@ -261,7 +277,7 @@ void mem_settle(struct mem_store *m, uint64_t now)
     do {
         do {
             changed = judge_all(&m->now, now);
-            changed |= end_batches(&m->now, now);
+            changed |= end_batches(m, now);
         } while (changed);
         changed = enforce_limits(&m->now, now);
     } while (changed);

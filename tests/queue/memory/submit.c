@@ -243,6 +243,7 @@ static uint32_t make_batch(const struct order *o)
         .at_once = what->at_once,
         .max_fails = what->max_fails,
         .max_fails_percent = what->max_fails_percent,
+        .notify = what->notify,
         .fails_limited = what->fails_limited,
         .open = true,
         .options = mem_bytes(o->m, what->options),
