@@ -47,6 +47,7 @@
 #include "queue/words.h"
 
 struct gpq_store;
+struct gpq_migration; /* sqlite/migrate.h */
 
 struct gpq_bytes {
     const void *data;
@@ -73,6 +74,9 @@ struct gpq_options {
     const char *directory; /* exists; its file system can lock and sync (files/statedir.h) */
     const char *vfs;       /* of SQLite; NULL = that of the system.  For tests */
     uint32_t results_inline; /* bytes of a result in the file itself; 0 = 64 KiB */
+    bool only_check; /* for check alone: makes nothing, migrates nothing, and leaves the
+                        file as it is until a check repairs */
+    const struct gpq_migration *migration; /* NULL = that of the program.  For tests */
 };
 
 /* ---- Submit ---- */
@@ -422,8 +426,12 @@ struct gpq_store {
 /*
  * Opens the store in options->directory, and makes it if there is none.
  *
- * Errors: EBUSY, EVERSION, EDAMAGED, EIO, EFULL, ENOMEM, EINVAL (the path is too long).
- * There is one version of the file so far, and no migration.
+ * A file of a newer version is not opened, and stays as it is.  A file of an older version
+ * is copied to queue.db.vN, N being its version, and then migrated in one transaction.
+ *
+ * Errors: EBUSY, EVERSION, EDAMAGED, EIO, EFULL (also: no space for the copy), ENOMEM,
+ * EINVAL (the path is too long).  With only_check: ENOTFOUND, and EVERSION also for an
+ * older file.
  */
 int gpq_sqlite_open(const struct gpq_options *options, struct gpq_store **ret,
                     struct gpq_error *e);

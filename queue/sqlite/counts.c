@@ -233,6 +233,22 @@ static int write_ready(struct gpq_db *db, const struct gpq_ready *r, struct gpq_
     return gpq_db_run(db, st, e);
 }
 
+int gpq_counters_read(struct gpq_db *db, struct gpq_error *e)
+{
+    static const char *const name[] = { "order", "low" };
+    int64_t *value[] = { &db->order, &db->low }, *kept[] = { &db->kept_order, &db->kept_low };
+    for (int i = 0; i < 2; i++) {
+        sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_COUNTER_READ);
+        gpq_bind_text(st, 1, name[i]);
+        int code = gpq_db_next(db, st, e);
+        if (code <= 0)
+            return code < 0 ? code : gpq_db_damaged(db, e, "counter \"%s\" is missing", name[i]);
+        *value[i] = *kept[i] = sqlite3_column_int64(st, 0);
+        sqlite3_reset(st);
+    }
+    return 0;
+}
+
 static int write_counter(struct gpq_db *db, const char *name, int64_t value, int64_t *kept,
                          struct gpq_error *e)
 {

@@ -52,6 +52,8 @@ void gpq_ready_touch(struct gpq_db *db, struct gpq_ready *r);
 void gpq_tally_forget(struct gpq_db *db, uint32_t batch);
 void gpq_ready_forget(struct gpq_db *db, uint32_t shape);
 
+/* Reads the counters of the file. */
+int gpq_counters_read(struct gpq_db *db, struct gpq_error *e);
 /* Writes the records that have changed.  Readers see it, and so does a rollback to a savepoint. */
 int gpq_counts_write(struct gpq_db *db, struct gpq_error *e);
 /* Forgets everything, as after a rollback. */

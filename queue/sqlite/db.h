@@ -52,6 +52,9 @@ static inline struct gpq_db *gpq_db_of(struct gpq_store *s)
     return (struct gpq_db *)s;
 }
 
+/* The settings of a file that is written, which is left as it is until then. */
+int gpq_db_write(struct gpq_db *db, struct gpq_error *e);
+
 /* Maps a result code of SQLite, notes it, fills *e.  Returns the GPQ_E code. */
 int gpq_db_fail(struct gpq_db *db, int result, struct gpq_error *e);
 /* Notes that memory ran out, or a row that cannot be. */

@@ -7,11 +7,13 @@
  * not mapped, since a failed read of a mapping would be a signal.  One connection is a rule of
  * safety, too: in SQLite up to 3.51.2 two connections that restart the log at once can lose it.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "queue/sqlite/counts.h"
+#include "queue/sqlite/migrate.h"
 #include "queue/sqlite/ops.h"
 #include "queue/sqlite/row.h"
 #include "queue/sqlite/spec.h"
@@ -19,15 +21,18 @@
 #define FILE_NAME "queue.db"
 #define DEFAULT_INLINE 65536u
 
-static const char settings[] = "PRAGMA locking_mode = EXCLUSIVE;"
-                               "PRAGMA mmap_size = 0;"
-                               "PRAGMA temp_store = MEMORY;"
-                               "PRAGMA cache_size = -8192;"
-                               "PRAGMA trusted_schema = OFF;"
-                               "PRAGMA cell_size_check = ON;"
-                               "PRAGMA journal_mode = WAL;"
-                               "PRAGMA synchronous = FULL;"
-                               "PRAGMA journal_size_limit = 67108864;";
+/* These change nothing in the file; the last one reads it, and takes its lock. */
+static const char reading[] = "PRAGMA locking_mode = EXCLUSIVE;"
+                              "PRAGMA mmap_size = 0;"
+                              "PRAGMA temp_store = MEMORY;"
+                              "PRAGMA cache_size = -8192;"
+                              "PRAGMA trusted_schema = OFF;"
+                              "PRAGMA cell_size_check = ON;"
+                              "SELECT count(*) FROM sqlite_schema;";
+static const char writing[] = "PRAGMA query_only = OFF;"
+                              "PRAGMA journal_mode = WAL;"
+                              "PRAGMA synchronous = FULL;"
+                              "PRAGMA journal_size_limit = 67108864;";
 
 static void close_store(struct gpq_store *s)
 {
@@ -40,22 +45,6 @@ static void close_store(struct gpq_store *s)
     free(db->store.changes);
     free(db->chore);
     free(db);
-}
-
-static int read_counters(struct gpq_db *db, struct gpq_error *e)
-{
-    static const char *const name[] = { "order", "low" };
-    int64_t *value[] = { &db->order, &db->low }, *kept[] = { &db->kept_order, &db->kept_low };
-    for (int i = 0; i < 2; i++) {
-        sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_COUNTER_READ);
-        gpq_bind_text(st, 1, name[i]);
-        int code = gpq_db_next(db, st, e);
-        if (code <= 0)
-            return code < 0 ? code : gpq_db_damaged(db, e, "counter \"%s\" is missing", name[i]);
-        *value[i] = *kept[i] = sqlite3_column_int64(st, 0);
-        sqlite3_reset(st);
-    }
-    return 0;
 }
 
 static int begin(struct gpq_store *s, struct gpq_error *e)
@@ -93,7 +82,7 @@ static void rollback(struct gpq_store *s)
     db->n_chores = 0;
     db->inside = false;
     if (db->failed == 0)
-        read_counters(db, NULL); /* part of them may have been written */
+        gpq_counters_read(db, NULL); /* part of them may have been written */
 }
 
 static int commit(struct gpq_store *s, struct gpq_error *e)
@@ -183,34 +172,70 @@ static int make(struct gpq_db *db, struct gpq_error *e)
     return code == 0 ? run(db, "COMMIT", e) : code;
 }
 
-static int check_version(struct gpq_db *db, struct gpq_error *e)
+/* The version of the file; 0: it is new. */
+static int read_version(struct gpq_db *db, int newest, int64_t *ret, struct gpq_error *e)
 {
-    int64_t id = 0, version = 0, tables = 0;
+    int64_t id = 0, tables = 0;
     int code = pragma(db, "PRAGMA application_id", &id, e);
     if (code == 0)
-        code = pragma(db, "PRAGMA user_version", &version, e);
+        code = pragma(db, "PRAGMA user_version", ret, e);
     if (code == 0)
         code = pragma(db, "SELECT count(*) FROM sqlite_schema", &tables, e);
-    if (code < 0)
+    if (code < 0 || (id == 0 && *ret == 0 && tables == 0))
         return code;
-    if (id == 0 && version == 0 && tables == 0)
-        return make(db, e);
     if (id != GPQ_APPLICATION_ID)
         return gpq_fail(e, GPQ_EDAMAGED,
                         "%s is a file of another program (application_id %lld): move it away",
                         FILE_NAME, (long long)id);
-    if (version > GPQ_SCHEMA_VERSION)
+    if (*ret > newest)
         return gpq_fail(e, GPQ_EVERSION,
                         "%s has version %lld, this program knows up to %d: use a newer one",
-                        FILE_NAME, (long long)version, GPQ_SCHEMA_VERSION);
-    if (version < 1)
+                        FILE_NAME, (long long)*ret, newest);
+    if (*ret < 1)
         return gpq_fail(e, GPQ_EDAMAGED, "%s has version %lld, expected 1 to %d", FILE_NAME,
-                        (long long)version, GPQ_SCHEMA_VERSION);
+                        (long long)*ret, newest);
     return 0;
 }
 
+/* A new file is made, and an older one migrated.  A check does neither. */
+static int bring_up(struct gpq_db *db, const struct gpq_options *options, int64_t version,
+                    struct gpq_error *e)
+{
+    const struct gpq_migration *m = options->migration ? options->migration : &gpq_migration;
+    int code = 0;
+    if (!options->only_check)
+        code = gpq_db_write(db, e);
+    else if (version < m->version)
+        code = gpq_fail(e, version == 0 ? GPQ_ENOTFOUND : GPQ_EVERSION,
+                        version == 0 ? "%s is empty: the next agent makes it"
+                                     : "%s has version %lld, expected %d: the next agent "
+                                       "migrates it",
+                        FILE_NAME, (long long)version, m->version);
+    if (code == 0 && version == 0)
+        code = make(db, e);
+    if (code == 0 && version != 0 && version < m->version)
+        code = gpq_migrate(db, options->directory, m, (int)version, e);
+    return code;
+}
+
+static int open_version(struct gpq_db *db, const struct gpq_options *options, struct gpq_error *e)
+{
+    const struct gpq_migration *m = options->migration ? options->migration : &gpq_migration;
+    int64_t version = 0;
+    int code = read_version(db, m->version, &version, e);
+    return code == 0 ? bring_up(db, options, version, e) : code;
+}
+
+int gpq_db_write(struct gpq_db *db, struct gpq_error *e)
+{
+    sqlite3_db_config(db->file, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+    return run(db, writing, e);
+}
+
+/* Until gpq_db_write nothing is written, not even by the checkpoint of the last close. */
 static int open_file(struct gpq_db *db, const struct gpq_options *options, struct gpq_error *e)
 {
+    const int make = options->only_check ? 0 : SQLITE_OPEN_CREATE;
     char path[4096];
     int n = snprintf(path, sizeof(path), "%s/" FILE_NAME, options->directory);
     if (n < 0 || (size_t)n >= sizeof(path))
@@ -218,19 +243,24 @@ static int open_file(struct gpq_db *db, const struct gpq_options *options, struc
                         "the path of the state directory has %d bytes, the maximum "
                         "is %zu",
                         n, sizeof(path) - sizeof(FILE_NAME) - 1);
-    int result = sqlite3_open_v2(path, &db->file,
-                                 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
-                                     SQLITE_OPEN_NOFOLLOW,
-                                 options->vfs);
-    if (result == SQLITE_OK)
+    int result = sqlite3_open_v2(
+        path, &db->file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | make,
+        options->vfs);
+    if (result == SQLITE_OK) {
         sqlite3_extended_result_codes(db->file, 1);
+        sqlite3_db_config(db->file, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        if (options->only_check)
+            result = sqlite3_exec(db->file, "PRAGMA query_only = ON", NULL, NULL, NULL);
+    }
     if (result == SQLITE_OK)
-        result = sqlite3_exec(db->file, settings, NULL, NULL, NULL);
+        result = sqlite3_exec(db->file, reading, NULL, NULL, NULL);
     if ((result & 0xff) == SQLITE_BUSY)
         return gpq_fail(e, GPQ_EBUSY, "%s: another process has it open", path);
     if (result == SQLITE_OK)
         return 0;
     int number = sqlite3_system_errno(db->file);
+    if (options->only_check && number == ENOENT)
+        return gpq_fail(e, GPQ_ENOTFOUND, "%s: there is none", path);
     int code = gpq_db_fail(db, result, NULL);
     return gpq_fail(e, code, "%s: %s%s%s (SQLite %d)", path, sqlite3_errmsg(db->file),
                     number != 0 ? ": " : "", number != 0 ? strerror(number) : "", result);
@@ -245,9 +275,9 @@ int gpq_sqlite_open(const struct gpq_options *options, struct gpq_store **ret, s
     db->results_inline = options->results_inline != 0 ? options->results_inline : DEFAULT_INLINE;
     int code = open_file(db, options, e);
     if (code == 0)
-        code = check_version(db, e);
-    if (code == 0)
-        code = read_counters(db, e);
+        code = open_version(db, options, e);
+    if (code == 0 && !options->only_check)
+        code = gpq_counters_read(db, e);
     if (code == 0 && !gpq_db_use(db, GPQ_SQL_ROLLBACK)) /* now: it must work without memory */
         code = gpq_db_fail(db, SQLITE_NOMEM, e);
     if (code < 0) {

@@ -134,6 +134,17 @@ SABOTAGES = [
         "CREATE INDEX task_key ON task(key) WHERE key IS NOT NULL;",
         "CREATE INDEX task_key ON task(ended) WHERE key IS NOT NULL;",
         "queue/sqlite.no_statement_scans"),
+    # ---- versions ----
+    Sabotage(
+        "a newer file is written back by its close", "queue/sqlite/open.c",
+        "        sqlite3_db_config(db->file, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);\n",
+        "        sqlite3_db_config(db->file, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);\n",
+        "queue/migrate.a_newer_file_is_not_written"),
+    Sabotage(
+        "a migration keeps no copy", "queue/sqlite/migrate.c",
+        "    if (ret == 0 && rename(unfinished, path) < 0)\n",
+        "    if (ret == 0 && unlink(unfinished) < 0)\n",
+        "queue/migrate.a_migration_keeps_all_and_a_copy"),
     # ---- the agent ----
     Sabotage(
         "a new agent forgets the ports of commands that run", "queue/agent/adopt.c",
