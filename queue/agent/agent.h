@@ -43,6 +43,7 @@ struct gpq_stop {
     bool now;     /* nothing is claimed any more */
     bool drains;  /* ... and the agent ends when no task runs */
     bool cancels; /* ... and running tasks are cancelled */
+    bool asked;   /* by a request, not by a signal (stopped.h) */
 };
 
 struct gpq_agent {

@@ -82,7 +82,7 @@ json_t *gpq_do_stop(struct gpq_call *c)
                  asked.how);
         return NULL;
     }
-    c->a->stop.now = true;
+    c->a->stop.now = c->a->stop.asked = true;
     c->a->stop.drains = c->a->stop.drains || drains;
     c->a->stop.cancels = c->a->stop.cancels || cancels;
     return gpq_reply_end(c, json_pack("{s:i}", "pid", (int)getpid()));

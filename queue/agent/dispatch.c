@@ -18,6 +18,7 @@
 /* The store's order may be below 0 (`first`), and the dispatcher's may not. */
 #define ORDER_BASE (INT64_C(1) << 62)
 enum { QUEUE = 65536, EVENTS = 64 };
+#define DRIVER_WAIT GPUD_S(10)
 /* Descriptors: of a place of the dispatcher with its run, and of everything else. */
 enum { PER_WORKER = 10, OTHERS = 320, FEWEST = 8, MOST = 256 };
 
@@ -36,6 +37,21 @@ static uint32_t most_workers(void)
     return n < FEWEST ? FEWEST : n > MOST ? MOST : (uint32_t)n;
 }
 
+/* Whether the machine has no GPU at all.  One whose driver does not work has: its tasks must not
+ * run without them. */
+static bool has_no_gpu(void)
+{
+    gpud_monitor *m;
+    struct gpud_driver_info info = GPUD_DRIVER_INFO_INIT;
+    if (gpud_monitor_open(&m, NULL, NULL) < 0)
+        return false;
+    bool none =
+        gpud_monitor_driver(m, &info, DRIVER_WAIT) == 0 &&
+        (info.state == GPUD_DRIVER_NONE || (info.state == GPUD_DRIVER_OK && info.gpus == 0));
+    (void)gpud_monitor_close(&m);
+    return none;
+}
+
 int gpq_dispatch_open(struct gpq_agent *a, const char *devices, uint32_t cpus, struct gpq_error *e)
 {
     struct gpud_options o = GPUD_OPTIONS_INIT, per_task = GPUD_OPTIONS_INIT;
@@ -51,6 +67,11 @@ int gpq_dispatch_open(struct gpq_agent *a, const char *devices, uint32_t cpus, s
     c.residence = GPUD_EXTERNAL;
     c.options = &per_task;
     int code = gpud_dispatcher_create(&a->dispatcher, &o, &why);
+    if (code == GPUD_EDEVICE && !strcmp(devices, GPQ_ALL_DEVICES) && has_no_gpu()) {
+        gpq_log("this machine has no GPU: tasks without GPUs run");
+        o.devices = NULL;
+        code = gpud_dispatcher_create(&a->dispatcher, &o, &why);
+    }
     if (code == 0)
         code = gpud_dispatcher_class_add(a->dispatcher, &c, &why);
     if (code < 0)

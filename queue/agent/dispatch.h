@@ -5,6 +5,9 @@
 
 #include "queue/agent/work.h"
 
+/* All GPUs of the machine; where it has none, tasks without GPUs run. */
+#define GPQ_ALL_DEVICES "all"
+
 /* Makes the dispatcher with its class of commands.  cpus: 0 = those of the machine. */
 int gpq_dispatch_open(struct gpq_agent *a, const char *devices, uint32_t cpus,
                       struct gpq_error *e);

@@ -88,18 +88,26 @@ const struct gpq_field gpq_undrain_fields[] = {
 };
 #undef AT
 
-/* The row of the device with this name or UUID; false: there is none, or no memory. */
+/* 4 is gpu:4, or fake:4. */
+static bool has_number(const char *name, const char *number)
+{
+    const char *colon = strchr(name, ':');
+    return *number >= '0' && *number <= '9' && colon && !strcmp(colon + 1, number);
+}
+
 static bool find_device(struct gpud_device_info *rows, int n, const char *name,
                         struct gpud_device_info *ret)
 {
     for (int i = 0; i < n; i++)
-        if (!strcmp(rows[i].name, name) || !strcmp(rows[i].uuid, name)) {
+        if (!strcmp(rows[i].name, name) || !strcmp(rows[i].uuid, name) ||
+            has_number(rows[i].name, name)) {
             *ret = rows[i];
             return true;
         }
     return false;
 }
 
+/* The row of the device with this name, number or UUID; false: there is none, or no memory. */
 bool gpq_device_find(struct gpq_agent *a, const char *name, struct gpud_device_info *ret)
 {
     int n = a->dispatcher ? gpud_dispatcher_devices(a->dispatcher, NULL, 0) : 0;

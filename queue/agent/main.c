@@ -37,6 +37,7 @@
 #include "queue/files/program.h"
 #include "queue/files/reserve.h"
 #include "queue/files/statedir.h"
+#include "queue/files/stopped.h"
 
 /* Set by an agent that has started itself anew: it does so once. */
 #define AGAIN "GPUDISPATCH_AGENT_AGAIN"
@@ -137,6 +138,8 @@ static int open_all(struct gpq_agent *a, const struct settings *s, struct gpq_wa
         code = gpq_statedir_make(path, s->allow_network, a->state, e);
     if (code == 0)
         code = take_lock(a, e);
+    if (code == 0)
+        gpq_stopped_clear(a->state);
     if (code == 0 && gpq_boot_read(a->boot) < 0)
         code = gpq_fail(e, GPQ_EIO, "the id of this boot cannot be read");
     if (code == 0)
@@ -372,7 +375,7 @@ static int read_arguments(int argc, char **argv, struct settings *s)
         { "allow-network-fs", no_argument, NULL, 'n' },
         { NULL, 0, NULL, 0 },
     };
-    *s = (struct settings){ .devices = "all" };
+    *s = (struct settings){ .devices = GPQ_ALL_DEVICES };
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (c) {
         case 's':
@@ -444,6 +447,8 @@ int main(int argc, char **argv)
     bool again = a.again && !getenv(AGAIN);
     if (!again)
         notify("STOPPING=1");
+    if (!again && a.stop.asked)
+        (void)gpq_stopped_set(a.state);
     close_all(&a);
     if (again) {
         (void)setenv(AGAIN, "1", 1);

@@ -70,7 +70,7 @@ static const struct gpq_field batch_fields[] = {
 
 struct spec {
     const char *class_name, *cwd;
-    json_t *needs, *retries, *after, *environment, *options;
+    json_t *like, *needs, *retries, *after, *environment, *options;
     int32_t priority;
     uint64_t limit, expires, begin, backoff, backoff_cap;
     bool at_most_once, hold, replace;
@@ -78,6 +78,7 @@ struct spec {
 
 #define AT(member) offsetof(struct spec, member)
 static const struct gpq_field spec_fields[] = {
+    { "like", GPQ_FIELD_ANY, AT(like), 0, 0 }, /* read before the others */
     { "class", GPQ_FIELD_TEXT, AT(class_name), 1, CLASS_MOST },
     { "cwd", GPQ_FIELD_TEXT, AT(cwd), 1, CWD_MOST },
     { "needs", GPQ_FIELD_OBJECT, AT(needs), 0, 0 },
@@ -155,6 +156,7 @@ struct built {
     struct gpq_needs needs;
     char *content, *shape, *options;
     bool is_command;
+    bool shares; /* the environment of an earlier spec */
 };
 
 struct submit {
@@ -165,7 +167,9 @@ struct submit {
     struct gpq_item *items;
     struct built *built; /* of each spec */
     char *options;       /* of the batch */
-    char **changed;      /* of each task: the first file that has changed; NULL = not wanted */
+    json_t *environment; /* the last list that was read, and the spec that has it */
+    size_t environment_of;
+    char **changed; /* of each task: the first file that has changed; NULL = not wanted */
 };
 
 static int no_memory(struct submit *s)
@@ -193,7 +197,8 @@ static void free_submit(struct submit *s)
         free(s->built[i].options);
     }
     for (uint32_t i = 0; s->specs && i < s->what.n_specs; i++) {
-        free((void *)s->specs[i].environment.data);
+        if (!s->built[i].shares)
+            free((void *)s->specs[i].environment.data);
         free((void *)s->specs[i].after);
     }
     for (uint32_t i = 0; s->items && i < s->what.n_items; i++)
@@ -348,6 +353,36 @@ static int check_spec(struct submit *s, const struct spec *spec, const struct bu
     return 0;
 }
 
+/* The members that a spec has like an earlier one, in place. */
+static int complete(struct submit *s, json_t *spec, size_t index, const struct gpq_at *at)
+{
+    json_t *like = json_object_get(spec, "like");
+    json_int_t n = json_integer_value(like);
+    if (!like)
+        return 0;
+    if (!json_is_integer(like) || n < 0 || (size_t)n >= index)
+        return gpq_at_fail(at, s->c->e, GPQ_EINVAL,
+                           "has a \"like\" that is no index of an earlier spec");
+    (void)json_object_del(spec, "like");
+    return json_object_update_missing(spec, json_array_get(s->request.specs, (size_t)n)) == 0
+               ? 0
+               : no_memory(s);
+}
+
+/* Specs that are like another one have its very list: 10^5 of them keep one copy. */
+static int share_environment(struct submit *s, json_t *list, size_t index, const struct gpq_at *at)
+{
+    struct gpq_spec *to = &s->specs[index];
+    if (list && list == s->environment) {
+        to->environment = s->specs[s->environment_of].environment;
+        s->built[index].shares = true;
+        return 0;
+    }
+    s->environment = list;
+    s->environment_of = index;
+    return read_environment(s, list, at, to);
+}
+
 static int read_spec(struct submit *s, size_t index)
 {
     const struct gpq_at at = { NULL, "specs", index }, needs = { &at, "needs", GPQ_NO_INDEX };
@@ -356,7 +391,10 @@ static int read_spec(struct submit *s, size_t index)
     struct built *b = &s->built[index];
     struct gpq_error *e = s->c->e;
     struct spec spec = { 0 };
-    int code = gpq_fields_read(json_array_get(s->request.specs, index), &at, spec_fields, &spec, e);
+    json_t *object = json_array_get(s->request.specs, index);
+    int code = complete(s, object, index, &at);
+    if (code == 0)
+        code = gpq_fields_read(object, &at, spec_fields, &spec, e);
     b->is_command = !spec.class_name || !strcmp(spec.class_name, GPQ_COMMANDS);
     if (code == 0)
         code = check_spec(s, &spec, b, &at);
@@ -370,7 +408,7 @@ static int read_spec(struct submit *s, size_t index)
     if (code == 0)
         code = read_after(s, spec.after, &at, to);
     if (code == 0)
-        code = read_environment(s, spec.environment, &at, to);
+        code = share_environment(s, spec.environment, index, &at);
     if (code == 0)
         code = write_content(s, &spec, b);
     if (code == 0)
