@@ -44,6 +44,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "queue/findings.h"
 #include "queue/words.h"
 
 struct gpq_store;
@@ -278,6 +279,16 @@ struct gpq_end {
     struct gpq_bytes shape; /* of the retry, if it asks for more; empty = as before */
 };
 
+/* One thing that is not as it has to be (findings.h). */
+struct gpq_finding {
+    uint32_t kind;
+    const char *place; /* "task 12.44", "batch 12", "queue.db" */
+    const char *text;  /* the fact, with its numbers */
+    bool repairable;   /* a check with `repair` mends it */
+    bool repaired;     /* and has done so, durably */
+};
+
+typedef int (*gpq_finding_fn)(const struct gpq_finding *f, void *user);
 typedef int (*gpq_task_fn)(const struct gpq_task *t, void *user);
 typedef int (*gpq_batch_fn)(const struct gpq_batch *b, void *user);
 typedef int (*gpq_attempt_fn)(const struct gpq_attempt *a, void *user);
@@ -413,6 +424,18 @@ struct gpq_engine {
     int (*marks)(struct gpq_store *s, gpq_mark_fn fn, void *user, struct gpq_error *e);
     int (*spans)(struct gpq_store *s, uint64_t since, gpq_span_fn fn, void *user,
                  struct gpq_error *e);
+
+    /* Checks the whole store, outside a transaction: the file, each row against the rows
+     * that belong to it, and the counts against a recount.  A store that only the operations
+     * above have changed has no finding, also after a crash or a power cut.
+     *
+     * With `repair`, each repair is part of one transaction, after whose commit it is
+     * reported as repaired.  Then the check starts anew, and reports the findings that are
+     * left.  Without it, and where the file is damaged, it writes nothing.  After repairs
+     * the caller closes the store.  Returns the number of findings that are left.
+     * EDAMAGED: SQLite finds the file damaged; the findings say where. */
+    int64_t (*check)(struct gpq_store *s, uint64_t now, bool repair, gpq_finding_fn fn,
+                     void *user, struct gpq_error *e);
 };
 
 /* The first member of each engine's store. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* words.c - the texts of the tables in words.h. */
+/* words.c - the texts of the tables in words.h and findings.h. */
 #include "queue/words.h"
+
+#include "queue/findings.h"
 
 #define TEXT(name, value, text) \
     case value:                 \
@@ -64,6 +66,15 @@ const char *gpq_how_text(uint32_t how)
 {
     switch (how) {
         GPQ_PLACED_MAP(TEXT)
+    default:
+        return "?";
+    }
+}
+
+const char *gpq_finding_text(uint32_t kind)
+{
+    switch (kind) {
+        GPQ_FINDING_MAP(TEXT)
     default:
         return "?";
     }

@@ -136,6 +136,7 @@ static const struct gpq_engine engine = {
     .names_file = gpq_sqlite_names_file,
     .marks = gpq_sqlite_marks,
     .spans = gpq_sqlite_spans,
+    .check = gpq_sqlite_check,
 };
 
 /* Reads one number that a PRAGMA returns. */

@@ -26,6 +26,9 @@ int64_t gpq_sqlite_respec(struct gpq_store *s, uint64_t now, const struct gpq_se
                           const struct gpq_spec *spec, struct gpq_error *e);
 int64_t gpq_sqlite_first(struct gpq_store *s, const struct gpq_select *which, struct gpq_error *e);
 int64_t gpq_sqlite_due(struct gpq_store *s, uint64_t now, uint64_t *ret_next, struct gpq_error *e);
+/* check.c */
+int64_t gpq_sqlite_check(struct gpq_store *s, uint64_t now, bool repair, gpq_finding_fn fn,
+                         void *user, struct gpq_error *e);
 /* purge.c */
 int64_t gpq_sqlite_purge(struct gpq_store *s, uint64_t before, bool keep_failed, uint32_t most,
                          struct gpq_error *e);

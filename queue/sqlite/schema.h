@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * schema.h - the tables of a store, and every statement on them (open.c has the settings).
+ * schema.h - the tables of a store, and every statement on them.  open.c has the settings, and
+ * rules.h the statements of a check.
  *
  * A task's rowid is its public id, batch << 32 | number (store.h), so that a batch is a range of
  * rowids and needs no index.  Ids come from batch's AUTOINCREMENT and are never reused.

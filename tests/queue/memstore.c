@@ -93,6 +93,7 @@ static const struct gpq_engine engine = {
     .names_file = mem_names_file,
     .marks = mem_marks,
     .spans = mem_spans,
+    .check = mem_check,
 };
 
 int mem_open(const struct gpq_options *options, struct gpq_store **ret, struct gpq_error *e)

@@ -168,11 +168,27 @@ static int find_specs(struct gpq_store *s, struct gpq_error *e)
     return 1;
 }
 
+static int print_finding(const struct gpq_finding *f, void *user)
+{
+    (void)user;
+    (void)printf("F%u %s: %s\n", f->kind, f->place, f->text);
+    return 0;
+}
+
+static int find_faults(struct gpq_store *s, struct gpq_error *e)
+{
+    int64_t n = s->engine->check(s, 1, false, print_finding, NULL, e);
+
+    return n < 0 ? (int)n : n > 0;
+}
+
 int recount(struct gpq_store *s, bool purged, struct gpq_error *e)
 {
     int rc = recount_batches(s, purged, e);
 
     if (rc == 0)
         rc = recount_shapes(s, e);
-    return rc != 0 ? rc : find_specs(s, e);
+    if (rc == 0)
+        rc = find_specs(s, e);
+    return rc != 0 ? rc : find_faults(s, e);
 }

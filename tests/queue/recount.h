@@ -5,6 +5,7 @@
  * Batches: total, joined, states, outcomes.  A purge forgets tasks that ended, and leaves the
  * counts: after one, a batch may count more of them than there are.  Shapes: the number of READY
  * tasks, the priority and the order of the first one.  Each spec that a task names is there.
+ * The store's own check finds nothing.
  */
 #ifndef T_RECOUNT_H
 #define T_RECOUNT_H

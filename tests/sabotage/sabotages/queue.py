@@ -145,6 +145,27 @@ SABOTAGES = [
         "    if (ret == 0 && rename(unfinished, path) < 0)\n",
         "    if (ret == 0 && unlink(unfinished) < 0)\n",
         "queue/migrate.a_migration_keeps_all_and_a_copy"),
+    # ---- check ----
+    Sabotage(
+        "a check goes on with a damaged file", "queue/sqlite/check_file.c",
+        "    if (code == 0 && n != 0)\n        code = gpq_db_damaged",
+        "    if (code == 0 && n > 1000)\n        code = gpq_db_damaged",
+        "queue/check.a_damaged_file_is_not_written"),
+    Sabotage(
+        "a check that repairs nothing writes the file", "queue/sqlite/check.c",
+        "    if (repair)\n        code = gpq_db_write(db, e);\n",
+        "    code = gpq_db_write(db, e);\n",
+        "queue/check.a_check_writes_nothing"),
+    Sabotage(
+        "a repair forgets what follows", "queue/sqlite/check.c",
+        "    if (code == 0 && r->mend != MEND_SQL)\n        code = gpq_settle",
+        "    if (code == 0 && r->mend == MEND_SQL)\n        code = gpq_settle",
+        "queue/check.each_fault_is_found_and_repaired"),
+    Sabotage(
+        "a check takes forgotten tasks for lost counts", "queue/sqlite/check_batch.c",
+        "    uint64_t forgotten = (uint64_t)(t->numbers - n->own) + (t->joined - n->joined)",
+        "    uint64_t forgotten = (uint64_t)(t->joined - n->joined)",
+        "queue/check.a_random_store_is_healthy"),
     # ---- the agent ----
     Sabotage(
         "a new agent forgets the ports of commands that run", "queue/agent/adopt.c",
