@@ -56,6 +56,7 @@ int gpq_dispatch_open(struct gpq_agent *a, const char *devices, uint32_t cpus, s
 {
     struct gpud_options o = GPUD_OPTIONS_INIT, per_task = GPUD_OPTIONS_INIT;
     struct gpud_class c = GPUD_CLASS_INIT;
+    struct gpud_request needs = GPUD_REQUEST_INIT;
     struct gpud_error why = GPUD_ERROR_INIT;
     o.pooled = 1;
     o.devices = devices;
@@ -70,6 +71,8 @@ int gpq_dispatch_open(struct gpq_agent *a, const char *devices, uint32_t cpus, s
     if (code == GPUD_EDEVICE && !strcmp(devices, GPQ_ALL_DEVICES) && has_no_gpu()) {
         gpq_log("this machine has no GPU: tasks without GPUs run");
         o.devices = NULL;
+        needs.cpus = 1;
+        c.needs = &needs; /* of a task without needs: by default it has one GPU */
         code = gpud_dispatcher_create(&a->dispatcher, &o, &why);
     }
     if (code == 0)

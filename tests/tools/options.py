@@ -21,7 +21,7 @@ def options(tool, verb):
     """Long name to (letter or None, whether it takes a value: "", "=" or "[=")."""
     status, out, _ = tool.run("help", verb)
     equal(status, 0)
-    found = re.findall(r"^  (?:-(\w), |    )--(\w+)(\[?=?)", out, flags=re.M)
+    found = re.findall(r"^  (?:-(\w), |    )--([\w-]+)(\[?=?)", out, flags=re.M)
     assert found, out
     return {name: (letter or None, value) for letter, name, value in found}
 
@@ -58,8 +58,8 @@ def test_manual_agrees(tool):
     for verb in verbs(tool):
         section = re.search(rf"^\.SS gpudispatch {verb} .*?(?=^\.S|\Z)", page, flags=re.M | re.S)
         section = section.group()
-        listed = re.findall(r"^(?:\\fB\\-\w\\fR, )?\\fB\\-\\-(\w+)", section, flags=re.M)
-        equal(set(listed), set(options(tool, verb)))
+        listed = re.findall(r"^(?:\\fB\\-\w\\fR, )?\\fB\\-\\-((?:\w|\\-)+)", section, flags=re.M)
+        equal({name.replace("\\-", "-") for name in listed}, set(options(tool, verb)))
         equal(re.findall(r"^\.TP\n(\d)$", section, flags=re.M), statuses(tool, verb))
 
 
@@ -95,12 +95,19 @@ def test_completion_agrees(tool):
 
 
 def test_document_agrees(tool):
+    """docs/reference/commands.md is printed by the program."""
+    with open(os.path.join(tool.root, "docs/reference/commands.md")) as f:
+        equal(f.read(), tool.run("help", "--markdown")[1])
+
+
+def test_pages_agree(tool):
+    """gpudispatch.1.md explains the verbs about the machine."""
     with open(os.path.join(tool.root, "docs/reference/gpudispatch.1.md")) as f:
         text = f.read()
-    for verb in verbs(tool):
+    for verb in ("doctor", "gpus", "help", "version"):
         section = re.search(rf"^## `gpudispatch {verb}.*?(?=^## |\Z)", text, flags=re.M | re.S)
         assert section, f"docs/reference/gpudispatch.1.md has no section for {verb}"
-        rows = set(re.findall(r"^\| `(?:-\w`, `)?--(\w+)", section.group(), flags=re.M))
+        rows = set(re.findall(r"^\| `(?:-\w`, `)?--([\w-]+)", section.group(), flags=re.M))
         equal((verb, rows | {"help"}), (verb, set(options(tool, verb))))
         equal(re.findall(r"^\| (\d) \|", section.group(), flags=re.M), statuses(tool, verb))
 

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* agent.c - starts, stops and shows the agent; fsck, which is a part of its program. */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+#include "queue/client/session.h"
+#include "queue/client/start.h"
+#include "queue/client/verbs.h"
+#include "queue/client/words.h"
+#include "tools/cli/out.h"
+
+static int start(const struct call *call)
+{
+    struct gpq_session s;
+    int status;
+    if (call->given[OPTION_DRAIN] || call->given[OPTION_CANCEL])
+        return usage(call->verb, "agent: --drain and --cancel belong to agent stop");
+    if (call->given[OPTION_FOREGROUND]) {
+        status = gpq_session_place(&s, call, true);
+        return status ? status : gpq_agent_become(call, s.state);
+    }
+    status = gpq_session_open(&s, call, GPQ_AGENT_STARTED);
+    if (status == 0)
+        printf("agent %s (%" PRIu32 " GPUs, pid %" PRIi64 "); state %s\n",
+               s.started ? "started" : "runs already", s.devices, s.pid, s.state);
+    gpq_session_close(&s);
+    return status;
+}
+
+/* ---- stop ---- */
+
+/* Until the process has ended, also one that waits for its tasks. */
+static void await_end(int64_t pid)
+{
+    struct pollfd p = { .fd = pidfd_open((pid_t)pid, 0), .events = POLLIN };
+    if (p.fd < 0)
+        return;
+    while (poll(&p, 1, -1) < 0)
+        continue;
+    close(p.fd);
+}
+
+static int stop(const struct call *call)
+{
+    struct gpq_session s;
+    json_t *reply = NULL;
+    const char *how = call->given[OPTION_CANCEL]  ? "cancel"
+                      : call->given[OPTION_DRAIN] ? "drain"
+                                                  : "leave";
+    if (call->given[OPTION_DRAIN] && call->given[OPTION_CANCEL])
+        return usage(call->verb, "agent: --drain and --cancel exclude one another");
+    int status = gpq_session_open(&s, call, GPQ_AGENT_RUNNING);
+    if (status == 0)
+        status = gpq_session_ask(&s, json_pack("{s:s, s:s}", "do", "stop", "how", how), &reply);
+    if (status == 0) {
+        await_end(s.pid);
+        printf("agent stopped%s\n", strcmp(how, "leave") == 0
+                                        ? "; its running commands go on, and the next agent adopts "
+                                          "them"
+                                        : "");
+    }
+    json_decref(reply);
+    gpq_session_close(&s);
+    return status;
+}
+
+/* ---- status ---- */
+
+static void print_mark(const json_t *mark)
+{
+    char since[32];
+    const char *kind = gpq_text_of(mark, "kind"), *reason = gpq_text_of(mark, "reason");
+    const char *device = gpq_text_of(mark, "device");
+    if (!*device)
+        device = gpq_text_of(mark, "subject");
+    printf("  %s%s", strcmp(kind, "pause") == 0 ? "paused" : "drained", *device ? " " : "");
+    put_plain(device);
+    printf(" since %s", gpq_time_text((uint64_t)gpq_number_of(mark, "since"), since));
+    if (*reason) {
+        fputs(": ", stdout);
+        put_plain(reason);
+    }
+    putchar('\n');
+}
+
+static int status_of(const struct call *call)
+{
+    struct gpq_session s;
+    json_t *reply = NULL;
+    int status = gpq_session_open(&s, call, GPQ_AGENT_RUNNING);
+    if (status == 0)
+        status = gpq_session_ask(&s, json_pack("{s:s}", "do", "status"), &reply);
+    if (status == 0 && call->given[OPTION_JSON]) {
+        (void)json_dumpf(reply, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else if (status == 0) {
+        const json_t *marks = json_object_get(reply, "marks");
+        printf("agent pid %" PRIi64 ", %" PRIi64 " GPUs, %" PRIi64 " tasks run%s%s; state %s\n",
+               gpq_number_of(reply, "pid"), gpq_number_of(reply, "devices"),
+               gpq_number_of(reply, "running"),
+               json_is_true(json_object_get(reply, "stopping")) ? ", it is to end" : "",
+               json_is_true(json_object_get(reply, "starts_wait"))
+                   ? ", no task starts: space, memory or descriptors are missing"
+                   : "",
+               gpq_text_of(reply, "state"));
+        for (size_t i = 0; i < json_array_size(marks); i++)
+            print_mark(json_array_get(marks, i));
+    }
+    json_decref(reply);
+    gpq_session_close(&s);
+    return status;
+}
+
+int gpq_verb_agent(const struct call *call)
+{
+    const char *what = call->operands > 0 ? call->operand[0] : "start";
+    if (strcmp(what, "start") == 0)
+        return start(call);
+    if (strcmp(what, "stop") == 0)
+        return stop(call);
+    if (strcmp(what, "status") == 0)
+        return status_of(call);
+    return usage(call->verb, "agent: '%s', expected start, stop or status", what);
+}
+
+int gpq_verb_fsck(const struct call *call)
+{
+    struct gpq_session s;
+    int status = gpq_session_place(&s, call, false);
+    return status ? status : gpq_agent_check(call, s.state);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* config.c - shows the configuration. */
+#include "queue/config/config.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "queue/client/session.h"
+#include "queue/client/verbs.h"
+#include "tools/cli/out.h"
+
+enum { WHERE = GPQ_PATH + 32 };
+
+struct shown {
+    const struct call *call;
+    const struct gpq_config *config;
+    struct table table;
+    size_t n;
+};
+
+static void show_json(const char *section, const char *key, const char *value, const char *where)
+{
+    json_t *row = json_pack("{s:s, s:s, s:s?, s:s}", "section", section, "key", key, "value", value,
+                            "origin", where);
+    (void)json_dumpf(row, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(row);
+}
+
+static void show(struct shown *s, const char *section, const char *key, const char *value,
+                 const char *where)
+{
+    const char *only = s->call->operand[0];
+    if (only && strcmp(only, key) != 0)
+        return;
+    s->n++;
+    if (s->call->given[OPTION_JSON]) {
+        show_json(section, key, value, where);
+        return;
+    }
+    if (only && !s->call->given[OPTION_ORIGIN]) {
+        put_plain(value ? value : "");
+        putchar('\n');
+        return;
+    }
+    table_cell(&s->table, "%s%s%s", section, *section ? " " : "", key);
+    if (s->call->given[OPTION_ORIGIN])
+        table_cell(&s->table, "%s", where);
+    table_cell(&s->table, "%s", value ? value : "-");
+}
+
+static int show_top(struct shown *s, struct gpq_error *e)
+{
+    char where[WHERE];
+    for (unsigned k = 0; k < GPQ_KEYS; k++) {
+        const char *value;
+        enum gpq_origin origin;
+        if (gpq_keys[k].section != GPQ_SECTION_TOP)
+            continue;
+        int code = gpq_config_get(s->config, (enum gpq_key)k, &value, &origin, e);
+        if (code < 0)
+            return code;
+        show(s, "", gpq_keys[k].name, value,
+             gpq_config_where(s->config, (enum gpq_key)k, origin, where, sizeof(where)));
+    }
+    return 0;
+}
+
+/* The keys that the file sets. */
+static void show_sections(struct shown *s)
+{
+    char name[128], where[WHERE];
+    for (size_t i = 1; i < s->config->n; i++) {
+        const struct gpq_section *section = &s->config->section[i];
+        snprintf(name, sizeof(name), "[%s %.100s]",
+                 section->kind == GPQ_SECTION_CLASS ? "class" : "needs", section->name);
+        for (unsigned k = 0; k < GPQ_KEYS; k++) {
+            const struct gpq_entry *entry = &section->entry[k];
+            if (!entry->value)
+                continue;
+            snprintf(where, sizeof(where), "%s:%u", s->config->path, entry->line);
+            show(s, name, gpq_keys[k].name, entry->value, where);
+        }
+    }
+}
+
+static int set_flags(const struct call *call, struct gpq_config *config, struct gpq_error *e)
+{
+    const char *state = call->value[OPTION_STATE_DIR];
+    return state ? gpq_config_flag(config, GPQ_KEY_STATE_DIR, state, e) : 0;
+}
+
+int gpq_verb_config(const struct call *call)
+{
+    static const struct column plain[] = { { "KEY", false }, { "VALUE", false } };
+    static const struct column origin[] = { { "KEY", false },
+                                            { "ORIGIN", false },
+                                            { "VALUE", false } };
+    struct gpq_config config = { 0 };
+    struct gpq_error e = { 0 };
+    struct shown s = { .call = call, .config = &config };
+    int code = gpq_config_read(call->value[OPTION_CONFIG], &config, &e);
+    if (code == 0)
+        code = set_flags(call, &config, &e);
+    bool with_origin = call->given[OPTION_ORIGIN];
+    table_init(&s.table, with_origin ? origin : plain, with_origin ? 3 : 2);
+    if (code == 0)
+        code = show_top(&s, &e);
+    if (code == 0)
+        show_sections(&s);
+    if (code == 0 && s.table.cells > 0)
+        table_print(&s.table);
+    gpq_config_free(&config);
+    if (code < 0)
+        return gpq_say(code == GPQ_EINVAL ? EXIT_USAGE : gpq_error_status(code), "%s", e.text);
+    return s.n == 0 ? gpq_say(EXIT_NONE, "there is no key %s", call->operand[0]) : 0;
+}

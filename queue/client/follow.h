@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* follow.h - the output of a task as it comes, and waiting for the end of tasks. */
+#ifndef GPQ_CLIENT_FOLLOW_H
+#define GPQ_CLIENT_FOLLOW_H
+
+#include "queue/client/session.h"
+
+/* Set by SIGINT and SIGTERM once gpq_interrupts_catch was called. */
+bool gpq_interrupted(void);
+void gpq_interrupts_catch(void);
+
+/*
+ * Prints the output of a task, attempt after attempt, until it has ended.  *ret gets its last row.
+ * 0; EXIT_TIMEOUT after the deadline (ns of CLOCK_MONOTONIC, 0 = none); -1: interrupted; or an exit
+ * status after saying why.
+ */
+int gpq_follow_task(struct gpq_session *s, const char *task, uint64_t deadline, json_t **ret);
+
+/*
+ * Waits until the tasks of all selections have ended.  On a terminal it shows how they go on.
+ * Status as above.
+ */
+int gpq_wait_for(struct gpq_session *s, json_t *selections, uint64_t deadline);
+
+/* Prints how the tasks of selections ended, the first failures, and the command that runs them
+ * again.  0, EXIT_WRONG, or another status after saying why. */
+int gpq_summary(struct gpq_session *s, json_t *selections);
+
+/* The row of one task. */
+int gpq_task_row(struct gpq_session *s, const char *task, json_t **ret);
+
+/* The time of --timeout as a deadline; 0 = none. */
+int gpq_deadline(const struct call *call, uint64_t *ret);
+
+#endif

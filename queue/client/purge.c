@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* purge.c - forgets tasks that ended long ago. */
+#include <stdio.h>
+
+#include "queue/client/session.h"
+#include "queue/client/verbs.h"
+#include "queue/client/words.h"
+#include "queue/config/values.h"
+
+/* Tasks of one request: others are served between two of them. */
+enum { CHUNK = 1000 };
+
+int gpq_verb_purge(const struct call *call)
+{
+    struct gpq_session s;
+    struct gpq_error e = { 0 };
+    char number[32];
+    uint64_t age = 0, count = 0, now = gpq_now_wall();
+    const char *older = call->value[OPTION_OLDER];
+    if (!older)
+        return usage(call->verb, "purge: --older is missing, such as --older 30d");
+    if (gpq_value_duration(older, &age, &e) < 0)
+        return usage(call->verb, "purge: --older: %s", e.text);
+    int status = gpq_session_open(&s, call, GPQ_AGENT_RESUMED);
+    for (bool more = true; status == 0 && more;) {
+        json_t *reply;
+        status = gpq_session_ask(&s,
+                                 json_pack("{s:s, s:I, s:b, s:i}", "do", "purge", "before",
+                                           (json_int_t)(now > age ? now - age : 1), "keep_failed",
+                                           (int)call->given[OPTION_KEEP_FAILED], "most", CHUNK),
+                                 &reply);
+        more = gpq_number_of(reply, "count") >= CHUNK;
+        count += (uint64_t)gpq_number_of(reply, "count");
+        json_decref(reply);
+    }
+    if (status == 0 && call->given[OPTION_JSON])
+        printf("{\"count\":%llu}\n", (unsigned long long)count);
+    else if (status == 0)
+        printf("%s ended %s forgotten\n", gpq_number_text(count, number),
+               count == 1 ? "task" : "tasks");
+    gpq_session_close(&s);
+    return status;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* results.c - what ended tasks have left. */
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "queue/client/ids.h"
+#include "queue/client/verbs.h"
+#include "queue/client/words.h"
+#include "tools/cli/out.h"
+
+/* Whether the directory of its outputs has anything. */
+static bool has_outputs(const struct gpq_session *s, const json_t *row, char path[GPQ_PATH])
+{
+    const struct dirent *entry;
+    bool has = false;
+    if (gpq_path(path, "%s/out/%s", s->state, gpq_text_of(row, "task")) < 0)
+        return false;
+    DIR *dir = opendir(path);
+    while (dir && !has && (entry = readdir(dir)))
+        has = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    if (dir)
+        closedir(dir);
+    return has;
+}
+
+/* Adds the absolute paths. */
+static void add_paths(const struct gpq_session *s, json_t *row)
+{
+    char path[GPQ_PATH];
+    const char *file = json_string_value(json_object_get(row, "file"));
+    if (file && *file != '/' && gpq_path(path, "%s/%s", s->state, file) == 0)
+        (void)json_object_set_new(row, "file", json_string(path));
+    if (has_outputs(s, row, path))
+        (void)json_object_set_new(row, "out", json_string(path));
+}
+
+static int print_result(json_t *row, void *user)
+{
+    static const char *const members[] = { "text", "file", "base64", "out" };
+    struct gpq_session *s = user;
+    char state[64];
+    add_paths(s, row);
+    if (s->call->given[OPTION_JSON]) {
+        (void)json_dumpf(row, stdout, JSON_COMPACT);
+        putchar('\n');
+        return out_reader_gone() ? EXIT_FAILED : 0;
+    }
+    printf("%s\t%s\t", gpq_text_of(row, "task"), gpq_state_text_of(row, state));
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        const char *text = gpq_text_of(row, members[i]);
+        if (!*text)
+            continue;
+        put_plain(text);
+        break;
+    }
+    putchar('\n');
+    return out_reader_gone() ? EXIT_FAILED : 0;
+}
+
+int gpq_verb_results(const struct call *call)
+{
+    struct gpq_session s;
+    json_t *list = NULL;
+    int status = gpq_session_open(&s, call, GPQ_AGENT_RESUMED);
+    if (status == 0)
+        status = gpq_selections(&s, &list);
+    for (size_t i = 0; status == 0 && i < json_array_size(list); i++)
+        status = gpq_rows(&s, gpq_request_of("results", json_array_get(list, i)), "results",
+                          print_result, &s);
+    json_decref(list);
+    gpq_session_close(&s);
+    return status;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/* session.c - connects to the agent, sends requests and hears lines. */
+#include "queue/client/session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "queue/client/start.h"
+#include "queue/files/socket.h"
+#include "queue/files/statedir.h"
+#include "queue/files/stopped.h"
+#include "queue/proto/hello.h"
+
+#define MS UINT64_C(1000000)
+enum { READ = 65536, HELLO_MS = 30000, STEP_MS = 20 };
+
+int gpq_say(int status, const char *format, ...)
+{
+    va_list list;
+    fflush(stdout);
+    fputs("gpudispatch: ", stderr);
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fputc('\n', stderr);
+    return status;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+uint64_t gpq_now(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t gpq_now_wall(void)
+{
+    return clock_ns(CLOCK_REALTIME);
+}
+
+/* ---- Lines ---- */
+
+int gpq_session_send(struct gpq_session *s, json_t *request)
+{
+    char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
+    json_decref(request);
+    if (!text)
+        return gpq_say(EXIT_FAILED, "no memory for the request, or a text that is not UTF-8");
+    size_t size = strlen(text), sent = 0;
+    if (size > GPQ_LINE_MOST) {
+        free(text);
+        return gpq_say(EXIT_REFUSED, "the request has %zu MiB, at most %zu: submit it in parts",
+                       size >> 20, GPQ_LINE_MOST >> 20);
+    }
+    text[size++] = '\n'; /* in place of the NUL byte */
+    while (sent < size) {
+        ssize_t n = send(s->fd, text + sent, size - sent, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            break;
+        sent += (size_t)n;
+    }
+    free(text);
+    return sent == size ? 0 : gpq_say(EXIT_NONE, "the agent has closed the connection");
+}
+
+/* Milliseconds until the deadline; -1: none. */
+static int left(uint64_t deadline)
+{
+    if (deadline == 0)
+        return -1;
+    uint64_t now = gpq_now();
+    if (now >= deadline)
+        return 0;
+    uint64_t ms = (deadline - now + MS - 1) / MS;
+    return ms > INT32_MAX ? INT32_MAX : (int)ms;
+}
+
+static enum gpq_heard read_more(struct gpq_session *s, uint64_t deadline)
+{
+    struct pollfd p = { .fd = s->fd, .events = POLLIN };
+    int n = poll(&p, 1, left(deadline));
+    if (n < 0)
+        return errno == EINTR ? GPQ_INTERRUPTED : GPQ_CLOSED;
+    if (n == 0)
+        return GPQ_LATE;
+    char *room = gpq_buffer_room(&s->in, READ);
+    ssize_t got = room ? read(s->fd, room, READ) : -1;
+    if (got < 0 && errno == EINTR)
+        return GPQ_INTERRUPTED;
+    if (got <= 0)
+        return GPQ_CLOSED;
+    s->in.used += (size_t)got;
+    return GPQ_LINE;
+}
+
+enum gpq_heard gpq_session_hear(struct gpq_session *s, uint64_t deadline, json_t **ret)
+{
+    const char *line;
+    size_t size;
+    for (;;) {
+        int found = gpq_buffer_line(&s->in, &line, &size);
+        if (found > 0) {
+            *ret = json_loadb(line, size, JSON_DECODE_ANY, NULL);
+            return json_is_object(*ret) ? GPQ_LINE : GPQ_CLOSED;
+        }
+        enum gpq_heard heard = found < 0 ? GPQ_CLOSED : read_more(s, deadline);
+        if (heard != GPQ_LINE)
+            return heard;
+    }
+}
+
+int gpq_session_judge(const json_t *reply)
+{
+    if (json_is_true(json_object_get(reply, "ok")))
+        return 0;
+    const char *text = json_string_value(json_object_get(reply, "error"));
+    json_int_t status = json_integer_value(json_object_get(reply, "status"));
+    return gpq_say(status > 0 && status < 126 ? (int)status : EXIT_FAILED, "%s",
+                   text ? text : "the agent has sent no reply");
+}
+
+int gpq_session_ask(struct gpq_session *s, json_t *request, json_t **ret)
+{
+    json_t *reply = NULL;
+    int status = gpq_session_send(s, request);
+    *ret = NULL;
+    if (status != 0)
+        return status;
+    enum gpq_heard heard;
+    while ((heard = gpq_session_hear(s, 0, &reply)) == GPQ_INTERRUPTED)
+        continue;
+    if (heard != GPQ_LINE) {
+        json_decref(reply);
+        return gpq_say(EXIT_NONE, "the agent has closed the connection before its reply");
+    }
+    status = gpq_session_judge(reply);
+    if (status == 0)
+        *ret = reply;
+    else
+        json_decref(reply);
+    return status;
+}
+
+/* ---- Connection ---- */
+
+/* The first lines of both sides. */
+static int greet(struct gpq_session *s)
+{
+    json_t *hello = NULL;
+    int status = gpq_session_send(
+        s, json_pack("{s:s, s:i}", "hello", GPQ_PROTOCOL, "version", GPQ_PROTOCOL_VERSION));
+    if (status != 0)
+        return status;
+    enum gpq_heard heard = gpq_session_hear(s, gpq_now() + HELLO_MS * MS, &hello);
+    if (heard == GPQ_LATE)
+        status = gpq_say(EXIT_NONE, "the agent of %s does not answer", s->state);
+    else if (heard != GPQ_LINE)
+        status = EXIT_NONE; /* it ends just now */
+    else if (!json_object_get(hello, "hello"))
+        status = gpq_session_judge(hello);
+    s->pid = json_integer_value(json_object_get(hello, "pid"));
+    s->devices = (uint32_t)json_integer_value(json_object_get(hello, "devices"));
+    json_decref(hello);
+    return status;
+}
+
+/* 0; GPQ_ENOTFOUND: no agent listens, and nothing was said; or an exit status. */
+static int connect_now(struct gpq_session *s)
+{
+    struct gpq_places places;
+    struct gpq_error e = { 0 };
+    gpq_places_read(s->call->value[OPTION_STATE_DIR], &places);
+    gpq_session_close(s);
+    int code = gpq_socket_connect(&places, s->state, &s->fd, &e);
+    if (code == 0)
+        return greet(s);
+    s->fd = -1;
+    return code == GPQ_ENOTFOUND ? code : gpq_say(gpq_error_status(code), "%s", e.text);
+}
+
+int gpq_session_again(struct gpq_session *s, int patience_ms)
+{
+    const struct timespec step = { .tv_nsec = STEP_MS * 1000000 };
+    uint64_t deadline = gpq_now() + (uint64_t)patience_ms * MS;
+    for (;;) {
+        int status = connect_now(s);
+        if (status == 0 || (status > 0 && status != EXIT_NONE))
+            return status;
+        if (gpq_now() >= deadline)
+            return gpq_say(EXIT_NONE, "no agent answers for %s", s->state);
+        nanosleep(&step, NULL);
+    }
+}
+
+int gpq_session_place(struct gpq_session *s, const struct call *call, bool make)
+{
+    struct gpq_places places;
+    struct gpq_error e = { 0 };
+    char path[GPQ_PATH];
+    *s = (struct gpq_session){ .call = call, .fd = -1 };
+    gpq_places_read(call->value[OPTION_STATE_DIR], &places);
+    int code = gpq_places_find(&places, path, &e);
+    if (code == 0 && make)
+        code = gpq_statedir_make(path, call->given[OPTION_ALLOW_NETWORK_FS], s->state, &e);
+    else if (code == 0)
+        code = gpq_statedir_check(path, s->state, &e);
+    if (code == GPQ_ENOTFOUND)
+        return gpq_say(EXIT_NONE, "there is no queue in %s: a submit makes one", path);
+    return code < 0 ? gpq_say(gpq_error_status(code), "%s", e.text) : 0;
+}
+
+/* Whether a verb that looks starts an agent: its tasks go on after a crash or a reboot, but not
+ * after `agent stop`. */
+static bool resumes(const struct gpq_session *s)
+{
+    char path[GPQ_PATH];
+    struct stat st;
+    return gpq_path(path, "%s/queue.db", s->state) == 0 && stat(path, &st) == 0 &&
+           !gpq_stopped(s->state);
+}
+
+int gpq_session_open(struct gpq_session *s, const struct call *call, enum gpq_agent_wish wish)
+{
+    int status = gpq_session_place(s, call, wish == GPQ_AGENT_STARTED);
+    if (status != 0)
+        return status;
+    status = connect_now(s);
+    if (status >= 0 && status != EXIT_NONE)
+        return status;
+    if (wish == GPQ_AGENT_RUNNING || (wish == GPQ_AGENT_RESUMED && !resumes(s)))
+        return gpq_say(EXIT_NONE, "no agent runs for %s: gpudispatch agent starts it", s->state);
+    status = gpq_agent_start(call, s->state);
+    if (status == 0)
+        status = gpq_session_again(s, HELLO_MS);
+    s->started = status == 0;
+    return status;
+}
+
+void gpq_session_close(struct gpq_session *s)
+{
+    if (s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
+    gpq_buffer_free(&s->in);
+}

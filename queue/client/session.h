@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * session.h - the connection of a verb to the agent of its state directory.
+ *
+ * A function that fails has said why on standard error, and returns the exit status of the program.
+ */
+#ifndef GPQ_CLIENT_SESSION_H
+#define GPQ_CLIENT_SESSION_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "queue/files/places.h"
+#include "queue/proto/lines.h"
+#include "tools/cli/verb.h"
+
+/* Which agent a verb wants, if none runs. */
+enum gpq_agent_wish {
+    GPQ_AGENT_RUNNING, /* none is started */
+    GPQ_AGENT_RESUMED, /* one is started where a queue is, unless the last one was told to stop */
+    GPQ_AGENT_STARTED, /* one is started, and the state directory is made */
+};
+
+struct gpq_session {
+    const struct call *call;
+    int fd; /* -1: not connected */
+    char state[GPQ_PATH];
+    struct gpq_buffer in;
+    int64_t pid; /* of the agent */
+    uint32_t devices;
+    bool started; /* it was started for this verb */
+};
+
+/* 0, or the exit status.  The caller closes in both cases. */
+int gpq_session_open(struct gpq_session *s, const struct call *call, enum gpq_agent_wish wish);
+void gpq_session_close(struct gpq_session *s);
+
+/* Connects anew after the agent has closed the connection, as it does when it is replaced: waits up
+ * to `patience_ms` for one that answers. */
+int gpq_session_again(struct gpq_session *s, int patience_ms);
+
+/* Takes the reference; NULL counts as no memory. */
+int gpq_session_send(struct gpq_session *s, json_t *request);
+
+/*
+ * Waits for the next line: GPQ_LINE with a new reference, or the others without.  `deadline` is in
+ * ns of CLOCK_MONOTONIC, 0 = none.
+ */
+enum gpq_heard { GPQ_LINE, GPQ_LATE, GPQ_INTERRUPTED, GPQ_CLOSED };
+enum gpq_heard gpq_session_hear(struct gpq_session *s, uint64_t deadline, json_t **ret);
+
+/* Sends a request and waits for its reply, which *ret gets if its "ok" is true.  Takes the
+ * reference. */
+int gpq_session_ask(struct gpq_session *s, json_t *request, json_t **ret);
+
+/* Prints the error of a reply, and returns its exit status; 0 for a reply without one. */
+int gpq_session_judge(const json_t *reply);
+
+/* The agent runs elsewhere or not at all: fills the path of the state directory only. */
+int gpq_session_place(struct gpq_session *s, const struct call *call, bool make);
+
+/* "gpudispatch: TEXT", and returns the status. */
+int gpq_say(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+uint64_t gpq_now(void);      /* ns of CLOCK_MONOTONIC */
+uint64_t gpq_now_wall(void); /* ns since 1970 */
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* show.c - all about tasks and batches; why a task waits. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/client/ids.h"
+#include "queue/client/verbs.h"
+#include "queue/client/words.h"
+#include "tools/cli/out.h"
+
+static void print_json(const json_t *row)
+{
+    (void)json_dumpf(row, stdout, JSON_COMPACT);
+    putchar('\n');
+}
+
+static void put_name(const char *name)
+{
+    printf("  %-14s", name);
+}
+
+static void put_line(const char *name, const char *text)
+{
+    if (!*text)
+        return;
+    put_name(name);
+    put_plain(text);
+    putchar('\n');
+}
+
+/* A member as JSON: needs, retries. */
+static void put_member(const char *name, const json_t *value)
+{
+    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    if (text)
+        put_line(name, text);
+    free(text);
+}
+
+static void put_time(const char *name, int64_t ns)
+{
+    char text[32];
+    if (ns > 0)
+        put_line(name, gpq_time_text((uint64_t)ns, text));
+}
+
+static void put_duration(const char *name, int64_t ns)
+{
+    char text[32];
+    if (ns > 0)
+        put_line(name, gpq_span_text((uint64_t)ns, text));
+}
+
+/* ---- A task ---- */
+
+static void print_attempt(const json_t *a)
+{
+    char from[32], span[32];
+    int64_t started = gpq_number_of(a, "started"), ended = gpq_number_of(a, "ended");
+    const char *outcome = gpq_text_of(a, "outcome"), *returned = gpq_text_of(a, "returned");
+    put_name("attempt");
+    printf("%" PRIi64 ": %s", gpq_number_of(a, "attempt"),
+           *outcome    ? outcome
+           : *returned ? returned
+                       : "runs");
+    if (*outcome && gpq_number_of(a, "status") != 0)
+        printf(" %" PRIi64, gpq_number_of(a, "status"));
+    if (started > 0)
+        printf(", started %s", gpq_time_text((uint64_t)started, from));
+    if (started > 0 && ended > started)
+        printf(", for %s", gpq_span_text((uint64_t)(ended - started), span));
+    if (!*outcome && *returned)
+        printf(", back at its place");
+    if (*gpq_text_of(a, "text")) {
+        fputs(": ", stdout);
+        put_plain(gpq_text_of(a, "text"));
+    }
+    putchar('\n');
+    put_member("  devices", json_object_get(a, "devices"));
+}
+
+static int print_one_attempt(json_t *row, void *user)
+{
+    (void)user;
+    print_attempt(row);
+    return 0;
+}
+
+static void print_conditions(const json_t *row)
+{
+    const json_t *after = json_object_get(row, "after");
+    for (size_t i = 0; i < json_array_size(after); i++) {
+        const json_t *one = json_array_get(after, i);
+        put_name("after");
+        printf("%s is %s%s\n", gpq_text_of(one, "id"), gpq_text_of(one, "when"),
+               json_is_true(json_object_get(one, "met")) ? " (it is)" : "");
+    }
+}
+
+static void print_environment(const json_t *spec)
+{
+    const json_t *list = json_object_get(spec, "environment");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        put_line(i == 0 ? "environment" : "", json_string_value(json_array_get(list, i)));
+}
+
+static void print_task(struct gpq_session *s, const json_t *row)
+{
+    char state[64], what[4096], log[GPQ_PATH];
+    const json_t *spec = json_object_get(row, "spec");
+    printf("task %s: %s\n", gpq_text_of(row, "task"), gpq_state_text_of(row, state));
+    put_line("name", gpq_text_of(row, "name"));
+    if (json_object_get(row, "argv"))
+        put_line("command", gpq_command_text(json_object_get(row, "argv"), what, sizeof(what)));
+    put_line("payload", gpq_text_of(row, "payload"));
+    put_line("key", gpq_text_of(row, "key"));
+    put_line("class", gpq_text_of(spec, "class"));
+    put_line("directory", gpq_text_of(spec, "cwd"));
+    put_member("needs", json_object_get(spec, "needs"));
+    put_member("priority", json_object_get(row, "priority"));
+    put_duration("limit", gpq_number_of(spec, "limit"));
+    put_time("not before", gpq_number_of(row, "not_before"));
+    put_time("expires", gpq_number_of(row, "expires"));
+    if (json_object_size(json_object_get(spec, "retries")) > 0)
+        put_member("retries", json_object_get(spec, "retries"));
+    put_line("cause", gpq_text_of(row, "cause"));
+    print_conditions(row);
+    (void)gpq_rows(s, json_pack("{s:s, s:s}", "do", "attempts", "task", gpq_text_of(row, "task")),
+                   "attempts", print_one_attempt, NULL);
+    if (gpq_number_of(row, "attempt") > 0 && json_object_get(row, "argv") &&
+        gpq_path(log, "%s/logs/%s.%" PRIi64, s->state, gpq_text_of(row, "task"),
+                 gpq_number_of(row, "attempt")) == 0)
+        put_line("log", log);
+    print_environment(spec);
+}
+
+static int show_task(struct gpq_session *s, const char *task)
+{
+    json_t *reply;
+    bool environment = s->call->given[OPTION_SHOW_ENV];
+    int status = gpq_session_ask(
+        s,
+        json_pack("{s:s, s:s, s:b}", "do", "task", "task", task, "environment", (int)environment),
+        &reply);
+    const json_t *row = json_object_get(reply, "task");
+    if (status == 0 && s->call->given[OPTION_JSON])
+        print_json(row);
+    else if (status == 0)
+        print_task(s, row);
+    json_decref(reply);
+    return status;
+}
+
+/* ---- A batch ---- */
+
+static int show_batch(struct gpq_session *s, const char *batch)
+{
+    char before[16], outcomes[200], number[32];
+    json_t *reply, *request = json_pack("{s:s, s:i}", "do", "batches", "most", 1);
+    snprintf(before, sizeof(before), "%lu", strtoul(batch, NULL, 10) - 1);
+    if (strcmp(before, "0") != 0)
+        (void)json_object_set_new(request, "after", json_string(before));
+    int status = gpq_session_ask(s, request, &reply);
+    const json_t *row = json_array_get(json_object_get(reply, "batches"), 0);
+    if (status == 0 && strcmp(gpq_text_of(row, "batch"), batch) != 0)
+        status = gpq_say(EXIT_NONE, "there is no batch %s", batch);
+    if (status == 0 && s->call->given[OPTION_JSON]) {
+        print_json(row);
+    } else if (status == 0) {
+        printf("batch %s: %s tasks\n", batch,
+               gpq_number_text((uint64_t)gpq_number_of(row, "total"), number));
+        put_line("name", gpq_text_of(row, "name"));
+        put_time("made", gpq_number_of(row, "made"));
+        put_time("ended", gpq_number_of(row, "ended"));
+        put_member("states", json_object_get(row, "states"));
+        put_line("outcomes",
+                 gpq_outcomes_text(json_object_get(row, "outcomes"), outcomes, sizeof(outcomes)));
+        put_member("at once", json_object_get(row, "at_once"));
+        put_member("max fails", json_object_get(row, "max_fails"));
+        put_member("max fails %", json_object_get(row, "max_fails_percent"));
+        put_line("notify", gpq_text_of(row, "notify"));
+    }
+    json_decref(reply);
+    return status;
+}
+
+static int show_row(json_t *row, void *user)
+{
+    return show_task(user, gpq_text_of(row, "task"));
+}
+
+static int show_selection(struct gpq_session *s, json_t *selection)
+{
+    const json_t *tasks = json_object_get(selection, "tasks");
+    int status = 0;
+    if (json_object_get(selection, "first"))
+        return gpq_rows(s, gpq_request_of("tasks", selection), "tasks", show_row, s);
+    if (!tasks)
+        return show_batch(s, gpq_text_of(selection, "batch"));
+    for (size_t i = 0; status == 0 && i < json_array_size(tasks); i++)
+        status = show_task(s, json_string_value(json_array_get(tasks, i)));
+    return status;
+}
+
+int gpq_verb_show(const struct call *call)
+{
+    struct gpq_session s;
+    json_t *list = NULL;
+    int status = gpq_session_open(&s, call, GPQ_AGENT_RESUMED);
+    if (status == 0)
+        status = gpq_selections(&s, &list);
+    for (size_t i = 0; status == 0 && i < json_array_size(list); i++)
+        status = show_selection(&s, json_array_get(list, i));
+    json_decref(list);
+    gpq_session_close(&s);
+    return status;
+}
+
+/* ---- explain ---- */
+
+static void explain_conditions(const json_t *after)
+{
+    for (size_t i = 0; i < json_array_size(after); i++) {
+        const json_t *one = json_array_get(after, i);
+        const char *when = gpq_text_of(one, "when");
+        printf("  %s is not %s yet\n", gpq_text_of(one, "id"),
+               strcmp(when, "ok") == 0 ? "ok" : when);
+    }
+}
+
+static void explain_pauses(const json_t *pauses)
+{
+    char since[32];
+    for (size_t i = 0; i < json_array_size(pauses); i++) {
+        const json_t *one = json_array_get(pauses, i);
+        const char *class = gpq_text_of(one, "class"), *reason = gpq_text_of(one, "reason");
+        printf("  paused%s%s since %s%s", *class ? ": class " : "", class,
+               gpq_time_text((uint64_t)gpq_number_of(one, "since"), since), *reason ? ": " : "");
+        put_plain(reason);
+        putchar('\n');
+    }
+}
+
+static void explain(const json_t *reply)
+{
+    char state[64], what[80], until[32];
+    const json_t *row = json_object_get(reply, "task"),
+                 *reasons = json_object_get(reply, "reasons");
+    int64_t place = gpq_number_of(reply, "place");
+    printf("%s ", gpq_text_of(row, "task"));
+    put_plain(gpq_task_text(row, what, sizeof(what)));
+    printf(": %s", gpq_state_text_of(row, state));
+    if (place > 0)
+        printf(", place %" PRIi64 " of %" PRIi64 " with the same needs", place,
+               gpq_number_of(reply, "ready"));
+    putchar('\n');
+    if (gpq_number_of(row, "not_before") > 0 && !strcmp(gpq_text_of(row, "state"), "held"))
+        printf("  not before %s\n",
+               gpq_time_text((uint64_t)gpq_number_of(row, "not_before"), until));
+    explain_conditions(json_object_get(reply, "after"));
+    explain_pauses(json_object_get(reply, "pauses"));
+    for (size_t i = 0; i < json_array_size(reasons); i++) {
+        fputs("  ", stdout);
+        put_plain(gpq_text_of(json_array_get(reasons, i), "text"));
+        putchar('\n');
+    }
+}
+
+int gpq_verb_explain(const struct call *call)
+{
+    struct gpq_session s;
+    char task[32];
+    json_t *reply = NULL;
+    int status = gpq_session_open(&s, call, GPQ_AGENT_RESUMED);
+    if (status == 0)
+        status = gpq_one_task(&s, task);
+    if (status == 0)
+        status =
+            gpq_session_ask(&s, json_pack("{s:s, s:s}", "do", "explain", "task", task), &reply);
+    if (status == 0 && call->given[OPTION_JSON])
+        print_json(reply);
+    else if (status == 0)
+        explain(reply);
+    json_decref(reply);
+    gpq_session_close(&s);
+    return status;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* start.c - executes the agent's program. */
+#include "queue/client/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "queue/client/session.h"
+#include "queue/files/program.h"
+
+enum { ARGUMENTS = 24, READY_MS = 120000, TAIL = 2000 };
+
+/* ---- Arguments ---- */
+
+struct command {
+    char program[GPQ_PATH];
+    const char *argv[ARGUMENTS];
+    size_t n;
+};
+
+static void add(struct command *c, const char *text)
+{
+    if (c->n + 1 < ARGUMENTS)
+        c->argv[c->n++] = text;
+}
+
+static void add_option(struct command *c, const struct call *call, enum option_id id,
+                       const char *name)
+{
+    if (!call->given[id])
+        return;
+    add(c, name);
+    if (call->value[id])
+        add(c, call->value[id]);
+}
+
+static int agent_command(struct command *c, const char *state)
+{
+    struct gpq_error e = { 0 };
+    *c = (struct command){ 0 };
+    if (gpq_program_find("gpudispatch-agent", c->program, &e) < 0)
+        return gpq_say(EXIT_FAILED, "%s", e.text);
+    add(c, c->program);
+    add(c, "--state-dir");
+    add(c, state);
+    return 0;
+}
+
+static void add_agent_options(struct command *c, const struct call *call)
+{
+    add_option(c, call, OPTION_DEVICES, "--devices");
+    add_option(c, call, OPTION_CPUS, "--cpus");
+    add_option(c, call, OPTION_CONFIG, "--config");
+    add_option(c, call, OPTION_ALLOW_NETWORK_FS, "--allow-network-fs");
+}
+
+static int execute(struct command *c)
+{
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
+    execv(c->program, (char *const *)(uintptr_t)c->argv);
+    return gpq_say(EXIT_FAILED, "%s: %s", c->program, strerror(errno));
+}
+
+int gpq_agent_become(const struct call *call, const char *state)
+{
+    struct command c;
+    int status = agent_command(&c, state);
+    if (status != 0)
+        return status;
+    add(&c, "--foreground");
+    add_agent_options(&c, call);
+    return execute(&c);
+}
+
+int gpq_agent_check(const struct call *call, const char *state)
+{
+    struct command c;
+    int status = agent_command(&c, state);
+    if (status != 0)
+        return status;
+    add(&c, "--fsck");
+    add_option(&c, call, OPTION_REPAIR, "--repair");
+    add_option(&c, call, OPTION_JSON, "--json");
+    return execute(&c);
+}
+
+/* ---- In the background ---- */
+
+/* An address that the kernel chooses, for NOTIFY_SOCKET: the agent reports there that it is
+ * ready. */
+static int listen_for_ready(char variable[64])
+{
+    struct sockaddr_un name = { .sun_family = AF_UNIX };
+    socklen_t size = sizeof(name);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    if (bind(fd, (struct sockaddr *)&name, sizeof(name.sun_family)) < 0 ||
+        getsockname(fd, (struct sockaddr *)&name, &size) < 0) {
+        close(fd);
+        return -1;
+    }
+    size_t length = size - offsetof(struct sockaddr_un, sun_path);
+    snprintf(variable, 64, "@%.*s", (int)(length > 1 ? length - 1 : 0), name.sun_path + 1);
+    return fd;
+}
+
+/* In the child. */
+static _Noreturn void begin(struct command *c, int log, const char *notify)
+{
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (setsid() < 0 || dup3(null, 0, 0) < 0 || dup3(log, 1, 0) < 0 || dup3(log, 2, 0) < 0 ||
+        setenv("NOTIFY_SOCKET", notify, 1) < 0 || chdir("/") < 0)
+        _exit(EXIT_FAILED);
+    _exit(execute(c));
+}
+
+/* Prints the last lines of the log from `from` on. */
+static void show_log(const char *path, off_t from)
+{
+    char text[TAIL + 1];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    off_t end = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
+    if (end - from > TAIL)
+        from = end - TAIL;
+    ssize_t n = fd >= 0 ? pread(fd, text, TAIL, from) : 0;
+    if (n > 0)
+        fprintf(stderr, "%.*s%s", (int)n, text, text[n - 1] == '\n' ? "" : "\n");
+    if (fd >= 0)
+        close(fd);
+}
+
+/* 0: ready, or another agent has the state directory. */
+static int await_ready(pid_t pid, int ready, const char *path, off_t from)
+{
+    char text[64];
+    int ended, child = pidfd_open(pid, 0);
+    struct pollfd p[2] = { { .fd = ready, .events = POLLIN }, { .fd = child, .events = POLLIN } };
+    int n;
+    while ((n = poll(p, child >= 0 ? 2 : 1, READY_MS)) < 0 && errno == EINTR)
+        continue;
+    if (child >= 0)
+        close(child);
+    if (n > 0 && (p[0].revents & POLLIN) && recv(ready, text, sizeof(text), MSG_DONTWAIT) > 0)
+        return 0;
+    if (n <= 0)
+        return gpq_say(EXIT_FAILED, "the agent (pid %d) is not ready after %d s; see %s", (int)pid,
+                       READY_MS / 1000, path);
+    while (waitpid(pid, &ended, 0) < 0 && errno == EINTR)
+        continue;
+    int status = WIFEXITED(ended) ? WEXITSTATUS(ended) : EXIT_FAILED;
+    if (status == EXIT_UNUSABLE) {
+        /* Perhaps another one was faster: the caller connects to it. */
+        show_log(path, from);
+        return 0;
+    }
+    show_log(path, from);
+    return gpq_say(status ? status : EXIT_FAILED, "the agent did not start");
+}
+
+int gpq_agent_start(const struct call *call, const char *state)
+{
+    struct command c;
+    char path[GPQ_PATH], notify[64];
+    int status = agent_command(&c, state);
+    if (status != 0)
+        return status;
+    if (call->verb && !strcmp(call->verb->name, "agent"))
+        add_agent_options(&c, call);
+    if (gpq_path(path, "%s/agent.log", state) < 0)
+        return gpq_say(EXIT_UNUSABLE, "the path of the state directory is too long");
+    int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int ready = log >= 0 ? listen_for_ready(notify) : -1;
+    if (log < 0 || ready < 0) {
+        status = gpq_say(EXIT_UNUSABLE, "%s: %s", path, strerror(errno));
+    } else {
+        off_t from = lseek(log, 0, SEEK_END);
+        fflush(NULL);
+        pid_t pid = fork();
+        if (pid == 0)
+            begin(&c, log, notify);
+        status = pid < 0 ? gpq_say(EXIT_FAILED, "no process for the agent: %s", strerror(errno))
+                         : await_ready(pid, ready, path, from);
+    }
+    if (log >= 0)
+        close(log);
+    if (ready >= 0)
+        close(ready);
+    return status;
+}

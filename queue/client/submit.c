@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: MIT */
+/* submit.c - a submit, from the command line and its files to the request. */
+#include "queue/client/submit.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "queue/client/environment.h"
+#include "queue/client/verbs.h"
+#include "queue/client/words.h"
+#include "queue/config/values.h"
+#include "queue/files/stamp.h"
+#include "queue/jobs/array.h"
+
+enum { PATIENCE_MS = 30000 };
+
+/* ---- Programs ---- */
+
+static bool is_program(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* As execvp(3) finds it, with the PATH and the directory of the command. */
+static bool find_program(const struct gpq_submit_call *s, const char *name, const char *cwd)
+{
+    const char *path = gpq_environment_value(s->environment, "PATH");
+    char whole[GPQ_PATH];
+    if (strchr(name, '/'))
+        return gpq_path(whole, "%s%s%s", *name == '/' ? "" : cwd, *name == '/' ? "" : "/", name) ==
+                   0 &&
+               is_program(whole);
+    for (const char *at = path ? path : "/usr/local/bin:/bin:/usr/bin"; at;) {
+        size_t length = strcspn(at, ":");
+        if (gpq_path(whole, "%.*s/%s", (int)length, length ? at : ".", name) == 0 &&
+            is_program(whole))
+            return true;
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    return false;
+}
+
+static int check_program(struct gpq_submit_call *s, const char *name, const char *cwd,
+                         struct gpq_error *e)
+{
+    if (s->call->given[OPTION_NO_CHECK] || json_object_get(s->found, name))
+        return 0;
+    if (!find_program(s, name, cwd))
+        return gpq_fail(e, GPQ_EINVAL,
+                        "program '%.80s' is not found%s; --no-check accepts it all the same", name,
+                        strchr(name, '/') ? "" : " in PATH");
+    (void)json_object_set_new(s->found, name, json_true());
+    return 0;
+}
+
+/* ---- One task ---- */
+
+/* The text by which the specs of lines are known; "" is the base. */
+static char *text_of_options(const struct gpq_job *job)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    for (size_t i = 0; f && i < job->n_options; i++)
+        if (strcmp(job->options[i].name, "name") != 0 && strcmp(job->options[i].name, "key") != 0)
+            fprintf(f, "%s=%zu:%s;", job->options[i].name, strlen(job->options[i].value),
+                    job->options[i].value);
+    if (f && job->replace)
+        fputs("replace", f);
+    if (!f || fclose(f) != 0)
+        return NULL;
+    return text;
+}
+
+/* What the spec of a line has beside the members of the base. */
+static json_t *without_base(json_t *spec, json_t *base)
+{
+    json_t *own = json_pack("{s:i}", "like", 0), *value;
+    const char *name;
+    json_object_foreach(spec, name, value) if (!json_equal(value, json_object_get(base, name)))(
+        void) json_object_set(own, name, value);
+    return own;
+}
+
+/* Adds the spec of a line with options of its own. */
+static int add_spec(struct gpq_submit_call *s, const struct gpq_job *job, const char *text,
+                    json_int_t *ret, struct gpq_error *e)
+{
+    json_t *spec = json_deep_copy(s->base);
+    struct gpq_members m = { &s->config, s->now, spec, NULL };
+    int code = spec ? 0 : gpq_fail(e, GPQ_ENOMEM, "no memory");
+    for (size_t i = 0; code == 0 && i < job->n_options; i++) {
+        enum option_id option = option_of_column(job->options[i].name);
+        if (option == OPTION_AFTER || option == OPTION_OR) /* in place of those of all lines */
+            (void)json_object_del(option == OPTION_AFTER ? spec : json_object_get(spec, "needs"),
+                                  option == OPTION_AFTER ? "after" : "or");
+        code = gpq_member_set(&m, option, job->options[i].value, e);
+    }
+    if (code == 0 && job->replace && json_object_set_new(spec, "replace", json_true()) != 0)
+        code = gpq_fail(e, GPQ_ENOMEM, "no memory");
+    *ret = (json_int_t)json_array_size(s->specs);
+    if (code == 0 && (json_array_append_new(s->specs, without_base(spec, s->base)) != 0 ||
+                      json_object_set_new(s->index, text, json_integer(*ret)) != 0))
+        code = gpq_fail(e, GPQ_ENOMEM, "no memory");
+    json_decref(spec);
+    return code;
+}
+
+static int find_spec(struct gpq_submit_call *s, const struct gpq_job *job, json_int_t *ret,
+                     struct gpq_error *e)
+{
+    char *text = text_of_options(job);
+    *ret = 0;
+    if (!text)
+        return gpq_fail(e, GPQ_ENOMEM, "no memory");
+    int code = 0;
+    const json_t *known = json_object_get(s->index, text);
+    if (known)
+        *ret = json_integer_value(known);
+    else if (*text)
+        code = add_spec(s, job, text, ret, e);
+    free(text);
+    return code;
+}
+
+static const char *cwd_of(const struct gpq_submit_call *s, json_int_t spec)
+{
+    const char *own =
+        json_string_value(json_object_get(json_array_get(s->specs, (size_t)spec), "cwd"));
+    return own ? own : gpq_text_of(s->base, "cwd");
+}
+
+static json_t *list_of_argv(const struct gpq_job *job)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < job->n_argv; i++)
+        (void)json_array_append_new(list, json_string(job->argv[i]));
+    return list;
+}
+
+/* A path that a class works on, absolute. */
+static int set_payload(json_t *task, const char *path, struct gpq_error *e)
+{
+    char whole[GPQ_PATH], here[GPQ_PATH];
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return gpq_fail(e, GPQ_EINVAL, "%.200s: %s", path, strerror(errno));
+    if (*path != '/' && (!getcwd(here, sizeof(here)) || gpq_path(whole, "%s/%s", here, path) < 0))
+        return gpq_fail(e, GPQ_EINVAL, "%.200s: its path is too long", path);
+    if (json_object_set_new(task, "payload", json_string(*path == '/' ? path : whole)) != 0)
+        return gpq_fail(e, GPQ_EINVAL, "the path is not UTF-8");
+    return 0;
+}
+
+/* The state of the files that the command names: a line is not joined if they have changed. */
+static int set_stamp(json_t *task, const struct gpq_job *job, const char *cwd)
+{
+    char *const *argv = (char *const *)(uintptr_t)job->argv;
+    char **words = gpq_stamp_words(argv), *stamp = words ? gpq_stamp_make(words, cwd) : NULL;
+    int code =
+        stamp && json_object_set_new(task, "stamp", json_string(stamp)) == 0 ? 0 : GPQ_ENOMEM;
+    free(words);
+    free(stamp);
+    return code;
+}
+
+static int set_command(struct gpq_submit_call *s, const struct gpq_job *job, json_t *task,
+                       const char *cwd, struct gpq_error *e)
+{
+    int code = check_program(s, job->argv[0], cwd, e);
+    if (code == 0 && json_object_set_new(task, "argv", list_of_argv(job)) != 0)
+        code = GPQ_ENOMEM;
+    return code == 0 && s->is_list ? set_stamp(task, job, cwd) : code;
+}
+
+static int set_task(struct gpq_submit_call *s, const struct gpq_job *job, json_t *task,
+                    struct gpq_error *e)
+{
+    struct gpq_members m = { &s->config, s->now, NULL, task };
+    json_int_t spec;
+    int code = gpq_members_of_call(&m, s->call, e);
+    for (size_t i = 0; code == 0 && i < job->n_options; i++)
+        code = gpq_member_set(&m, option_of_column(job->options[i].name), job->options[i].value, e);
+    if (code == 0)
+        code = find_spec(s, job, &spec, e);
+    if (code == 0 && (spec != 0 && json_object_set_new(task, "spec", json_integer(spec)) != 0))
+        code = GPQ_ENOMEM;
+    if (code == 0 && job->line != 0)
+        (void)json_object_set_new(task, "line", json_integer((json_int_t)job->line));
+    if (code == 0)
+        code = s->call->given[OPTION_CLASS] ? set_payload(task, job->argv[0], e)
+                                            : set_command(s, job, task, cwd_of(s, spec), e);
+    return code;
+}
+
+int gpq_submit_job(const struct gpq_job *job, void *user, struct gpq_error *e)
+{
+    struct gpq_submit_call *s = user;
+    json_t *task = json_object();
+    int code = task ? set_task(s, job, task, e) : GPQ_ENOMEM;
+    if (code == 0 && json_array_append(s->tasks, task) != 0)
+        code = GPQ_ENOMEM;
+    json_decref(task);
+    if (code == GPQ_ENOMEM)
+        return gpq_fail(e, code, "no memory for %zu tasks", json_array_size(s->tasks));
+    return code;
+}
+
+/* ---- What is submitted ---- */
+
+/* The name of a file, without directory and what is behind the last dot. */
+static void name_of_file(const char *path, char ret[256])
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    size_t length = dot && dot > name ? (size_t)(dot - name) : strlen(name);
+    snprintf(ret, 256, "%.*s", (int)(length < 255 ? length : 255), name);
+}
+
+void gpq_submit_how(struct gpq_submit_call *s, const char *path, struct gpq_submit_how *ret)
+{
+    static const enum option_id templates[] = { OPTION_NAME, OPTION_KEY, OPTION_CWD };
+    const struct call *call = s->call;
+    size_t n = 0;
+    *ret = (struct gpq_submit_how){ .jobs = { .format = gpq_jobs_format_of(path),
+                                              .shell = s->shell,
+                                              .command = (const char *const *)call->command } };
+    for (unsigned i = OPTION_END + 1; i < OPTION_COUNT; i++)
+        if (options[i].line)
+            ret->known[n++] = options[i].name;
+    ret->jobs.known = ret->known;
+    ret->jobs.texts = ret->texts;
+    for (size_t i = 0; call->command && i < sizeof(templates) / sizeof(templates[0]); i++)
+        if (call->value[templates[i]])
+            ret->texts[ret->jobs.n_texts++] =
+                (struct gpq_job_option){ options[templates[i]].name, call->value[templates[i]] };
+}
+
+static int set_format(const struct call *call, enum gpq_jobs_format *format)
+{
+    static const char *const names[] = {
+        [GPQ_JOBS_LINES] = "lines", [GPQ_JOBS_CSV] = "csv", [GPQ_JOBS_JSONL] = "jsonl"
+    };
+    const char *given = call->value[OPTION_FORMAT];
+    for (int i = 0; given && i < 3; i++)
+        if (!strcmp(given, names[i])) {
+            *format = (enum gpq_jobs_format)i;
+            return 0;
+        }
+    return given ? usage(call->verb, "%s: --format is '%s', expected lines, csv or jsonl",
+                         call->verb->name, given)
+                 : 0;
+}
+
+static int failed(const char *place, const struct gpq_error *e)
+{
+    return gpq_say(EXIT_USAGE, "%s%s%s", place, *place ? ": " : "", e->text);
+}
+
+static int read_file(struct gpq_submit_call *s, const char *path, bool paths)
+{
+    struct gpq_error e = { 0 };
+    struct gpq_submit_how how;
+    gpq_submit_how(s, path, &how);
+    if (paths)
+        how.jobs.format = GPQ_JOBS_FILES;
+    else if (set_format(s->call, &how.jobs.format))
+        return EXIT_USAGE;
+    if (strcmp(path, "-") != 0 && !*s->name)
+        name_of_file(path, s->name);
+    int code = gpq_jobs_file(path, &how.jobs, gpq_submit_job, s, &s->counts, &e);
+    return code < 0 ? failed(strncmp(e.text, "line ", 5) == 0 ? path : "", &e) : 0;
+}
+
+static int read_array(struct gpq_submit_call *s)
+{
+    struct gpq_error e = { 0 };
+    struct gpq_submit_how how;
+    struct gpq_array array;
+    gpq_submit_how(s, "", &how);
+    int code = gpq_array_read(s->call->value[OPTION_ARRAY], &array, &e);
+    if (code == 0) {
+        s->at_once = array.at_once;
+        code = gpq_array_jobs(&array, &how.jobs, gpq_submit_job, s, &e);
+    }
+    return code < 0 ? failed("--array", &e) : 0;
+}
+
+/* The operands are the files themselves. */
+static int read_operands(struct gpq_submit_call *s)
+{
+    struct gpq_error e = { 0 };
+    for (size_t i = 0; i < s->call->operands; i++) {
+        const char *argv[] = { s->call->operand[i], NULL };
+        struct gpq_job job = { .argv = argv, .n_argv = 1 };
+        if (gpq_submit_job(&job, s, &e) < 0)
+            return failed("", &e);
+    }
+    return s->call->value[OPTION_FILES] ? read_file(s, s->call->value[OPTION_FILES], true) : 0;
+}
+
+static int read_command(struct gpq_submit_call *s)
+{
+    struct gpq_error e = { 0 };
+    int code = gpq_jobs_command((const char *const *)s->call->command, gpq_submit_job, s, &e);
+    return code < 0 ? failed("", &e) : 0;
+}
+
+/* Which of them it is. */
+static int check_call(const struct call *call)
+{
+    const char *verb = call->verb->name;
+    const bool *given = call->given;
+    int sources = (call->operands > 0) + given[OPTION_EACH] + given[OPTION_ARRAY];
+    if (call->command && !call->command[0])
+        return usage(call->verb, "%s: no command stands behind --", verb);
+    if (given[OPTION_CLASS])
+        return given[OPTION_EACH] || given[OPTION_ARRAY] || call->command
+                   ? usage(call->verb, "%s: --class takes files, no command", verb)
+                   : 0;
+    if (given[OPTION_FILES])
+        return usage(call->verb, "%s: --files needs --class NAME", verb);
+    if (sources > 1)
+        return usage(call->verb, "%s: FILE, --each and --array exclude one another", verb);
+    if ((given[OPTION_EACH] || given[OPTION_ARRAY]) && !call->command)
+        return usage(call->verb, "%s: --%s needs a command behind --", verb,
+                     given[OPTION_EACH] ? "each" : "array");
+    if (call->operands > 0 && call->command)
+        return usage(call->verb,
+                     "%s: FILE '%s' has its own commands; --each makes it the data of "
+                     "the command behind --",
+                     verb, call->operand[0]);
+    if (call->operands > 1)
+        return usage(call->verb, "%s: unexpected argument '%s'; a command stands behind --", verb,
+                     call->operand[1]);
+    if (sources == 0 && !call->command)
+        return usage(call->verb, "%s: expected FILE, or a command behind --", verb);
+    if (given[OPTION_FOLLOW_FILE] &&
+        (sources == 0 || given[OPTION_ARRAY] ||
+         !strcmp(given[OPTION_EACH] ? call->value[OPTION_EACH] : call->operand[0], "-")))
+        return usage(call->verb, "%s: --watch needs a file", verb);
+    return 0;
+}
+
+/* The members of all specs: options, directory and environment. */
+static int read_base(struct gpq_submit_call *s)
+{
+    struct gpq_error e = { 0 };
+    char here[GPQ_PATH];
+    const char *env = NULL, *cwd;
+    s->base = json_object();
+    struct gpq_members m = { &s->config, s->now, s->base, NULL };
+    int code = gpq_config_get(&s->config, GPQ_KEY_ENV, &env, NULL, &e);
+    if (code == 0)
+        code = gpq_config_get(&s->config, GPQ_KEY_SHELL, &s->shell, NULL, &e);
+    if (code == 0 && s->call->value[OPTION_SHELL])
+        s->shell = s->call->value[OPTION_SHELL];
+    if (code == 0 && !getcwd(here, sizeof(here)))
+        code = gpq_fail(&e, GPQ_EUNUSABLE, "the present directory: %s", strerror(errno));
+    if (code == 0 && !s->call->given[OPTION_CLASS])
+        code = json_object_set_new(s->base, "cwd", json_string(here)) == 0
+                   ? 0
+                   : gpq_fail(&e, GPQ_EINVAL, "the present directory is not UTF-8");
+    bool clean = s->call->given[OPTION_CLEAN_ENV] || (env && !strcmp(env, "clean"));
+    if (code == 0)
+        code = gpq_environment(s->call, clean, &s->environment, &e);
+    cwd = s->call->value[OPTION_CWD];
+    if (cwd && s->call->command && strchr(cwd, '{'))
+        cwd = NULL; /* a template: each line has its own */
+    for (size_t i = 0; code == 0 && i < s->call->n_said; i++)
+        if (s->call->said[i].option != OPTION_CWD || cwd)
+            code = gpq_member_set(&m, s->call->said[i].option, s->call->said[i].value, &e);
+    return code < 0 ? failed("", &e) : 0;
+}
+
+static int read_config(struct gpq_submit_call *s)
+{
+    struct gpq_error e = { 0 };
+    int code = gpq_config_read(s->call->value[OPTION_CONFIG], &s->config, &e);
+    return code < 0 ? gpq_say(gpq_error_status(code), "%s", e.text) : 0;
+}
+
+static int read_sources(struct gpq_submit_call *s)
+{
+    const struct call *call = s->call;
+    if (call->given[OPTION_CLASS])
+        return read_operands(s);
+    if (call->given[OPTION_ARRAY])
+        return read_array(s);
+    if (call->given[OPTION_EACH])
+        return read_file(s, call->value[OPTION_EACH], false);
+    return call->operands > 0 ? read_file(s, call->operand[0], false) : read_command(s);
+}
+
+int gpq_submit_read(struct gpq_submit_call *s, const struct call *call)
+{
+    *s = (struct gpq_submit_call){ .call = call, .now = gpq_now_wall() };
+    int status = check_call(call);
+    if (status != 0)
+        return status;
+    s->specs = json_array();
+    s->tasks = json_array();
+    s->index = json_object();
+    s->found = json_object();
+    s->is_list = call->operands > 0 || call->given[OPTION_EACH] || call->given[OPTION_ARRAY] ||
+                 call->given[OPTION_CLASS];
+    snprintf(s->name, sizeof(s->name), "%s",
+             call->value[OPTION_BATCH] ? call->value[OPTION_BATCH] : "");
+    if ((status = read_config(s)) != 0 || (status = read_base(s)) != 0)
+        return status;
+    json_t *first = json_copy(s->base);
+    if (!first || json_object_set(first, "environment", s->environment) != 0 ||
+        json_array_append_new(s->specs, first) != 0)
+        return gpq_say(EXIT_FAILED, "no memory");
+    status = read_sources(s);
+    if (status == 0 && json_array_size(s->tasks) == 0 && !call->given[OPTION_FOLLOW_FILE])
+        status = gpq_say(EXIT_USAGE, "%s: there are no tasks in it",
+                         call->operands > 0 ? call->operand[0] : call->verb->name);
+    return status;
+}
+
+void gpq_submit_free(struct gpq_submit_call *s)
+{
+    json_decref(s->environment);
+    json_decref(s->base);
+    json_decref(s->specs);
+    json_decref(s->tasks);
+    json_decref(s->index);
+    json_decref(s->found);
+    gpq_config_free(&s->config);
+}
+
+/* ---- The request ---- */
+
+static void draw_request(char ret[33])
+{
+    unsigned char bytes[16];
+    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+        abort(); /* 16 bytes are never short (getrandom(2)) */
+    for (int i = 0; i < 16; i++)
+        snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static int set_max_fails(const struct call *call, json_t *batch)
+{
+    const char *text = call->value[OPTION_MAX_FAILS];
+    struct gpq_error e = { 0 };
+    char number[24];
+    uint64_t n;
+    if (!text)
+        return 0;
+    size_t length = strcspn(text, "%");
+    bool percent = text[length] == '%' && !text[length + 1];
+    snprintf(number, sizeof(number), "%.*s", (int)(percent && length < 23 ? length : 23), text);
+    if (gpq_value_number(number, 0, percent ? 100 : UINT32_MAX, &n, &e) < 0)
+        return usage(call->verb, "%s: --max-fails: %s", call->verb->name, e.text);
+    return json_object_set_new(batch, percent ? "max_fails_percent" : "max_fails",
+                               json_integer((json_int_t)n)) == 0
+               ? 0
+               : EXIT_FAILED;
+}
+
+static int set_at_once(const struct gpq_submit_call *s, json_t *batch)
+{
+    struct gpq_error e = { 0 };
+    uint64_t n = s->at_once;
+    const char *text = s->call->value[OPTION_AT_ONCE];
+    if (text && gpq_value_number(text, 1, UINT32_MAX, &n, &e) < 0)
+        return usage(s->call->verb, "%s: --at-once: %s", s->call->verb->name, e.text);
+    return n == 0 || json_object_set_new(batch, "at_once", json_integer((json_int_t)n)) == 0
+               ? 0
+               : EXIT_FAILED;
+}
+
+static json_t *batch_of(struct gpq_submit_call *s, const char *append)
+{
+    if (append)
+        return json_pack("{s:s}", "append", append);
+    json_t *batch = json_object();
+    const char *notify = s->call->value[OPTION_NOTIFY];
+    bool whole = batch &&
+                 (!*s->name || json_object_set_new(batch, "name", json_string(s->name)) == 0) &&
+                 (!s->open || json_object_set_new(batch, "open", json_true()) == 0) &&
+                 (!notify || json_object_set_new(batch, "notify", json_string(notify)) == 0) &&
+                 set_max_fails(s->call, batch) == 0 && set_at_once(s, batch) == 0;
+    if (whole)
+        return batch;
+    json_decref(batch);
+    return NULL;
+}
+
+json_t *gpq_submit_request(struct gpq_submit_call *s, const char *append)
+{
+    const bool *given = s->call->given;
+    char request[33];
+    bool join = (s->is_list && !given[OPTION_FRESH]) || given[OPTION_JOIN] || given[OPTION_KEY];
+    draw_request(request);
+    json_t *batch = batch_of(s, append);
+    if (!batch)
+        return NULL;
+    return json_pack("{s:s, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:O, s:O}", "do", "submit",
+                     "request", request, "batch", batch, "join", (int)join, "join_anyway",
+                     (int)given[OPTION_JOIN_ANYWAY], "try", (int)given[OPTION_DRY_RUN],
+                     "allow_wait", (int)given[OPTION_ALLOW_WAIT], "list",
+                     (int)(s->is_list && json_array_size(s->tasks) <= 100000), "specs", s->specs,
+                     "tasks", s->tasks);
+}
+
+/* The line of the first task with this spec, or of the task itself; 0: none has one. */
+static int64_t line_of(const struct gpq_submit_call *s, bool is_spec, unsigned long index)
+{
+    for (size_t i = 0; is_spec && i < json_array_size(s->tasks); i++)
+        if ((unsigned long)gpq_number_of(json_array_get(s->tasks, i), "spec") == index)
+            return gpq_number_of(json_array_get(s->tasks, i), "line");
+    return gpq_number_of(json_array_get(s->tasks, index), "line");
+}
+
+/* The agent names items of the request, specs[3].needs, and a person knows lines. */
+static int judge(const struct gpq_submit_call *s, json_t *reply)
+{
+    const char *text = gpq_text_of(reply, "error");
+    bool is_spec = strncmp(text, "specs[", 6) == 0, is_task = strncmp(text, "tasks[", 6) == 0;
+    char *rest, line[32] = "";
+    if (!is_spec && !is_task)
+        return gpq_session_judge(reply);
+    unsigned long index = strtoul(text + 6, &rest, 10);
+    int64_t number = line_of(s, is_spec, index);
+    if (number > 0)
+        snprintf(line, sizeof(line), "line %" PRIi64 ": ", number);
+    rest += *rest == ']';
+    rest += *rest == '.';
+    return gpq_say((int)gpq_number_of(reply, "status"), "%s%s", line, rest + (*rest == ' '));
+}
+
+int gpq_submit_send(struct gpq_session *session, struct gpq_submit_call *s, const char *append,
+                    json_t **ret)
+{
+    json_t *request = gpq_submit_request(s, append), *reply = NULL;
+    int status = request ? 0 : EXIT_USAGE;
+    *ret = NULL;
+    for (int i = 0; status == 0 && !reply && i < 2; i++) {
+        if (i > 0)
+            status = gpq_session_again(session, PATIENCE_MS);
+        if (status == 0)
+            status = gpq_session_send(session, json_incref(request));
+        if (status == 0 && gpq_session_hear(session, 0, &reply) != GPQ_LINE)
+            reply = NULL; /* perhaps it was applied: the request's id makes it one */
+    }
+    if (status == 0)
+        status = judge(s, reply);
+    json_decref(request);
+    if (status == 0)
+        *ret = reply;
+    else
+        json_decref(reply);
+    return status;
+}

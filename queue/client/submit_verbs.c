@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/* submit_verbs.c - submit and run. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "queue/client/follow.h"
+#include "queue/client/ids.h"
+#include "queue/client/submit.h"
+#include "queue/client/verbs.h"
+#include "queue/client/words.h"
+
+/* ---- What is said ---- */
+
+static void say_changed(const struct gpq_submit_call *s, const json_t *reply)
+{
+    const json_t *placed = json_object_get(reply, "placed");
+    for (size_t i = 0; i < json_array_size(placed); i++) {
+        const json_t *one = json_array_get(placed, i);
+        int64_t line = gpq_number_of(json_array_get(s->tasks, i), "line");
+        if (strcmp(gpq_text_of(one, "how"), "changed") == 0)
+            printf("  line %" PRIi64 ": %s has changed since its success; --join-anyway joins\n",
+                   line, *gpq_text_of(one, "file") ? gpq_text_of(one, "file") : "a file");
+    }
+}
+
+static void say_counts(const struct gpq_submit_call *s, const json_t *reply)
+{
+    static const char *const words[] = { "joined", "again", "changed" };
+    static const char *const texts[] = { "joined", "run again", "changed and new" };
+    char number[32];
+    int64_t added = gpq_number_of(reply, "added");
+    printf("%s %s added", gpq_number_text((uint64_t)added, number), added == 1 ? "task" : "tasks");
+    for (int i = 0; i < 3; i++) {
+        int64_t n = gpq_number_of(reply, words[i]);
+        if (n > 0)
+            printf(", %s %s", gpq_number_text((uint64_t)n, number), texts[i]);
+    }
+    if (s->counts.comments > 0)
+        printf("; %" PRIu64 " comments or empty lines", s->counts.comments);
+}
+
+void gpq_submit_say(struct gpq_session *session, const struct gpq_submit_call *s, json_t *reply)
+{
+    const char *batch = gpq_text_of(reply, "batch");
+    if (s->call->given[OPTION_JSON]) {
+        (void)json_dumpf(reply, stdout, JSON_COMPACT);
+        putchar('\n');
+        return;
+    }
+    if (session->started)
+        printf("agent started (%" PRIu32 " GPUs, pid %" PRIi64 "); state %s\n", session->devices,
+               session->pid, session->state);
+    if (s->call->given[OPTION_DRY_RUN])
+        printf("nothing is submitted; it would be: ");
+    else
+        printf("batch %s%s%s: ", batch, *s->name ? " " : "", s->name);
+    say_counts(s, reply);
+    if (!s->call->given[OPTION_DRY_RUN])
+        printf(".  gpudispatch wait %s | ls %s", batch, batch);
+    putchar('\n');
+    say_changed(s, reply);
+}
+
+/* ---- A file that grows ---- */
+
+struct watched {
+    struct gpq_session *session;
+    struct gpq_submit_call *s;
+    struct gpq_submit_how how;
+    struct gpq_jobs *jobs;
+    const char *path, *batch;
+    int fd;
+};
+
+/* Sends the tasks that have been gathered. */
+static int append(struct watched *w)
+{
+    json_t *reply;
+    if (json_array_size(w->s->tasks) == 0)
+        return 0;
+    int status = gpq_submit_send(w->session, w->s, w->batch, &reply);
+    if (status == 0)
+        gpq_submit_say(w->session, w->s, reply);
+    json_decref(reply);
+    (void)json_array_clear(w->s->tasks);
+    fflush(stdout);
+    return status;
+}
+
+static int feed(struct watched *w)
+{
+    char data[65536];
+    struct gpq_error e = { 0 };
+    ssize_t n;
+    while ((n = read(w->fd, data, sizeof(data))) > 0)
+        if (gpq_jobs_feed(w->jobs, data, (size_t)n, &e) < 0)
+            return gpq_say(EXIT_USAGE, "%s: %s", w->path, e.text);
+    return append(w);
+}
+
+static int open_watched(struct watched *w)
+{
+    struct gpq_error e = { 0 };
+    w->fd = open(w->path, O_RDONLY | O_CLOEXEC);
+    if (w->fd < 0)
+        return gpq_say(EXIT_USAGE, "%s: %s", w->path, strerror(errno));
+    if (gpq_jobs_open(&w->how.jobs, gpq_submit_job, w->s, &w->jobs, &e) < 0)
+        return gpq_say(EXIT_USAGE, "%s", e.text);
+    return feed(w);
+}
+
+static int until_interrupt(struct watched *w)
+{
+    char notes[4096];
+    int status = 0, notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    struct pollfd p = { .fd = notify, .events = POLLIN };
+    if (notify < 0 || inotify_add_watch(notify, w->path, IN_MODIFY) < 0)
+        status = gpq_say(EXIT_FAILED, "%s cannot be watched: %s", w->path, strerror(errno));
+    else
+        status = feed(w); /* what has come before the watch */
+    while (status == 0 && !gpq_interrupted()) {
+        if (poll(&p, 1, -1) < 0)
+            continue;
+        while (read(notify, notes, sizeof(notes)) > 0)
+            continue;
+        status = feed(w);
+    }
+    if (notify >= 0)
+        close(notify);
+    return status;
+}
+
+/* The last line counts without its newline, and the batch ends with its tasks. */
+static int seal(struct watched *w)
+{
+    struct gpq_error e = { 0 };
+    json_t *reply;
+    int status = gpq_jobs_end(w->jobs, NULL, &e) < 0
+                     ? gpq_say(EXIT_USAGE, "%s: %s", w->path, e.text)
+                     : append(w);
+    int sealed = gpq_session_ask(w->session,
+                                 json_pack("{s:s, s:s}", "do", "seal", "batch", w->batch), &reply);
+    json_decref(reply);
+    return status ? status : sealed;
+}
+
+/* The open batch begins without tasks; a file is read from its beginning. */
+static int watch(struct gpq_session *session, struct gpq_submit_call *s)
+{
+    json_t *reply;
+    struct watched w = { .session = session, .s = s, .fd = -1 };
+    w.path = s->call->given[OPTION_EACH] ? s->call->value[OPTION_EACH] : s->call->operand[0];
+    gpq_submit_how(s, w.path, &w.how);
+    gpq_interrupts_catch();
+    int status = gpq_submit_send(session, s, NULL, &reply);
+    if (status == 0) {
+        w.batch = gpq_text_of(reply, "batch");
+        gpq_submit_say(session, s, reply);
+        fflush(stdout);
+        (void)json_array_clear(s->tasks);
+        status = open_watched(&w);
+        if (status == 0)
+            status = until_interrupt(&w);
+        if (w.jobs) {
+            int end = seal(&w);
+            status = status ? status : end;
+            gpq_jobs_close(w.jobs);
+        }
+    }
+    if (w.fd >= 0)
+        close(w.fd);
+    json_decref(reply);
+    return status;
+}
+
+/* ---- submit ---- */
+
+int gpq_verb_submit(const struct call *call)
+{
+    struct gpq_session session;
+    struct gpq_submit_call s;
+    json_t *reply = NULL;
+    int status = gpq_submit_read(&s, call);
+    s.open = call->given[OPTION_FOLLOW_FILE];
+    if (s.open && status == 0)
+        (void)json_array_clear(s.tasks);
+    if (status == 0) {
+        status = gpq_session_open(&session, call, GPQ_AGENT_STARTED);
+        if (status == 0 && s.open && !call->given[OPTION_DRY_RUN])
+            status = watch(&session, &s);
+        else if (status == 0 && (status = gpq_submit_send(&session, &s, NULL, &reply)) == 0)
+            gpq_submit_say(&session, &s, reply);
+        gpq_session_close(&session);
+    }
+    json_decref(reply);
+    gpq_submit_free(&s);
+    return status;
+}
+
+/* ---- run ---- */
+
+static int write_status(const struct call *call, int status)
+{
+    const char *path = call->value[OPTION_STATUS_FILE];
+    FILE *f = path ? fopen(path, "we") : NULL;
+    if (path && (!f || fprintf(f, "%d\n", status) < 0 || fclose(f) != 0))
+        return gpq_say(EXIT_FAILED, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+/* A command's own status, as a shell gives it; the last line tells it from ours. */
+static int status_of_task(struct gpq_session *session, const char *task, const json_t *row)
+{
+    json_t *reply = NULL;
+    int64_t of = 0;
+    const char *outcome = gpq_text_of(row, "outcome");
+    int found =
+        gpq_session_ask(session, json_pack("{s:s, s:s}", "do", "attempts", "task", task), &reply);
+    if (found == 0) {
+        const json_t *list = json_object_get(reply, "attempts");
+        of = gpq_number_of(json_array_get(list, json_array_size(list) - 1), "status");
+    }
+    json_decref(reply);
+    int status = of < 0 ? 128 - (int)of : (int)of;
+    if (strcmp(outcome, "ok") == 0)
+        return write_status(session->call, 0);
+    if (strcmp(outcome, "error") != 0 && strcmp(outcome, "crashed") != 0)
+        status = EXIT_WRONG;
+    (void)write_status(session->call, status);
+    return gpq_say(status ? status : EXIT_WRONG, "%s: %s %d", task, outcome, (int)of);
+}
+
+/* Interrupted: the tasks go on, or end with an attached client. */
+static int stop_following(struct gpq_session *session, json_t *selections, const char *back)
+{
+    json_t *reply;
+    if (!session->call->given[OPTION_ATTACHED])
+        return gpq_say(128 + 2, "the tasks go on; gpudispatch %s follows them again", back);
+    for (size_t i = 0; i < json_array_size(selections); i++) {
+        (void)gpq_session_ask(session, gpq_request_of("cancel", json_array_get(selections, i)),
+                              &reply);
+        json_decref(reply);
+    }
+    return gpq_say(128 + 2, "the tasks are cancelled");
+}
+
+static int late(const struct call *call, const char *back)
+{
+    return gpq_say(EXIT_TIMEOUT, "the tasks go on after %s; gpudispatch %s follows them again",
+                   call->value[OPTION_TIMEOUT], back);
+}
+
+static int run_one(struct gpq_session *session, const char *batch, uint64_t deadline)
+{
+    char task[32], back[48];
+    json_t *row, *selections;
+    snprintf(task, sizeof(task), "%s.1", batch);
+    snprintf(back, sizeof(back), "log -f %s", task);
+    selections = json_pack("[{s:[s]}]", "tasks", task);
+    int status = gpq_follow_task(session, task, deadline, &row);
+    if (status == -1)
+        status = stop_following(session, selections, back);
+    else if (status == EXIT_TIMEOUT)
+        status = late(session->call, back);
+    else if (status == 0)
+        status = status_of_task(session, task, row);
+    json_decref(selections);
+    json_decref(row);
+    return status;
+}
+
+static int run_many(struct gpq_session *session, const char *batch, uint64_t deadline)
+{
+    char back[48];
+    json_t *selections = json_pack("[{s:s}]", "batch", batch);
+    snprintf(back, sizeof(back), "wait %s", batch);
+    int status = gpq_wait_for(session, selections, deadline);
+    if (status == -1)
+        status = stop_following(session, selections, back);
+    else if (status == EXIT_TIMEOUT)
+        status = late(session->call, back);
+    else if (status == 0)
+        status = gpq_summary(session, selections);
+    json_decref(selections);
+    return status;
+}
+
+/* A single task may have joined one of another batch. */
+static bool is_own_task(const struct gpq_submit_call *s, const json_t *reply)
+{
+    return !s->is_list && gpq_number_of(reply, "added") == 1;
+}
+
+int gpq_verb_run(const struct call *call)
+{
+    struct gpq_session session;
+    struct gpq_submit_call s;
+    json_t *reply = NULL;
+    uint64_t deadline;
+    int status = gpq_deadline(call, &deadline);
+    if (status != 0)
+        return status;
+    status = gpq_submit_read(&s, call);
+    if (status == 0) {
+        status = gpq_session_open(&session, call, GPQ_AGENT_STARTED);
+        if (status == 0)
+            status = gpq_submit_send(&session, &s, NULL, &reply);
+        if (status == 0) {
+            const char *batch = gpq_text_of(reply, "batch");
+            gpq_interrupts_catch();
+            if (s.is_list)
+                gpq_submit_say(&session, &s, reply);
+            fflush(stdout);
+            status = is_own_task(&s, reply) ? run_one(&session, batch, deadline)
+                                            : run_many(&session, batch, deadline);
+        }
+        gpq_session_close(&session);
+    }
+    json_decref(reply);
+    gpq_submit_free(&s);
+    return status;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* words.c - rows of the agent, as people read them. */
+#include "queue/client/words.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND UINT64_C(1000000000)
+
+const char *gpq_text_of(const json_t *row, const char *name)
+{
+    const char *text = json_string_value(json_object_get(row, name));
+    return text ? text : "";
+}
+
+int64_t gpq_number_of(const json_t *row, const char *name)
+{
+    return json_integer_value(json_object_get(row, name));
+}
+
+uint64_t gpq_count_of(const json_t *row, const char *counts, const char *name)
+{
+    return (uint64_t)gpq_number_of(json_object_get(row, counts), name);
+}
+
+char *gpq_span_text(uint64_t ns, char ret[32])
+{
+    uint64_t s = ns / SECOND;
+    if (s < 1)
+        snprintf(ret, 32, "%" PRIu64 " ms", ns / 1000000);
+    else if (s < 120)
+        snprintf(ret, 32, "%" PRIu64 " s", s);
+    else if (s < 7200)
+        snprintf(ret, 32, "%" PRIu64 " min", s / 60);
+    else if (s < 36000)
+        snprintf(ret, 32, "%" PRIu64 " h %" PRIu64 " min", s / 3600, s / 60 % 60);
+    else if (s < 172800)
+        snprintf(ret, 32, "%" PRIu64 " h", s / 3600);
+    else
+        snprintf(ret, 32, "%" PRIu64 " days", s / 86400);
+    return ret;
+}
+
+char *gpq_time_text(uint64_t ns, char ret[32])
+{
+    struct tm then, today;
+    time_t t = (time_t)(ns / SECOND), now = time(NULL);
+    if (!localtime_r(&t, &then) || !localtime_r(&now, &today))
+        snprintf(ret, 32, "%" PRIu64, ns / SECOND);
+    else if (then.tm_year == today.tm_year && then.tm_yday == today.tm_yday)
+        strftime(ret, 32, "%H:%M:%S", &then);
+    else
+        strftime(ret, 32, "%Y-%m-%d %H:%M", &then);
+    return ret;
+}
+
+/* ---- Text that is built piece by piece, and cut at its end ---- */
+
+struct built {
+    char *text;
+    size_t size, used;
+};
+
+static void put(struct built *b, const char *text, size_t length)
+{
+    for (size_t i = 0; i < length && b->used + 1 < b->size; i++)
+        b->text[b->used++] = text[i];
+    b->text[b->used] = '\0';
+}
+
+static void put_text(struct built *b, const char *text)
+{
+    put(b, text, strlen(text));
+}
+
+static bool is_plain(const char *text)
+{
+    return *text && !text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                       "0123456789_./:=@%+,-")];
+}
+
+static void put_quoted(struct built *b, const char *text)
+{
+    if (is_plain(text)) {
+        put_text(b, text);
+        return;
+    }
+    put_text(b, "'");
+    for (; *text; text++)
+        if (*text == '\'')
+            put_text(b, "'\\''");
+        else
+            put(b, text, 1);
+    put_text(b, "'");
+}
+
+/* A line for a shell is shown as it was written. */
+static bool is_line(const json_t *argv)
+{
+    const char *flag = json_string_value(json_array_get(argv, 1));
+    return json_array_size(argv) == 3 && flag && !strcmp(flag, "-c");
+}
+
+char *gpq_command_text(const json_t *argv, char *ret, size_t size)
+{
+    struct built b = { ret, size, 0 };
+    ret[0] = '\0';
+    if (is_line(argv)) {
+        put_text(&b, json_string_value(json_array_get(argv, 2)));
+        return ret;
+    }
+    for (size_t i = 0; i < json_array_size(argv); i++) {
+        if (i > 0)
+            put_text(&b, " ");
+        put_quoted(&b, json_string_value(json_array_get(argv, i)));
+    }
+    return ret;
+}
+
+char *gpq_task_text(const json_t *row, char *ret, size_t size)
+{
+    const json_t *argv = json_object_get(row, "argv");
+    const char *name = gpq_text_of(row, "name");
+    if (*name || !argv)
+        snprintf(ret, size, "%s", *name ? name : gpq_text_of(row, "payload"));
+    else
+        gpq_command_text(argv, ret, size);
+    return ret;
+}
+
+char *gpq_state_text_of(const json_t *row, char ret[64])
+{
+    const json_t *holds = json_object_get(row, "holds");
+    const char *outcome = gpq_text_of(row, "outcome");
+    struct built b = { ret, 64, 0 };
+    ret[0] = '\0';
+    put_text(&b, *outcome ? outcome : gpq_text_of(row, "state"));
+    for (size_t i = 0; i < json_array_size(holds); i++) {
+        put_text(&b, i == 0 ? ": " : ", ");
+        put_text(&b, json_string_value(json_array_get(holds, i)));
+    }
+    if (!*outcome && json_is_true(json_object_get(row, "cancel")))
+        put_text(&b, ", to be cancelled");
+    return ret;
+}
+
+char *gpq_number_text(uint64_t n, char ret[32])
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof(digits), "%" PRIu64, n);
+    char *to = ret;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = '\0';
+    return ret;
+}
+
+char *gpq_outcomes_text(const json_t *outcomes, char *ret, size_t size)
+{
+    struct built b = { ret, size, 0 };
+    const char *name;
+    json_t *count;
+    char number[32];
+    ret[0] = '\0';
+    json_object_foreach((json_t *)(uintptr_t)outcomes, name, count)
+    {
+        if (b.used > 0)
+            put_text(&b, ", ");
+        put_text(&b, gpq_number_text((uint64_t)json_integer_value(count), number));
+        put_text(&b, " ");
+        put_text(&b, name);
+    }
+    return ret;
+}
+
+uint64_t gpq_ended(const json_t *outcomes)
+{
+    uint64_t n = 0;
+    const char *name;
+    json_t *count;
+    json_object_foreach((json_t *)(uintptr_t)outcomes, name, count) n +=
+        (uint64_t)json_integer_value(count);
+    return n;
+}
+
+uint64_t gpq_bad(const json_t *outcomes)
+{
+    return gpq_ended(outcomes) - (uint64_t)gpq_number_of(outcomes, "ok");
+}
+
+size_t gpq_width(void)
+{
+    struct winsize size;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
+        return size.ws_col;
+    return 80;
+}
