@@ -251,7 +251,7 @@ def variables(root):
             product = folder in ("lib", "queue")
             names = re.findall(r'getenv\("(\w+)"', text) if product else []
             names += re.findall(r'"(GPUD_[A-Z_]+)=?"', text) if product else []
-            names += re.findall(r'"(GPUDISPATCH_[A-Z]+)=', text) if folder == "queue" else []
+            names += re.findall(r'"(GPUDISPATCH_[A-Z_]+)=', text) if folder == "queue" else []
             names += re.findall(r'(?:[gs]etenv\(|environ(?:\.get\(|\[))"(GPUD_\w+)"', text)
             if source.suffix == ".sh":
                 names += re.findall(r"^\s*(GPUD_[A-Z_]+)=", text, flags=re.M)
