@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "queue/agent/ahead.h"
+#include "queue/agent/attached.h"
 #include "queue/agent/dispatch.h"
 #include "queue/agent/runs.h"
 #include "queue/files/names.h"
@@ -290,6 +291,8 @@ int gpq_adopt(struct gpq_agent *a, struct gpq_error *e)
     int code = o->running(a->store, keep, &all, e);
     if (code == 0)
         code = o->begin(a->store, e);
+    if (code == 0)
+        code = gpq_attached_end_all(a->store, gpq_wall(), e);
     for (size_t i = 0; code == 0 && i < all.n; i++)
         code = settle(a, &all, &all.claim[i], e);
     if (code == 0)

@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "queue/agent/agent.h"
+#include "queue/agent/attached.h"
 
 enum gpq_wish_kind { GPQ_WISH_NONE, GPQ_WISH_WAIT, GPQ_WISH_FOLLOW };
 
@@ -21,6 +22,7 @@ struct gpq_wish {
     uint32_t batch;  /* 0 = the list */
     uint64_t *tasks; /* sorted; its owner frees it */
     size_t n;
+    struct gpq_attached *attached; /* tasks that end with the connection; its owner frees it */
 };
 
 struct gpq_watcher {

@@ -47,6 +47,8 @@ struct gpq_server {
     bool over; /* a client may be freed */
     struct fifo waiting, applied;
     struct gpq_watcher *watchers;
+    struct gpq_attached *attached;
+    bool left; /* the connection of some of them has closed */
 };
 
 static void push(struct fifo *f, struct request *r)
@@ -166,6 +168,10 @@ void gpq_server_close(struct gpq_agent *a)
     for (struct gpq_watcher *w; (w = s->watchers);) {
         s->watchers = w->next;
         gpq_watcher_free(w);
+    }
+    for (struct gpq_attached *one; (one = s->attached);) { /* the next agent ends them */
+        s->attached = one->next;
+        free(one);
     }
     while (s->waiting.first)
         free_request(pop(&s->waiting));
@@ -293,11 +299,64 @@ void gpq_server_ready(struct gpq_agent *a, struct gpq_watched *w, uint32_t event
     a->server->over = a->server->over || c->gone || is_behind(a->server, c);
 }
 
+/* ---- Attached tasks ---- */
+
+static void attach(struct gpq_agent *a, struct request *r)
+{
+    struct gpq_attached *one = r->wish.attached;
+    r->wish.attached = NULL;
+    one->client = r->client;
+    one->next = a->server->attached;
+    a->server->attached = one;
+}
+
+static bool is_left(const struct gpq_attached *one)
+{
+    return !one->client || one->client->gone;
+}
+
+/* Inside the transaction: those whose connection has closed are cancelled. */
+static void end_attached(struct gpq_agent *a, uint64_t now)
+{
+    for (struct gpq_attached *one = a->server->attached; one; one = one->next) {
+        struct gpq_error e = { 0 };
+        one->ended = is_left(one) && gpq_attached_end(a->store, now, one, &e) == 0;
+    }
+}
+
+/* After the commit.  After a failed one the next try is when starts are tried again. */
+static void forget_attached(struct gpq_agent *a, int code)
+{
+    struct gpq_attached **at = &a->server->attached;
+    a->server->left = false;
+    while (*at) {
+        struct gpq_attached *one = *at;
+        if (code == 0 && one->ended) {
+            *at = one->next;
+            free(one);
+            continue;
+        }
+        one->ended = false;
+        a->server->left = a->server->left || is_left(one);
+        at = &one->next;
+    }
+}
+
+static void detach(struct gpq_server *s, const struct gpq_client *c)
+{
+    for (struct gpq_attached *one = s->attached; one; one = one->next)
+        if (one->client == c) {
+            one->client = NULL;
+            s->over = true;
+        }
+}
+
 /* ---- A turn ---- */
 
 bool gpq_server_waits(const struct gpq_agent *a)
 {
-    return a->server && (a->server->waiting.first || a->server->over);
+    const struct gpq_server *s = a->server;
+    return s && (s->waiting.first || s->over || (s->left && !a->starts_wait));
 }
 
 static void apply(struct gpq_agent *a, uint64_t now, struct request *r)
@@ -316,6 +375,7 @@ void gpq_server_apply(struct gpq_agent *a, uint64_t now)
 {
     struct gpq_server *s = a->server;
     struct fifo later = { .end = &later.first };
+    end_attached(a, now);
     while (s->waiting.first) {
         struct request *r = pop(&s->waiting);
         if (r->client->replied > REPLIES_OF_CLIENT) {
@@ -370,6 +430,8 @@ static void send_reply(struct gpq_agent *a, struct request *r, int code, const s
         gpq_client_send_text(a, r->client, r->reply, strlen(r->reply));
     else
         send_error(a, r, &memory);
+    if (code == 0 && r->wish.attached)
+        attach(a, r);
 }
 
 /* Each watcher that has had its last line, or whose client is gone, is forgotten. */
@@ -411,6 +473,7 @@ static void go_on(struct gpq_agent *a)
         }
         *at = c->next;
         s->n_clients--;
+        detach(s, c);
         gpq_client_free(c);
     }
     listen_again(a);
@@ -434,4 +497,5 @@ void gpq_server_settle(struct gpq_agent *a, int code, const struct gpq_error *e)
     else
         look_later(s);
     go_on(a);
+    forget_attached(a, code);
 }

@@ -73,7 +73,7 @@ struct spec {
     json_t *like, *needs, *retries, *after, *environment, *options;
     int32_t priority;
     uint64_t limit, expires, begin, backoff, backoff_cap;
-    bool at_most_once, hold, replace;
+    bool at_most_once, hold, replace, attached;
 };
 
 #define AT(member) offsetof(struct spec, member)
@@ -93,6 +93,7 @@ static const struct gpq_field spec_fields[] = {
     { "at_most_once", GPQ_FIELD_BOOL, AT(at_most_once), 0, 0 },
     { "hold", GPQ_FIELD_BOOL, AT(hold), 0, 0 },
     { "replace", GPQ_FIELD_BOOL, AT(replace), 0, 0 },
+    { "attached", GPQ_FIELD_BOOL, AT(attached), 0, 0 },
     { "environment", GPQ_FIELD_LIST, AT(environment), 0, ARGV_MOST },
     { "options", GPQ_FIELD_OBJECT, AT(options), 0, 0 },
     { 0 },
@@ -169,7 +170,8 @@ struct submit {
     char *options;       /* of the batch */
     json_t *environment; /* the last list that was read, and the spec that has it */
     size_t environment_of;
-    char **changed; /* of each task: the first file that has changed; NULL = not wanted */
+    uint32_t n_attached; /* specs */
+    char **changed;      /* of each task: the first file that has changed; NULL = not wanted */
 };
 
 static int no_memory(struct submit *s)
@@ -395,6 +397,7 @@ static int read_spec(struct submit *s, size_t index)
     int code = complete(s, object, index, &at);
     if (code == 0)
         code = gpq_fields_read(object, &at, spec_fields, &spec, e);
+    s->n_attached += spec.attached;
     b->is_command = !spec.class_name || !strcmp(spec.class_name, GPQ_COMMANDS);
     if (code == 0)
         code = check_spec(s, &spec, b, &at);
@@ -424,6 +427,20 @@ static int read_spec(struct submit *s, size_t index)
     to->at_most_once = spec.at_most_once;
     to->held = spec.hold;
     return code;
+}
+
+/* A joined task is that of another client, too. */
+static int check_attached(struct submit *s)
+{
+    if (s->n_attached != 0 && s->n_attached != s->what.n_specs)
+        return gpq_fail(s->c->e, GPQ_EINVAL,
+                        "%u of %u specs have attached: set it in all of them, or send two requests",
+                        s->n_attached, s->what.n_specs);
+    if (s->n_attached != 0 && s->request.join)
+        return gpq_fail(s->c->e, GPQ_EINVAL,
+                        "the request has join and attached: a task that ends with its connection "
+                        "is a new one");
+    return 0;
 }
 
 /* ---- Tasks ---- */
@@ -514,6 +531,8 @@ static int read_submit(struct submit *s)
         return no_memory(s);
     for (size_t i = 0; code == 0 && i < s->what.n_specs; i++)
         code = read_spec(s, i);
+    if (code == 0)
+        code = check_attached(s);
     for (size_t i = 0; code == 0 && i < s->what.n_items; i++)
         code = read_task(s, i);
     s->what.request = s->request.request;
@@ -573,6 +592,23 @@ static json_t *reply_of(struct submit *s, const struct gpq_submitted *ret,
     return gpq_reply_end(s->c, reply);
 }
 
+/* The tasks of one submit have numbers in a row. */
+static int attach(struct submit *s, const struct gpq_submitted *ret,
+                  const struct gpq_placed *placed)
+{
+    uint32_t n = s->what.n_items;
+    if (s->n_attached == 0 || n == 0 || ret->repeated || s->request.try)
+        return 0;
+    struct gpq_attached *attached = malloc(sizeof(*attached));
+    if (!attached)
+        return no_memory(s);
+    *attached = (struct gpq_attached){ .batch = ret->batch,
+                                       .first = GPQ_NUMBER_OF(placed[0].task),
+                                       .last = GPQ_NUMBER_OF(placed[n - 1].task) };
+    s->c->wish->attached = attached;
+    return gpq_attached_note(s->c->a->store, s->c->now, attached, s->c->e);
+}
+
 json_t *gpq_do_submit(struct gpq_call *c)
 {
     struct submit s = { .c = c };
@@ -580,7 +616,7 @@ json_t *gpq_do_submit(struct gpq_call *c)
     struct gpq_placed *placed = NULL;
     json_t *reply = NULL;
     int code = read_submit(&s);
-    if (code == 0 && s.request.list) {
+    if (code == 0 && (s.request.list || s.n_attached != 0)) {
         placed = calloc((size_t)s.what.n_items + 1, sizeof(*placed));
         s.changed = calloc((size_t)s.what.n_items + 1, sizeof(*s.changed));
         code = placed && s.changed ? 0 : no_memory(&s);
@@ -589,6 +625,8 @@ json_t *gpq_do_submit(struct gpq_call *c)
     }
     if (code == 0)
         code = c->a->store->engine->submit(c->a->store, c->now, &s.what, &ret, placed, c->e);
+    if (code == 0)
+        code = attach(&s, &ret, placed);
     if (code == 0)
         reply = reply_of(&s, &ret, placed);
     free(placed);

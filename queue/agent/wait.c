@@ -53,5 +53,6 @@ json_t *gpq_do_follow(struct gpq_call *c)
 void gpq_wish_free(struct gpq_wish *wish)
 {
     free(wish->tasks);
+    free(wish->attached);
     *wish = (struct gpq_wish){ 0 };
 }

@@ -126,6 +126,24 @@ T_CASE(a_submit_that_is_sent_twice)
     t_desk_close();
 }
 
+T_CASE(an_attached_submit)
+{
+    static const char spec[] = "{'cwd':'/','attached':true}";
+    char text[512];
+    t_desk_open();
+    (void)snprintf(text, sizeof(text), "{'do':'submit','specs':[%s," SPEC "],'tasks':[" TASK "]}",
+                   spec);
+    t_ask_refused(text, "EINVAL", "1 of 2 specs have attached");
+    (void)snprintf(text, sizeof(text),
+                   "{'do':'submit','join':true,'specs':[%s],'tasks':[" TASK "]}", spec);
+    t_ask_refused(text, "EINVAL", "join and attached");
+    (void)snprintf(text, sizeof(text), "{'do':'submit','specs':[%s],'tasks':[" TASK "," TASK "]}",
+                   spec);
+    T_TEXT(part(text, "added"), "2");
+    T_TEXT(part("{'do':'status'}", "marks"), "[]");
+    t_desk_close();
+}
+
 /* Q6: the same line of a batch of the same name. */
 T_CASE(a_submit_that_joins)
 {

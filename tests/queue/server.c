@@ -683,3 +683,90 @@ T_CASE(wait_for_a_batch_that_is_open)
     settle();
     t_desk_close();
 }
+
+/* ---- Attached tasks ---- */
+
+#define ATTACHED(tasks) "{'do':'submit','specs':[{'cwd':'/','attached':true}],'tasks':[" tasks "]}"
+
+static void expect_outcomes(struct client *c, unsigned batch, const char *outcomes)
+{
+    say(c, "{'do':'batches'}");
+    json_t *json = hear(c);
+    const json_t *row = json_array_get(json_object_get(json, "batches"), batch - 1);
+    T_CHECK(row);
+    T_TEXT(t_text_of(json_object_get(row, "outcomes")), outcomes);
+    json_decref(json);
+}
+
+static int count_mark(const struct gpq_mark *m, void *user)
+{
+    *(int *)user += gpq_attached_is(m);
+    return 0;
+}
+
+static int marks(void)
+{
+    struct gpq_error e;
+    int n = 0;
+    T_EQ(t_desk.store->engine->marks(t_desk.store, count_mark, &n, &e), 0);
+    return n;
+}
+
+T_CASE(attached_tasks_end_with_their_connection)
+{
+    t_desk_serve();
+    struct client watcher = greeted(), c = greeted();
+    say(&c, ATTACHED(TASK "," TASK "," TASK));
+    expect_ok(&c);
+    say(&watcher, SUBMIT(TASK));
+    expect_ok(&watcher);
+    run_task(GPQ_TASK(1, 1), GPQ_OUTCOME_SUCCESS);
+    settle();
+    T_EQ(marks(), 1);
+    expect_outcomes(&watcher, 1, "{'ok':1}");
+    leave(&c);
+    settle();
+    expect_outcomes(&watcher, 1, "{'ok':1,'cancelled':2}");
+    expect_outcomes(&watcher, 2, "{}");
+    T_EQ(marks(), 0);
+    /* It leaves before the commit, and the first transaction fails. */
+    c = greeted();
+    say(&c, ATTACHED(TASK));
+    leave(&c);
+    settle();
+    expect_outcomes(&watcher, 3, "{'cancelled':1}");
+    c = greeted();
+    say(&c, ATTACHED(TASK));
+    expect_ok(&c);
+    leave(&c);
+    t_desk_fault = GPQ_EFULL;
+    settle();
+    expect_outcomes(&watcher, 4, "{'cancelled':1}");
+    T_EQ(marks(), 0);
+    leave(&watcher);
+    t_desk_close();
+}
+
+T_CASE(attached_tasks_of_an_older_agent)
+{
+    const struct gpq_engine *engine;
+    struct gpq_error e = { 0 };
+    t_desk_serve();
+    engine = t_desk.store->engine;
+    struct client c = greeted();
+    say(&c, ATTACHED(TASK "," TASK));
+    expect_ok(&c);
+    say(&c, "{'do':'submit','batch':{'append':'1'},'specs':[{'cwd':'/'}],'tasks':[" TASK "]}");
+    expect_error(&c, "EREFUSED", "closed");
+    say(&c, SUBMIT(TASK));
+    expect_ok(&c);
+    T_EQ(engine->begin(t_desk.store, &e), 0);
+    T_EQ(gpq_attached_end_all(t_desk.store, t_desk_time++, &e), 0);
+    T_EQ(engine->commit(t_desk.store, &e), 0);
+    T_EQ(marks(), 0);
+    expect_outcomes(&c, 1, "{'cancelled':2}");
+    expect_outcomes(&c, 2, "{}");
+    leave(&c);
+    settle();
+    t_desk_close();
+}

@@ -154,6 +154,29 @@ def long_lines(agent):
     equal(outcomes(c, 4), ["error"])
 
 
+def attached(agent):
+    """Attached commands end with their connection, also where the agent has ended first."""
+    agent.start()
+    c, other = agent.client(), agent.client()
+    other.submit(["sleep 600"], batch="other")
+    for batch in (2, 3):
+        c.submit(["sleep 600"] * 12, batch=f"attached{batch}", attached=True,
+                 needs={"gpus": 0, "cpus": 5})
+        until(lambda: len(agent.processes("sleep")) == 13, "twelve commands and another one")
+        if batch == 2:
+            c.close()
+        else:
+            agent.kill()
+            equal(len(agent.processes("sleep")), 13)
+            agent.start()
+            other = agent.client()
+        other.ask("wait", batch=str(batch))
+        equal(outcomes(other, batch), ["cancelled"] * 12)
+        until(lambda: len(agent.processes("sleep")) == 1, "the ends")
+        c = agent.client()
+    equal([t["state"] for t in other.tasks(1)], ["running"])
+
+
 def stamp(*names):
     """As a client makes it (docs/reference/queue-protocol.md)."""
     stats = [(n, os.stat(n)) for n in names]
@@ -568,11 +591,11 @@ def killed_anything(agent):
     equal(agent.processes(), [])
 
 
-CASES = [ends, outputs, placeholders, ports, changed_files, long_lines, limits, retries, many,
-         stopped_agent, ended_meanwhile, killed_runner, power_cut, paused, evicted, stop_drain,
-         cancelled_and_killed, other_devices, set_needs, drained_meanwhile, many_clients,
-         devices_to_come, many_requests, broken_runner, stop_cancel, two_agents, killed_agents,
-         killed_anything]
+CASES = [ends, outputs, placeholders, ports, changed_files, long_lines, attached, limits, retries,
+         many, stopped_agent, ended_meanwhile, killed_runner, power_cut, paused, evicted,
+         stop_drain, cancelled_and_killed, other_devices, set_needs, drained_meanwhile,
+         many_clients, devices_to_come, many_requests, broken_runner, stop_cancel, two_agents,
+         killed_agents, killed_anything]
 BUILD = sys.argv[1]
 
 

@@ -173,6 +173,16 @@ SABOTAGES = [
         "    u->port = 0;\n",
         "agent/runs.ports"),
     Sabotage(
+        "a new agent forgets attached tasks", "queue/agent/adopt.c",
+        "        code = gpq_attached_end_all(a->store, gpq_wall(), e);\n",
+        "        code = 0;\n",
+        "agent/runs.attached"),
+    Sabotage(
+        "attached tasks of a full disk are forgotten", "queue/agent/server.c",
+        "        if (code == 0 && one->ended) {\n",
+        "        if (code <= 0 && one->ended) {\n",
+        "queue/server.attached_tasks_end_with_their_connection"),
+    Sabotage(
         "the file of a long line stays", "queue/agent/runs.c",
         "    static const char *const suffixes[] = { \"\", GPQ_RUN_STAMP, GPQ_RUN_LINE };\n",
         "    static const char *const suffixes[] = { \"\", GPQ_RUN_STAMP };\n",
