@@ -208,7 +208,7 @@ analyse() {
     say cppcheck
     timed cppcheck cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability \
         --inline-suppr -j "$(nproc)" --std=c11 -Ilib -Iinclude -I. -D_GNU_SOURCE -DGPUD_BUILDING \
-        lib queue tools/gpudispatch || complain "cppcheck exits $?"
+        lib queue tools/cli tools/gpudispatch || complain "cppcheck exits $?"
     timed "cppcheck: python" cppcheck --quiet --error-exitcode=1 \
         --enable=warning,performance,portability --inline-suppr --std=c11 --library=python \
         -Iinclude -D_GNU_SOURCE -DPy_LIMITED_API=0x030b0000 '-DPy_BEGIN_ALLOW_THREADS={' \

@@ -13,7 +13,7 @@
 
 #include "queue/files/stamp.h"
 
-enum { ARGS = 5 };
+enum { ARGS = 6 };
 
 /* A file of this many bytes, changed at this second. */
 static void make(const char *name, size_t size, time_t second)
