@@ -11,10 +11,10 @@
 
 #include "queue/agent/fields.h"
 #include "queue/agent/grant.h"
-#include "queue/agent/placeholders.h"
 #include "queue/agent/requests.h"
 #include "queue/files/fault.h"
 #include "queue/files/stamp.h"
+#include "queue/jobs/template.h"
 
 /* ---- What the store has ---- */
 
@@ -63,7 +63,7 @@ static void set_variables(struct gpq_command *c, const struct gpq_grant *grant)
     c->defaults[1] = (char *)(uintptr_t) "PYTHONUNBUFFERED=1";
 }
 
-/* ---- Placeholders ---- */
+/* ---- Names of the start ---- */
 
 /* "4,5" of "gpu:4,gpu:5".  Returns how many there are. */
 static unsigned indices_of(const char *names, char *ret)
@@ -103,20 +103,47 @@ static int check_sizes(char *const *argv, struct gpq_error *e)
     return 0;
 }
 
+/* Whether one of the arguments has this name of the start. */
+static bool has(char *const *argv, enum gpq_start name)
+{
+    for (; *argv; argv++)
+        if (gpq_template_starts(*argv) & 1U << name)
+            return true;
+    return false;
+}
+
+/* The arguments with the values of this attempt, in one block. */
+static char **filled(char *const *argv, const char *const values[GPQ_STARTS])
+{
+    struct gpq_texts texts = { 0 };
+    bool whole = true;
+    for (; whole && *argv; argv++) {
+        char *text = gpq_template_start(*argv, values);
+        whole = text && gpq_texts_put(&texts, text);
+        free(text);
+    }
+    char **ret =
+        whole ? gpq_texts_split((struct gpq_bytes){ texts.data, texts.used }) : NULL;
+    gpq_texts_free(&texts);
+    return ret;
+}
+
 static int replace(struct gpq_agent *a, struct gpq_unit *u, const char *out, struct gpq_command *c,
                    struct gpq_error *e)
 {
     char gpu[sizeof(c->gpus)], gpus[12], port[12], task[24];
-    const struct gpq_placeholders values = { { gpu, gpus, port, task, out } };
-    int code = 0;
-    if (gpq_placeholders_use(c->argv, GPQ_PLACEHOLDER_PORT))
-        code = take_port(a, u, e);
+    const char *const values[GPQ_STARTS] = { [GPQ_START_GPU] = gpu,
+                                             [GPQ_START_GPUS] = gpus,
+                                             [GPQ_START_PORT] = port,
+                                             [GPQ_START_TASK] = task,
+                                             [GPQ_START_OUT] = out };
+    int code = has(c->argv, GPQ_START_PORT) ? take_port(a, u, e) : 0;
     if (code < 0)
         return code;
     snprintf(gpus, sizeof(gpus), "%u", indices_of(strchr(c->gpus, '=') + 1, gpu));
     snprintf(port, sizeof(port), "%u", u->port);
     snprintf(task, sizeof(task), "%u.%u", GPQ_BATCH_OF(u->task), GPQ_NUMBER_OF(u->task));
-    char **argv = gpq_placeholders_replace(c->argv, &values);
+    char **argv = filled(c->argv, values);
     if (!argv)
         return gpq_fail(e, GPQ_ENOMEM, "no memory for the arguments");
     free(c->argv);

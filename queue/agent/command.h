@@ -20,10 +20,10 @@ struct gpq_command {
 };
 
 /*
- * Reads the command of a unit whose attempt is claimed, and replaces placeholders in its arguments
- * if its submit has asked for it (placeholders.h).  If one of them is {port}, the unit gets a port,
- * which gpq_work_remove releases.  `out` is the directory of its outputs.  The caller frees the
- * command, also after a failure.
+ * Reads the command of a unit whose attempt is claimed.  If its submit has asked for it, the names
+ * of the start in its arguments get their values (jobs/template.h); with {port} the unit gets a
+ * port, which gpq_work_remove releases.  `out` is the directory of its outputs.  The caller frees
+ * the command, also after a failure.
  *
  * A command PROGRAM -c LINE whose line is too long for an argument becomes PROGRAM FILE, with the
  * line in a file beside the record of the run, which gpq_runs_forget removes.

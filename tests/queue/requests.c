@@ -192,7 +192,7 @@ T_CASE(refusals_of_a_submit)
         { "{}", TASK, "specs[0] has no member \"cwd\"" },
         { "{'cwd':'tmp'}", TASK, "specs[0].cwd is \"tmp\", expected an absolute path" },
         { "{'cwd':7}", TASK, "specs[0].cwd is an integer, expected a text" },
-        { "{'cwd':'/','colour':1}", TASK, "specs[0] has no member \"colour\", but like, class, cwd" },
+        { "{'cwd':'/','colour':1}", TASK, "specs[0] has no member \"colour\", but like, class" },
         { "{'cwd':'/','limit':-1}", TASK, "specs[0].limit is -1, the minimum is 0" },
         { "{'cwd':'/','limit':1.5}", TASK, "is a number with a fraction, expected an integer" },
         { "{'cwd':'/','priority':2147483648}", TASK, "priority is 2147483648, the maximum is" },

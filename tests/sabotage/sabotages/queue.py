@@ -188,11 +188,6 @@ SABOTAGES = [
         "    static const char *const suffixes[] = { \"\", GPQ_RUN_STAMP };\n",
         "agent/runs.long_lines"),
     Sabotage(
-        "variables of a shell are replaced", "queue/agent/placeholders.c",
-        "        if (p > text && p[-1] == '$') {\n",
-        "        if (p == text && *p == '$') {\n",
-        "queue/placeholders.names_get_their_values"),
-    Sabotage(
         "a turn shows what it has not committed", "queue/agent/turn.c",
         "    code = o->commit(a->store, e);\n    if (code == 0)\n        a->next_due",
         "    o->rollback(a->store);\n    if (code == 0)\n        a->next_due",
