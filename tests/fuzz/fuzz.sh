@@ -4,8 +4,9 @@
 # and runs each for some seconds, starting from its corpus.
 #
 #     sh tests/fuzz/fuzz.sh [SECONDS] [control] [devices] [frame] [hello] [launch] [log] [page]
-#                           [plan] [queue_config] [queue_request] [reading] [run_plan]
-#                           [run_record] [sched] [script] [versioned] [xid]
+#                           [plan] [queue_config] [queue_csv] [queue_jsonl] [queue_lines]
+#                           [queue_request] [queue_template] [reading] [run_plan] [run_record]
+#                           [sched] [script] [versioned] [xid]
 #
 # Exit 1 when a target fails.  libFuzzer then writes the input to the current directory (crash-...):
 # add it to tests/fuzz/corpus/TARGET together with the repair.
@@ -18,8 +19,8 @@ case ${1:-} in
     shift
     ;;
 esac
-targets=${*:-control devices frame hello launch log page plan queue_config queue_request \
-reading run_plan run_record sched script versioned xid}
+targets=${*:-control devices frame hello launch log page plan queue_config queue_csv queue_jsonl \
+queue_lines queue_request queue_template reading run_plan run_record sched script versioned xid}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -51,6 +52,13 @@ for target in $targets; do
     queue_config)
         parts="../queue/config/check.c ../queue/config/config.c ../queue/config/parse.c"
         parts="$parts ../queue/config/split.c ../queue/config/values.c ../queue/fail.c"
+        ;;
+    queue_csv | queue_jsonl | queue_lines)
+        parts="$(files '../queue/jobs/*.c' | sed 's/^base.heap.c //') ../queue/fail.c"
+        libraries=-ljansson
+        ;;
+    queue_template)
+        parts="../queue/jobs/template.c ../queue/jobs/texts.c ../queue/jobs/utf8.c"
         ;;
     queue_request)
         parts="../queue/agent/changes.c ../queue/agent/control.c ../queue/agent/explain.c"
