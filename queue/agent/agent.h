@@ -61,6 +61,7 @@ struct gpq_agent {
     struct gpq_ports ports; /* of commands */
     struct gpq_notify *notify;
     const char *notify_command; /* of batches without one of their own; NULL = none */
+    uint64_t descriptors;   /* soft limit of commands (descriptors.h) */
     int epoll, timer, signals;
     uint64_t next_due; /* wall time; 0 = none */
     uint64_t retry_at; /* when what waits for a second is tried again; 0 = nothing does */

@@ -28,7 +28,7 @@ static int refused(struct gpq_error *e, int code, const struct gpud_error *why)
     return gpq_fail(e, is, "%s", why->text);
 }
 
-/* How many tasks may run: the limit of descriptors stays, since commands inherit it. */
+/* How many tasks may run. */
 static uint32_t most_workers(void)
 {
     struct rlimit limit = { .rlim_cur = 1024 };

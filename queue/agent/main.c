@@ -28,6 +28,7 @@
 
 #include "queue/agent/adopt.h"
 #include "queue/agent/ahead.h"
+#include "queue/agent/descriptors.h"
 #include "queue/agent/dispatch.h"
 #include "queue/agent/marks.h"
 #include "queue/agent/notify.h"
@@ -409,6 +410,13 @@ static int read_arguments(int argc, char **argv, struct settings *s)
     return optind < argc ? usage() : 0;
 }
 
+/* Returns only if it fails. */
+static void start_anew(const struct gpq_agent *a, char **argv)
+{
+    gpq_descriptors_restore(a->descriptors);
+    (void)execv("/proc/self/exe", argv);
+}
+
 int main(int argc, char **argv)
 {
     struct settings s;
@@ -430,6 +438,7 @@ int main(int argc, char **argv)
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     a.runner = s.runner ? s.runner : runner;
     a.notify_command = s.notify && *s.notify ? s.notify : NULL;
+    a.descriptors = gpq_descriptors_raise();
     a.signals = open_signals();
     a.epoll = epoll_create1(EPOLL_CLOEXEC);
     code = open_all(&a, &s, watched, &e);
@@ -439,7 +448,7 @@ int main(int argc, char **argv)
         gpq_log("%s", e.text);
         close_all(&a);
         if (more) /* what it had adopted is adopted anew */
-            (void)execv("/proc/self/exe", argv);
+            start_anew(&a, argv);
         return gpq_error_status(code);
     }
     notify("READY=1");
@@ -452,7 +461,7 @@ int main(int argc, char **argv)
     close_all(&a);
     if (again) {
         (void)setenv(AGAIN, "1", 1);
-        (void)execv("/proc/self/exe", argv);
+        start_anew(&a, argv);
     }
     return a.status;
 }

@@ -58,6 +58,7 @@ static int start_runner(struct gpq_agent *a, struct gpq_unit *u, const char *out
                              .key = c->key,
                              .log_limit = LOG_LIMIT,
                              .port = u->port,
+                             .descriptors = a->descriptors,
                              .argv = c->argv,
                              .environment = c->environment,
                              .out = out,

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "queue/runner/points.h"
@@ -58,6 +59,19 @@ static void reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* The agent has raised its own one. */
+static int restore_limit(uint64_t descriptors)
+{
+    struct rlimit limit;
+
+    if (!descriptors)
+        return 0;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return -1;
+    limit.rlim_cur = (rlim_t)descriptors < limit.rlim_max ? (rlim_t)descriptors : limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 _Noreturn void gpq_child_run(const struct gpq_child *c)
 {
     for (int i = 0; i < 2; i++)
@@ -69,6 +83,8 @@ _Noreturn void gpq_child_run(const struct gpq_child *c)
     if (dup3(c->null, 0, 0) < 0 || dup3(c->output, 1, 0) < 0 || dup3(c->output, 2, 0) < 0)
         fail(c, GPQ_STEP_COMMAND, errno);
     reset_oom_score();
+    if (restore_limit(c->plan->descriptors))
+        fail(c, GPQ_STEP_COMMAND, errno);
     if (chdir(c->plan->cwd))
         fail(c, GPQ_STEP_CWD, errno);
     environ = c->environment; /* execvp searches its PATH */

@@ -133,6 +133,7 @@ int gpq_plan_write(const struct gpq_plan *p, void **ret_data, size_t *ret_size)
     put_value(&w, "log", p->log);
     put_value(&w, "key", p->key);
     put_number(&w, "log_limit", p->log_limit);
+    put_some(&w, "descriptors", p->descriptors);
     put_some(&w, "port", p->port);
     for (unsigned i = 0; i < LISTS; i++) {
         char **list = *list_of(&copy, i);
@@ -231,7 +232,9 @@ static bool read_texts(struct reader *r, char **slots, struct gpq_plan *p)
     p->out = value_of(r, "out");
     p->log = value_of(r, "log");
     p->key = value_of(r, "key");
-    if (!number_of(r, "log_limit", &p->log_limit) || !some_of(r, "port", UINT16_MAX, &port))
+    if (!number_of(r, "log_limit", &p->log_limit) ||
+        !some_of(r, "descriptors", UINT64_MAX, &p->descriptors) ||
+        !some_of(r, "port", UINT16_MAX, &port))
         return false;
     p->port = (uint32_t)port;
     for (unsigned i = 0; i < LISTS; i++)

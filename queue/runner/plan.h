@@ -24,6 +24,7 @@ struct gpq_plan {
     const char *log;    /* absolute, or relative to the state directory */
     const char *key;    /* $GPUDISPATCH_KEY; NULL = none */
     uint64_t log_limit; /* bytes; 0 = no limit */
+    uint64_t descriptors; /* soft RLIMIT_NOFILE of the command; 0 = that of the runner */
     uint32_t port;      /* $GPUDISPATCH_PORT; 0 = none */
     /* Each ends with a NULL pointer.  A NULL list is an empty one. */
     char **argv;        /* without a slash in its first item, that is searched in PATH */

@@ -28,6 +28,7 @@ static const struct gpq_plan full = {
     .log = "log/12.44.3",
     .key = "k=v",
     .log_limit = UINT64_MAX,
+    .descriptors = 1024,
     .port = 20007,
     .argv = argv,
     .environment = environment,
@@ -61,6 +62,7 @@ T_CASE(written_and_read)
     T_TEXT(p.key, full.key);
     T_EQ(p.log_limit, full.log_limit);
     T_EQ(p.port, full.port);
+    T_EQ(p.descriptors, full.descriptors);
     expect_list(p.argv, argv);
     expect_list(p.environment, environment);
     expect_list(p.variables, variables);
@@ -78,7 +80,7 @@ T_CASE(least)
 
     T_EQ(gpq_plan_write(&least, &data, &size), 0);
     T_EQ(gpq_plan_read(data, size, &p), 0);
-    T_CHECK(!p.out && !p.key && !p.log_limit && !p.port);
+    T_CHECK(!p.out && !p.key && !p.log_limit && !p.port && !p.descriptors);
     expect_list(p.environment, none);
     expect_list(p.words, none);
     gpq_plan_free(&p);

@@ -79,6 +79,28 @@ T_CASE(stamp_of_a_success)
     rig_close(&r);
 }
 
+/* A command has the limit of the plan, up to the hard one. */
+T_CASE(limit_of_descriptors)
+{
+    struct rlimit limit;
+    char text[64];
+    struct rig r;
+
+    T_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max = 700;
+    T_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    rig_open(&r, "ulimit -Sn; ulimit -Hn");
+    for (uint64_t soft = 0; soft <= 1200; soft += 600) {
+        rig_next_attempt(&r);
+        r.plan.descriptors = soft;
+        rig_start(&r, NULL);
+        RIG_END(&r, EXITED, 0);
+    }
+    (void)snprintf(text, sizeof(text), "700\n700\n600\n700\n700\n700\n");
+    rig_expect("s/log", text);
+    rig_close(&r);
+}
+
 T_CASE(exit_status)
 {
     struct rig r;

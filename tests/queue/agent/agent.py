@@ -75,7 +75,7 @@ class Agent:
         self.program = os.path.join(build, "queue/gpudispatch-agent")
         self.runner = os.path.join(build, "queue/gpudispatch-runner")
         self.directory, self.devices = directory, devices
-        self.options = []
+        self.options, self.preexec = [], None
         self.process = None
         self.log = os.path.join(directory, "agent.log")
         self.state = os.path.join(directory, "state")
@@ -96,7 +96,7 @@ class Agent:
             ready.bind(path)
             ready.settimeout(PATIENCE)
             self.process = subprocess.Popen(
-                self.command(), stderr=log, stdout=log,
+                self.command(), stderr=log, stdout=log, preexec_fn=self.preexec,
                 env={**self.environment, "NOTIFY_SOCKET": path})
             watch = os.pidfd_open(self.process.pid)
             try:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import pathlib
 import random
+import resource
 import signal
 import socket
 import sqlite3
@@ -175,6 +176,28 @@ def attached(agent):
         until(lambda: len(agent.processes("sleep")) == 1, "the ends")
         c = agent.client()
     equal([t["state"] for t in other.tasks(1)], ["running"])
+
+
+def descriptors(agent):
+    """The soft limit of open files is that of the commands, and not the agent's own."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard != resource.RLIM_INFINITY and hard < 2000:
+        print("skipped: the hard limit of open files is too low")
+        return
+    agent.options = ["--cpus", "120"]
+    agent.preexec = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (800, hard))
+    agent.start()
+    gate, started = os.path.join(agent.directory, "gate"), f"{agent.directory}/started"
+    os.mkfifo(gate)
+    c = agent.client()
+    c.submit([f"ulimit -Sn >> {started}; read x < {gate}"] * 110, needs={"gpus": 0, "cpus": 1})
+    until(lambda: len(lines(started)) == 110, "110 commands at a time")
+    equal(set(lines(started)), {"800"})
+    with open(gate, "w") as f:
+        f.write("go\n" * 110)
+        f.flush()
+        c.ask("wait", batch="1")
+    equal(set(outcomes(c, 1)), {"ok"})
 
 
 def stamp(*names):
@@ -591,9 +614,9 @@ def killed_anything(agent):
     equal(agent.processes(), [])
 
 
-CASES = [ends, outputs, placeholders, ports, changed_files, long_lines, attached, limits, retries,
-         many, stopped_agent, ended_meanwhile, killed_runner, power_cut, paused, evicted,
-         stop_drain, cancelled_and_killed, other_devices, set_needs, drained_meanwhile,
+CASES = [ends, outputs, placeholders, ports, changed_files, long_lines, attached, descriptors,
+         limits, retries, many, stopped_agent, ended_meanwhile, killed_runner, power_cut, paused,
+         evicted, stop_drain, cancelled_and_killed, other_devices, set_needs, drained_meanwhile,
          many_clients, devices_to_come, many_requests, broken_runner, stop_cancel, two_agents,
          killed_agents, killed_anything]
 BUILD = sys.argv[1]

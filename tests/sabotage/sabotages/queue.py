@@ -183,6 +183,11 @@ SABOTAGES = [
         "        if (code <= 0 && one->ended) {\n",
         "queue/server.attached_tasks_end_with_their_connection"),
     Sabotage(
+        "commands have the limit of the agent", "queue/agent/runs.c",
+        "                             .descriptors = a->descriptors,\n",
+        "",
+        "agent/runs.descriptors"),
+    Sabotage(
         "the file of a long line stays", "queue/agent/runs.c",
         "    static const char *const suffixes[] = { \"\", GPQ_RUN_STAMP, GPQ_RUN_LINE };\n",
         "    static const char *const suffixes[] = { \"\", GPQ_RUN_STAMP };\n",
