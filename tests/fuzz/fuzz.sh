@@ -66,7 +66,8 @@ for target in $targets; do
         parts="$parts ../queue/agent/needs.c ../queue/agent/page.c ../queue/agent/query.c"
         parts="$parts ../queue/agent/requests.c ../queue/agent/results.c ../queue/agent/rows.c"
         parts="$parts ../queue/agent/select.c ../queue/agent/set.c ../queue/agent/submit.c"
-        parts="$parts ../queue/agent/wait.c ../queue/fail.c ../queue/words.c"
+        parts="$parts ../queue/agent/wait.c ../queue/agent/attached.c ../queue/fail.c"
+        parts="$parts ../queue/words.c ../queue/files/stamp.c ../queue/files/files.c"
         parts="$parts ../queue/files/numbers.c $(files '../tests/queue/memory/*.c' |
             sed 's/^base.heap.c //') ../tests/queue/memstore.c"
         libraries=-ljansson
