@@ -249,7 +249,7 @@ def queue(place):
 
 def contents(prefix, paths):
     """The expected files are installed.  No file of the build names the source folder; only the
-    library and gpudispatch.pc may name the prefix."""
+    library, gpudispatch.pc and the units of systemd may name the prefix."""
     found = sorted(p for p in prefix.rglob("*") if p.is_file() and not p.is_symlink())
     names = {p.name for p in found}
     wanted = {p.name for p in (DOCUMENT.parent.parent / "include/gpudispatch").glob("*.h")} | {
@@ -259,7 +259,8 @@ def contents(prefix, paths):
         "gpudispatch.1", "gpudispatch.3", "gpud_options.3", "gpudispatch.7", "README.md",
         "CHANGES.md", "LICENSE"}
     if queue_can_be_built():
-        wanted |= {"gpudispatch-agent", "gpudispatch-runner"}
+        wanted |= {"gpudispatch-agent", "gpudispatch-runner", "gpudispatch-agent.service",
+                   "gpudispatch-agent@.service"}
     if wanted - names:
         raise Wrong(f"not installed: {sorted(wanted - names)}")
     for file in found:
@@ -269,7 +270,8 @@ def contents(prefix, paths):
             if os.fsencode(path) in file.read_bytes():
                 raise Wrong(f"{file} names {path}")
         knows_prefix = os.fsencode(prefix) in file.read_bytes()
-        if knows_prefix and not file.name.startswith(("libgpudispatch", "gpudispatch.pc")):
+        if knows_prefix and not (file.name.startswith(("libgpudispatch", "gpudispatch.pc"))
+                                 or file.suffix == ".service"):
             raise Wrong(f"{file} names the prefix, which may move")
     for file in found:
         if file.read_bytes()[:4] == b"\x7fELF":

@@ -75,8 +75,9 @@ class Agent:
         self.program = os.path.join(build, "queue/gpudispatch-agent")
         self.runner = os.path.join(build, "queue/gpudispatch-runner")
         self.directory, self.devices = directory, devices
-        self.options, self.preexec = [], None
+        self.options = []
         self.process = None
+        self.popen = {}  # arguments of Popen
         self.log = os.path.join(directory, "agent.log")
         self.state = os.path.join(directory, "state")
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("XDG_")}
@@ -96,8 +97,8 @@ class Agent:
             ready.bind(path)
             ready.settimeout(PATIENCE)
             self.process = subprocess.Popen(
-                self.command(), stderr=log, stdout=log, preexec_fn=self.preexec,
-                env={**self.environment, "NOTIFY_SOCKET": path})
+                self.command(), stderr=log, stdout=log,
+                env={**self.environment, "NOTIFY_SOCKET": path}, **self.popen)
             watch = os.pidfd_open(self.process.pid)
             try:
                 readable = select.select([ready, watch], [], [], PATIENCE)[0]
@@ -112,8 +113,11 @@ class Agent:
         with open(self.log) as log:
             return log.read()
 
+    def socket(self):
+        return os.path.join(self.state, "socket")
+
     def client(self):
-        return Client(os.path.join(self.state, "socket"))
+        return Client(self.socket())
 
     def kill(self):
         self.process.kill()

@@ -185,7 +185,7 @@ def descriptors(agent):
         print("skipped: the hard limit of open files is too low")
         return
     agent.options = ["--cpus", "120"]
-    agent.preexec = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (800, hard))
+    agent.popen["preexec_fn"] = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (800, hard))
     agent.start()
     gate, started = os.path.join(agent.directory, "gate"), f"{agent.directory}/started"
     os.mkfifo(gate)

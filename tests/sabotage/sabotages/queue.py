@@ -222,4 +222,16 @@ SABOTAGES = [
         "    a->paused = s->paused;\n",
         "    a->paused = s->paused && a->paused;\n",
         "agent/runs.paused"),
+    # ---- units of systemd ----
+    Sabotage(
+        "a stop of the service ends its commands", "queue/systemd/gpudispatch-agent.service.in",
+        "KillMode=process\n",
+        "KillMode=control-group\n",
+        "agent/unit.stops_user"),
+    Sabotage(
+        "the service starts against another agent for ever",
+        "queue/systemd/gpudispatch-agent@.service.in",
+        "RestartPreventExitStatus=2 75\n",
+        "RestartPreventExitStatus=2\n",
+        "agent/unit.stops_system"),
 ]
