@@ -284,11 +284,11 @@ static bool bad_field(struct gpq_jobs *r)
 
     for (size_t i = 0; i < row->n; i++) {
         const char *text = gpq_texts_get(row, i);
-        size_t size = gpq_texts_size(row, i), fault = gpq_utf8_fault(text, size);
-        if (fault == size)
+        size_t size = gpq_texts_size(row, i), bad = gpq_utf8_fault(text, size);
+        if (bad == size)
             continue;
         gpq_reader_bad(r, r->csv.row_line, "byte %zu of field %zu is 0x%02x, which is not UTF-8",
-                       fault + 1, i + 1, (unsigned char)text[fault]);
+                       bad + 1, i + 1, (unsigned char)text[bad]);
         return true;
     }
     return false;

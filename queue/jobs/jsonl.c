@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "queue/jobs/reader.h"
@@ -10,21 +11,24 @@
 
 enum { NUMBER = 40 };
 
-/* The shortest text that is this number. */
-static const char *real_text(const json_t *json, char text[NUMBER])
+/* Writes the shortest text that is this number, in any locale with a point. */
+static const char *real_text(double value, char text[NUMBER])
 {
-    for (size_t digits = 15; digits <= 17; digits++) {
-        size_t size =
-            json_dumpb(json, text, NUMBER - 1, JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
-        if (size == 0 || size >= NUMBER)
-            return NULL;
-        text[size] = 0;
-        json_t *again = json_loadb(text, size, JSON_DECODE_ANY, NULL);
-        bool same = again && json_real_value(again) == json_real_value(json);
-        json_decref(again);
-        if (same)
+    char *to = text;
+    bool whole = true;
+
+    for (int digits = 15; digits <= 17; digits++) {
+        (void)snprintf(text, NUMBER, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
             break;
     }
+    for (const char *at = text; *at; at++) {
+        bool plain = strchr("0123456789+-e", *at), other = !plain && whole;
+        if (plain || other)
+            *to++ = plain ? *at : '.';
+        whole = whole && plain && *at != 'e';
+    }
+    (void)snprintf(to, 3, "%s", whole ? ".0" : "");
     return text;
 }
 
@@ -36,7 +40,7 @@ static const char *scalar(const json_t *json, char text[NUMBER])
     if (json_is_boolean(json))
         return json_is_true(json) ? "true" : "false";
     if (json_is_real(json))
-        return real_text(json, text);
+        return real_text(json_real_value(json), text);
     if (!json_is_integer(json))
         return NULL;
     (void)snprintf(text, NUMBER, "%" JSON_INTEGER_FORMAT, json_integer_value(json));
@@ -219,17 +223,26 @@ static int take_values(struct gpq_make *m, json_t *object, struct gpq_error *e)
 
 static void not_read(struct gpq_jobs *r, const json_error_t *fault)
 {
-    enum json_error_code code = json_error_code(fault);
+    struct gpq_error e;
 
-    if (code == json_error_null_character)
+    if (!*fault->text) { /* jansson has a text for all else */
+        (void)gpq_fail(&e, GPQ_ENOMEM, "no memory for an object");
+        gpq_reader_stop(r, r->line, &e);
+        return;
+    }
+    switch (json_error_code(fault)) {
+    case json_error_null_character:
         gpq_reader_bad(r, r->line, "byte %d: \\u0000 is NUL, which no command can have",
                        fault->position);
-    else if (code == json_error_numeric_overflow)
+        break;
+    case json_error_numeric_overflow:
         gpq_reader_bad(r, r->line, "byte %d: the number is too large; write it as a text",
                        fault->position);
-    else
+        break;
+    default:
         gpq_reader_bad(r, r->line, "expected a JSON object: %.200s (byte %d)", fault->text,
                        fault->position);
+    }
 }
 
 void gpq_json_line(struct gpq_jobs *r, const char *text, size_t size)

@@ -128,7 +128,8 @@ void gpq_make_clear(struct gpq_make *m)
     m->replace = false;
 }
 
-#define TOO_LONG "has more than %zu bytes, the maximum; give a long value to the command as a file"
+#define TOO_LONG \
+    "has more than %zu bytes, the maximum; put a long value into a file that the command reads"
 
 static int long_argument(struct gpq_error *e, size_t i)
 {

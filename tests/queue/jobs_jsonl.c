@@ -4,6 +4,10 @@
 
 #include "jobs_rig.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #define JSONL .format = GPQ_JOBS_JSONL
 #define ONE "1 jobs, 0 comments\n"
 
@@ -83,7 +87,7 @@ static const struct jobs_case templates[] = {
     { JSONL, .command = "train|{x}",
       .input = "{\"x\":0.1}\n{\"x\":1e300}\n{\"x\":1e-7}\n{\"x\":0.30000000000000004}\n"
                "{\"x\":123456.789}\n{\"x\":-0.0}\n{\"x\":9223372036854775807}\n",
-      .expected = "1 | train | 0.1\n2 | train | 1e300\n3 | train | 1e-7\n"
+      .expected = "1 | train | 0.1\n2 | train | 1e+300\n3 | train | 1e-07\n"
                   "4 | train | 0.30000000000000004\n5 | train | 123456.789\n6 | train | -0.0\n"
                   "7 | train | 9223372036854775807\n7 jobs, 0 comments\n" },
     { JSONL, /* a member wins over the name of the start; null is none */
@@ -108,4 +112,37 @@ static const struct jobs_case templates[] = {
 T_CASE(templates)
 {
     jobs_check(templates, T_LENGTH(templates));
+}
+
+/* ---- Long arguments ---- */
+
+T_CASE(long_arguments)
+{
+    static const struct {
+        size_t size;
+        const char *member, *expected;
+    } rows[] = {
+        { GPQ_JOBS_ARGUMENT_MOST, "{\"argv\":[\"a\",\"%s\"]}", ONE },
+        { GPQ_JOBS_ARGUMENT_MOST + 1, "{\"argv\":[\"a\",\"%s\"]}",
+          "EINVAL: line 1: argument 1 of the command has more than 131071 bytes, the maximum; put "
+          "a "
+          "long value into a file that the command reads\n" },
+        { GPQ_JOBS_ARGUMENT_MOST + 1, "{\"command\":\"%s\"}", " long\n" ONE },
+    };
+
+    for (size_t i = 0; i < T_LENGTH(rows); i++) {
+        char *value = malloc(rows[i].size + 1), *text = malloc(rows[i].size + 100);
+        T_CHECK(value && text);
+        memset(value, 'v', rows[i].size);
+        value[rows[i].size] = 0;
+        (void)snprintf(text, rows[i].size + 100, rows[i].member, value);
+        const struct jobs_case c = { JSONL, .input = text };
+        char *got = jobs_transcript(&c, 1000, 1000);
+        size_t length = strlen(got), end = strlen(rows[i].expected);
+        T_CMP(length, >=, end);
+        T_TEXT(got + length - end, rows[i].expected);
+        free(got);
+        free(value);
+        free(text);
+    }
 }

@@ -184,7 +184,7 @@ T_CASE(long_lines)
     T_EQ(read_long(&with, GPQ_JOBS_ARGUMENT_MOST, "\n", &seen, &e), 0);
     T_EQ(read_long(&with, GPQ_JOBS_ARGUMENT_MOST + 1, "\n", &seen, &e), GPQ_EINVAL);
     T_TEXT(e.text, "line 1: argument 1 of the command has more than 131071 bytes, the maximum; "
-                   "give a long value to the command as a file");
+                   "put a long value into a file that the command reads");
     T_EQ(read_long(&how, GPQ_JOBS_LINE_MOST, "\r\na\n", &seen, &e), 0);
     T_EQ(seen.longest, GPQ_JOBS_LINE_MOST);
     T_EQ(read_long(&how, GPQ_JOBS_LINE_MOST + 1, "\na\n\xff\n", &seen, &e), GPQ_EINVAL);
