@@ -126,7 +126,7 @@ static void feed(struct gpq_jobs *r, const char *data, size_t size)
 
 int gpq_jobs_feed(struct gpq_jobs *r, const void *data, size_t size, struct gpq_error *e)
 {
-    const char *at = data, *end = at + size;
+    const char *at = size > 0 ? data : "", *end = at + size;
 
     while (at < end && r->mark < MARK_SIZE && *at == byte_order_mark[r->mark]) {
         at++;
