@@ -51,6 +51,16 @@ static void add_both(struct words *w, const char *text, size_t size)
         add_word(w, equals + 1, (size_t)(text + size - (equals + 1)));
 }
 
+/* Whether the line writes the file at `at`: > NAME, >> NAME, >| NAME. */
+static bool is_output(const char *text, const char *at)
+{
+    while (at > text && strchr(" \t'\"", at[-1]))
+        at--;
+    if (at > text && strchr("|&", at[-1]))
+        at--;
+    return at > text && at[-1] == '>';
+}
+
 static void add_argument(struct words *w, const char *text)
 {
     size_t size = strlen(text), first = strcspn(text, DIVIDERS);
@@ -59,7 +69,8 @@ static void add_argument(struct words *w, const char *text)
         return;
     for (const char *at = text; *at && w->n < GPQ_STAMP_WORDS;) {
         size_t n = strcspn(at, DIVIDERS);
-        add_both(w, at, n);
+        if (!is_output(text, at))
+            add_both(w, at, n);
         at += n + (at[n] != '\0');
     }
 }

@@ -12,7 +12,8 @@
  * The names, in their order and each once, are these words of the arguments, if they are regular
  * files: each argument, the words of an argument with blanks, quotes or one of ;&|<>() in it, which
  * divide words, and the part of each of them behind its first '='.  No names are words that begin
- * with '-', have a control character or more than 1,023 bytes.  Of the program's own name only one
+ * with '-', have a control character or more than 1,023 bytes, or stand behind a '>': files that
+ * the line writes.  Of the program's own name only one
  * with a slash counts, and none if the next argument is an option such as -c or -lc, as of a shell.
  * The first 1,024 words count, and of the files the first 64.
  *
