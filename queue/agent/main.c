@@ -446,6 +446,8 @@ int main(int argc, char **argv)
         bool more =
             code == GPQ_EFULL && a.lock >= 0 && gpq_reserve_give_up(&gpq_system_files, a.state) > 0;
         gpq_log("%s", e.text);
+        if (code == GPQ_EBUSY)
+            notify("ERRNO=16"); /* EBUSY, for a client that has started this agent */
         close_all(&a);
         if (more) /* what it had adopted is adopted anew */
             start_anew(&a, argv);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* change.c - cancel, retry, hold and release. */
 #include <stdio.h>
+#include <string.h>
 
 #include "queue/client/ids.h"
 #include "queue/client/verbs.h"
@@ -16,7 +17,10 @@ static int change(const struct call *call, const char *what, uint64_t *count, ui
         status = gpq_selections(&s, &list);
     for (size_t i = 0; status == 0 && i < json_array_size(list); i++) {
         json_t *reply;
-        status = gpq_session_ask(&s, gpq_request_of(what, json_array_get(list, i)), &reply);
+        json_t *request = gpq_request_of(what, json_array_get(list, i));
+        /* A second retry would begin a second round of a task that has ended in between. */
+        status = strcmp(what, "retry") == 0 ? gpq_session_ask(&s, request, &reply)
+                                            : gpq_session_insist(&s, request, &reply);
         *count += (uint64_t)(gpq_number_of(reply, "count") + gpq_number_of(reply, "ended"));
         *running += (uint64_t)gpq_number_of(reply, "running");
         if (reply && call->given[OPTION_JSON]) {

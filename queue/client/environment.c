@@ -121,7 +121,7 @@ static json_t *listed(json_t *variables)
 int gpq_environment(const struct call *call, bool clean, json_t **ret, struct gpq_error *e)
 {
     json_t *variables = json_object();
-    int code = variables ? inherit(variables, clean, e) : GPQ_ENOMEM;
+    int code = variables ? inherit(variables, clean, e) : gpq_fail(e, GPQ_ENOMEM, "no memory");
     *ret = NULL;
     if (code == 0)
         code = apply(variables, call, e);

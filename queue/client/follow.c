@@ -3,43 +3,22 @@
 #include "queue/client/follow.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
 #include "queue/client/ids.h"
+#include "queue/client/interrupts.h"
 #include "queue/client/log.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
 #include "queue/config/values.h"
+#include "tools/cli/out.h"
 
 /* How often a log is looked at where the kernel does not tell. */
 enum { STEP_MS = 500 };
-
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-bool gpq_interrupted(void)
-{
-    return interrupted != 0;
-}
-
-void gpq_interrupts_catch(void)
-{
-    struct sigaction action = { .sa_handler = interrupt };
-    interrupted = 0;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
 
 int gpq_deadline(const struct call *call, uint64_t *ret)
 {
@@ -57,10 +36,26 @@ int gpq_deadline(const struct call *call, uint64_t *ret)
 int gpq_task_row(struct gpq_session *s, const char *task, json_t **ret)
 {
     json_t *reply;
-    int status = gpq_session_ask(s, json_pack("{s:s, s:s}", "do", "task", "task", task), &reply);
+    int status = gpq_session_insist(s, json_pack("{s:s, s:s}", "do", "task", "task", task), &reply);
     *ret = status == 0 ? json_incref(json_object_get(reply, "task")) : NULL;
     json_decref(reply);
     return status;
+}
+
+int gpq_task_status(struct gpq_session *s, const json_t *row)
+{
+    json_t *reply;
+    int64_t status = 0, attempt = gpq_number_of(row, "attempt");
+    if (attempt == 0)
+        return 0;
+    json_t *request =
+        json_pack("{s:s, s:s, s:i}", "do", "attempts", "task", gpq_text_of(row, "task"), "most", 1);
+    if (attempt > 1)
+        (void)json_object_set_new(request, "after", json_integer(attempt - 1));
+    if (gpq_session_insist(s, request, &reply) == 0)
+        status = gpq_number_of(json_array_get(json_object_get(reply, "attempts"), 0), "status");
+    json_decref(reply);
+    return (int)status;
 }
 
 /* ---- One task ---- */
@@ -72,6 +67,7 @@ struct followed {
     struct gpq_log log;
     int64_t attempt; /* of the log; 0 = none */
     int notify;
+    bool for_reader;
 };
 
 static int begin(struct followed *f)
@@ -83,10 +79,19 @@ static int begin(struct followed *f)
         close(f->notify);
         f->notify = -1;
     }
-    int status = gpq_session_open(&f->end, f->s->call, GPQ_AGENT_RUNNING);
-    if (status == 0)
-        status = gpq_session_send(
-            &f->end, json_pack("{s:s, s:[s], s:i}", "do", "wait", "tasks", f->task, "id", 1));
+    return gpq_session_open(&f->end, f->s->call, GPQ_AGENT_RESUMED);
+}
+
+/* Asks for the end.  After a loss of the connection, on a new one. */
+static int await_end(struct followed *f)
+{
+    int status = EXIT_NONE;
+    for (int i = 0; status == EXIT_NONE && i < 2; i++) {
+        status = i > 0 ? gpq_session_again(&f->end) : 0;
+        if (status == 0)
+            status = gpq_session_send(
+                &f->end, json_pack("{s:s, s:[s], s:i}", "do", "wait", "tasks", f->task, "id", 1));
+    }
     return status;
 }
 
@@ -139,62 +144,55 @@ static int until(uint64_t deadline, int otherwise)
 /* Until something may have changed.  0; EXIT_TIMEOUT; -1: interrupted. */
 static int await_news(struct followed *f, uint64_t deadline)
 {
-    struct pollfd p[2] = { { .fd = f->end.fd, .events = POLLIN },
-                           { .fd = f->notify, .events = POLLIN } };
-    int n = poll(p, 2, until(deadline, f->notify < 0 ? STEP_MS : -1));
-    if (n < 0 && errno == EINTR)
-        return gpq_interrupted() ? -1 : 0;
+    struct pollfd p[3] = { { .fd = f->end.fd, .events = POLLIN },
+                           { .fd = f->notify, .events = POLLIN },
+                           { .fd = f->for_reader ? STDOUT_FILENO : -1 } };
+    int n = gpq_poll(p, 3, until(deadline, f->notify < 0 ? STEP_MS : -1));
+    if (n < 0 && gpq_interrupted())
+        return -1;
     read_notes(f->notify);
-    if (n == 0 && deadline != 0 && gpq_now() >= deadline)
-        return EXIT_TIMEOUT;
-    return 0;
+    return n == 0 && deadline != 0 && gpq_now() >= deadline ? EXIT_TIMEOUT : 0;
 }
 
-/* The connection on which the end is told has news.  1: the task has ended; 0: it has not. */
-static int hear_end(struct followed *f)
+/* Whether the end has been reported, or must be asked for anew. */
+enum heard_end { NO_END, END, LOST_END };
+
+static enum heard_end hear_end(struct followed *f)
 {
-    json_t *line = NULL;
+    json_t *line;
     enum gpq_heard heard = gpq_session_hear(&f->end, gpq_now(), &line);
-    bool ended = heard == GPQ_LINE && json_is_true(json_object_get(line, "ok"));
     json_decref(line);
-    return ended ? 1 : heard == GPQ_CLOSED ? -1 : 0;
+    return heard == GPQ_LINE                             ? END
+           : heard == GPQ_CLOSED || heard == GPQ_STRANGE ? LOST_END
+                                                         : NO_END;
 }
 
-/* The agent was replaced: both connections are made anew. */
-static int come_back(struct followed *f)
-{
-    int status = gpq_session_again(f->s, 10000);
-    if (status == 0)
-        status = gpq_session_again(&f->end, 10000);
-    if (status == 0)
-        status = gpq_session_send(
-            &f->end, json_pack("{s:s, s:[s], s:i}", "do", "wait", "tasks", f->task, "id", 1));
-    return status;
-}
-
+/* A task may begin a new round between the report of its end and its row. */
 static int follow(struct followed *f, uint64_t deadline, json_t **ret)
 {
-    int status = 0, ended = 0;
+    int status = await_end(f);
     *ret = NULL;
     while (status == 0) {
-        json_decref(*ret);
-        *ret = NULL;
-        ended = hear_end(f);
-        if (ended < 0 && (status = come_back(f)) != 0)
+        enum heard_end end = hear_end(f);
+        if (end == LOST_END && (status = gpq_session_again(&f->end)) != 0)
             break;
+        json_decref(*ret);
         if ((status = gpq_task_row(f->s, f->task, ret)) != 0)
             break;
         print_attempts(f, *ret);
-        if (!strcmp(gpq_text_of(*ret, "state"), "done"))
+        if (!strcmp(gpq_text_of(*ret, "state"), "done") || (f->for_reader && out_reader_gone()))
             break;
-        status = await_news(f, deadline);
+        status = end == NO_END ? await_news(f, deadline) : await_end(f);
     }
     return status;
 }
 
-int gpq_follow_task(struct gpq_session *s, const char *task, uint64_t deadline, json_t **ret)
+int gpq_follow_task(struct gpq_session *s, const char *task, uint64_t deadline, bool for_reader,
+                    json_t **ret)
 {
-    struct followed f = { .s = s, .task = task, .end.fd = -1 };
+    struct followed f = {
+        .s = s, .task = task, .end.fd = -1, .notify = -1, .for_reader = for_reader
+    };
     int status = begin(&f);
     *ret = NULL;
     if (status == 0)
@@ -252,7 +250,7 @@ int gpq_verb_log(const struct call *call)
     if (status == 0)
         status = gpq_one_task(&s, task);
     if (status == 0 && call->given[OPTION_FOLLOW])
-        status = gpq_follow_task(&s, task, 0, &row);
+        status = gpq_follow_task(&s, task, 0, true, &row);
     else if (status == 0)
         status = print_log(&s, task);
     json_decref(row);

@@ -68,7 +68,7 @@ int gpq_rows(struct gpq_session *s, json_t *request, const char *list,
         (void)json_object_set_new(request, "most", json_integer(PAGE));
     while (status == 0 && more) {
         json_t *reply;
-        status = gpq_session_ask(s, json_deep_copy(request), &reply);
+        status = gpq_session_insist(s, json_deep_copy(request), &reply);
         json_t *rows = json_object_get(reply, list), *next = json_object_get(reply, "next");
         for (size_t i = 0; status == 0 && i < json_array_size(rows); i++)
             status = fn(json_array_get(rows, i), user);
@@ -138,7 +138,10 @@ static int add_filters(const struct call *call, json_t *selection)
 static int batch_of_name(struct gpq_session *s, const char *name, uint32_t *ret)
 {
     json_t *reply;
-    int status = gpq_session_ask(s, json_pack("{s:s, s:s}", "do", "batches", "name", name), &reply);
+    json_t *request = json_pack("{s:s, s:s}", "do", "batches", "name", name);
+    if (!request)
+        return gpq_say(EXIT_USAGE, "'%.80s': expected ids or the name of a batch, in UTF-8", name);
+    int status = gpq_session_insist(s, request, &reply);
     if (status == 0)
         *ret =
             gpq_id_read(gpq_text_of(json_array_get(json_object_get(reply, "batches"), 0), "batch"))
@@ -236,11 +239,13 @@ int gpq_selections(struct gpq_session *s, json_t **ret)
     return status;
 }
 
+enum { SEVERAL = -2 };
+
 static int first_task(json_t *row, void *user)
 {
     char *ret = user;
     if (*ret)
-        return 1;
+        return SEVERAL;
     snprintf(ret, 32, "%s", gpq_text_of(row, "task"));
     return 0;
 }
@@ -266,9 +271,9 @@ int gpq_one_task(struct gpq_session *s, char ret[32])
     snprintf(batch, sizeof(batch), "%" PRIu32, id.batch);
     int status = gpq_rows(s, json_pack("{s:s, s:s, s:i}", "do", "tasks", "batch", batch, "most", 2),
                           "tasks", first_task, ret);
-    if (status == 0 && *ret)
-        return 0;
-    if (status > 1)
+    if (status == 0 && !*ret)
+        return gpq_say(EXIT_NONE, "batch %s has no tasks", batch);
+    if (status != SEVERAL)
         return status;
     return usage(s->call->verb, "%s: batch %s has several tasks; name one, such as %s.1",
                  s->call->verb->name, batch, batch);

@@ -10,23 +10,23 @@
 #include "queue/client/ids.h"
 #include "queue/client/words.h"
 
-/* The newest ends that count: a page of rows. */
-enum { ENDS = 10000 };
+/* The newest ends that count. */
+enum { ENDS = 1000 };
 
-static uint64_t time_of(uint64_t waiting, size_t ends, uint64_t from, uint64_t now)
+static uint64_t time_of(uint64_t waiting, uint64_t ends, uint64_t from, uint64_t now)
 {
     double per_end = (double)(now > from ? now - from : 1) / (double)ends;
     double left = per_end * (double)waiting;
     return left > 1e18 ? UINT64_C(1000000000000000000) : (uint64_t)left;
 }
 
-bool gpq_left(const uint64_t *ended, size_t n, uint64_t from, uint64_t now, uint64_t waiting,
-              uint64_t *ret_least, uint64_t *ret_most)
+bool gpq_left(const uint64_t *ended, size_t n, uint64_t total, uint64_t from, uint64_t now,
+              uint64_t waiting, uint64_t *ret_least, uint64_t *ret_most)
 {
     if (n < GPQ_LEFT_LEAST)
         return false;
     size_t half = n / 2, quarter = n / 4;
-    const uint64_t left[] = { time_of(waiting, n, from, now),
+    const uint64_t left[] = { time_of(waiting, total, from, now),
                               time_of(waiting, n - half, ended[half - 1], now),
                               time_of(waiting, quarter, ended[n - quarter - 1], now) };
     *ret_least = *ret_most = left[0];
@@ -40,6 +40,7 @@ bool gpq_left(const uint64_t *ended, size_t n, uint64_t from, uint64_t now, uint
 /* ---- Of a batch ---- */
 
 struct ends {
+    uint64_t since; /* those before it belong to joined tasks */
     uint64_t at[ENDS];
     size_t n;
 };
@@ -47,9 +48,11 @@ struct ends {
 static int keep_end(json_t *row, void *user)
 {
     struct ends *e = user;
+    uint64_t ended = (uint64_t)gpq_number_of(row, "ended");
     if (e->n == ENDS)
         return -1;
-    e->at[e->n++] = (uint64_t)gpq_number_of(row, "ended");
+    if (ended >= e->since)
+        e->at[e->n++] = ended;
     return 0;
 }
 
@@ -74,22 +77,37 @@ static void put_range(uint64_t least, uint64_t most, char ret[48])
         snprintf(ret, 48, "%.20s-%.20s", a, b);
 }
 
+/* Tasks start, and mostly end, in the order of their numbers: the newest ends have the last ones. */
+static json_t *newest_ends(const json_t *batch, uint64_t total)
+{
+    char id[40];
+    json_t *request = json_pack("{s:s, s:s, s:[s], s:i}", "do", "tasks", "batch",
+                                gpq_text_of(batch, "batch"), "states", "done", "most", ENDS);
+    if (request && total > ENDS) {
+        snprintf(id, sizeof(id), "%s.%" PRIu64, gpq_text_of(batch, "batch"), total - ENDS);
+        (void)json_object_set_new(request, "after", json_string(id));
+    }
+    return request;
+}
+
 char *gpq_left_of_batch(struct gpq_session *s, const json_t *batch, char ret[48])
 {
     struct ends *e = calloc(1, sizeof(*e));
-    uint64_t least, most,
-        waiting = gpq_count_of(batch, "states", "held") + gpq_count_of(batch, "states", "ready") +
-                  gpq_count_of(batch, "states", "running");
+    uint64_t least, most, ended = gpq_ended(json_object_get(batch, "outcomes")),
+                          joined = (uint64_t)gpq_number_of(batch, "joined");
+    uint64_t total = ended > joined ? ended - joined : 0,
+             waiting = gpq_count_of(batch, "states", "held") +
+                       gpq_count_of(batch, "states", "ready") +
+                       gpq_count_of(batch, "states", "running");
     strcpy(ret, "-");
-    if (!e)
+    if (!e || total < GPQ_LEFT_LEAST) {
+        free(e);
         return ret;
-    (void)gpq_rows(s,
-                   json_pack("{s:s, s:s, s:[s]}", "do", "tasks", "batch",
-                             gpq_text_of(batch, "batch"), "states", "done"),
-                   "tasks", keep_end, e);
+    }
+    e->since = (uint64_t)gpq_number_of(batch, "made");
+    (void)gpq_rows(s, newest_ends(batch, total), "tasks", keep_end, e);
     qsort(e->at, e->n, sizeof(e->at[0]), by_time);
-    if (gpq_left(e->at, e->n, (uint64_t)gpq_number_of(batch, "made"), gpq_now_wall(), waiting,
-                 &least, &most))
+    if (gpq_left(e->at, e->n, total, e->since, gpq_now_wall(), waiting, &least, &most))
         put_range(least, most, ret);
     free(e);
     return ret;

@@ -9,12 +9,12 @@
 enum { GPQ_LEFT_LEAST = 5 };
 
 /*
- * The time left for `waiting` tasks, from the times at which n others ended, in order, and the time
- * at which the first of them started.  The least and the greatest of three rates: over all ends,
- * over the last half and over the last quarter of them, each up to now.  False: too few ends.
+ * The time left for `waiting` tasks.  `ended` has the times of the newest n ends in order, of
+ * `total` since `from`.  The least and the greatest of three rates: over all ends, over the last
+ * half and over the last quarter of those n, each up to now.  False: too few ends.
  */
-bool gpq_left(const uint64_t *ended, size_t n, uint64_t from, uint64_t now, uint64_t waiting,
-              uint64_t *ret_least, uint64_t *ret_most);
+bool gpq_left(const uint64_t *ended, size_t n, uint64_t total, uint64_t from, uint64_t now,
+              uint64_t waiting, uint64_t *ret_least, uint64_t *ret_most);
 
 /* "3-4 h", "-" if nothing is known.  Reads the ends of the tasks. */
 char *gpq_left_of_batch(struct gpq_session *s, const json_t *batch, char ret[48]);

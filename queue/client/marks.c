@@ -28,7 +28,7 @@ static int mark(const struct call *call, const char *what, json_t **ret)
     }
     int status = gpq_session_open(&s, call, GPQ_AGENT_RESUMED);
     if (status == 0)
-        status = gpq_session_ask(&s, request, ret);
+        status = gpq_session_insist(&s, request, ret);
     else
         json_decref(request);
     gpq_session_close(&s);

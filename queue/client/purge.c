@@ -24,11 +24,12 @@ int gpq_verb_purge(const struct call *call)
     int status = gpq_session_open(&s, call, GPQ_AGENT_RESUMED);
     for (bool more = true; status == 0 && more;) {
         json_t *reply;
-        status = gpq_session_ask(&s,
-                                 json_pack("{s:s, s:I, s:b, s:i}", "do", "purge", "before",
-                                           (json_int_t)(now > age ? now - age : 1), "keep_failed",
-                                           (int)call->given[OPTION_KEEP_FAILED], "most", CHUNK),
-                                 &reply);
+        status =
+            gpq_session_insist(&s,
+                               json_pack("{s:s, s:I, s:b, s:i}", "do", "purge", "before",
+                                         (json_int_t)(now > age ? now - age : 1), "keep_failed",
+                                         (int)call->given[OPTION_KEEP_FAILED], "most", CHUNK),
+                               &reply);
         more = gpq_number_of(reply, "count") >= CHUNK;
         count += (uint64_t)gpq_number_of(reply, "count");
         json_decref(reply);

@@ -3,7 +3,6 @@
 #include "queue/client/session.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "queue/client/interrupts.h"
 #include "queue/client/start.h"
 #include "queue/files/socket.h"
 #include "queue/files/statedir.h"
@@ -20,7 +20,7 @@
 #include "queue/proto/hello.h"
 
 #define MS UINT64_C(1000000)
-enum { READ = 65536, HELLO_MS = 30000, STEP_MS = 20 };
+enum { READ = 65536, HELLO_MS = 30000, PATIENCE_MS = 15000, STEP_MS = 20 };
 
 int gpq_say(int status, const char *format, ...)
 {
@@ -58,7 +58,7 @@ int gpq_session_send(struct gpq_session *s, json_t *request)
     char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
     json_decref(request);
     if (!text)
-        return gpq_say(EXIT_FAILED, "no memory for the request, or a text that is not UTF-8");
+        return gpq_say(EXIT_FAILED, "no memory for the request, or an argument is not UTF-8");
     size_t size = strlen(text), sent = 0;
     if (size > GPQ_LINE_MOST) {
         free(text);
@@ -75,7 +75,7 @@ int gpq_session_send(struct gpq_session *s, json_t *request)
         sent += (size_t)n;
     }
     free(text);
-    return sent == size ? 0 : gpq_say(EXIT_NONE, "the agent has closed the connection");
+    return sent == size ? 0 : EXIT_NONE;
 }
 
 /* Milliseconds until the deadline; -1: none. */
@@ -93,7 +93,7 @@ static int left(uint64_t deadline)
 static enum gpq_heard read_more(struct gpq_session *s, uint64_t deadline)
 {
     struct pollfd p = { .fd = s->fd, .events = POLLIN };
-    int n = poll(&p, 1, left(deadline));
+    int n = gpq_poll(&p, 1, left(deadline));
     if (n < 0)
         return errno == EINTR ? GPQ_INTERRUPTED : GPQ_CLOSED;
     if (n == 0)
@@ -110,18 +110,30 @@ static enum gpq_heard read_more(struct gpq_session *s, uint64_t deadline)
 
 enum gpq_heard gpq_session_hear(struct gpq_session *s, uint64_t deadline, json_t **ret)
 {
-    const char *line;
+    const char *line = NULL;
     size_t size;
-    for (;;) {
-        int found = gpq_buffer_line(&s->in, &line, &size);
-        if (found > 0) {
-            *ret = json_loadb(line, size, JSON_DECODE_ANY, NULL);
-            return json_is_object(*ret) ? GPQ_LINE : GPQ_CLOSED;
-        }
-        enum gpq_heard heard = found < 0 ? GPQ_CLOSED : read_more(s, deadline);
+    int found;
+    *ret = NULL;
+    while ((found = gpq_buffer_line(&s->in, &line, &size)) == 0) {
+        enum gpq_heard heard = read_more(s, deadline);
         if (heard != GPQ_LINE)
             return heard;
     }
+    if (found > 0 && (*ret = json_loadb(line, size, 0, NULL)) && json_is_object(*ret))
+        return GPQ_LINE;
+    json_decref(*ret);
+    *ret = NULL;
+    (void)gpq_say(EXIT_FAILED,
+                  "the process that listens for %s sent an unexpected line: is it a "
+                  "gpudispatch agent?",
+                  s->state);
+    return GPQ_STRANGE;
+}
+
+int gpq_session_status(const json_t *reply)
+{
+    json_int_t status = json_integer_value(json_object_get(reply, "status"));
+    return status > 0 && status < 126 ? (int)status : EXIT_FAILED;
 }
 
 int gpq_session_judge(const json_t *reply)
@@ -129,52 +141,89 @@ int gpq_session_judge(const json_t *reply)
     if (json_is_true(json_object_get(reply, "ok")))
         return 0;
     const char *text = json_string_value(json_object_get(reply, "error"));
-    json_int_t status = json_integer_value(json_object_get(reply, "status"));
-    return gpq_say(status > 0 && status < 126 ? (int)status : EXIT_FAILED, "%s",
-                   text ? text : "the agent has sent no reply");
+    return gpq_say(gpq_session_status(reply), "%s", text ? text : "the agent has sent no reply");
 }
 
-int gpq_session_ask(struct gpq_session *s, json_t *request, json_t **ret)
+/* Borrows the request.  EXIT_NONE without a reply: the connection is closed, which is not said. */
+static int exchange(struct gpq_session *s, json_t *request, json_t **ret)
 {
     json_t *reply = NULL;
-    int status = gpq_session_send(s, request);
+    int status = gpq_session_send(s, json_incref(request));
     *ret = NULL;
     if (status != 0)
         return status;
     enum gpq_heard heard;
     while ((heard = gpq_session_hear(s, 0, &reply)) == GPQ_INTERRUPTED)
-        continue;
-    if (heard != GPQ_LINE) {
-        json_decref(reply);
-        return gpq_say(EXIT_NONE, "the agent has closed the connection before its reply");
-    }
-    status = gpq_session_judge(reply);
-    if (status == 0)
-        *ret = reply;
-    else
-        json_decref(reply);
+        if (gpq_interrupted())
+            return -1;
+    *ret = reply;
+    return heard == GPQ_LINE ? 0 : heard == GPQ_CLOSED ? EXIT_NONE : EXIT_FAILED;
+}
+
+static int ask(struct gpq_session *s, json_t *request, bool again, json_t **ret)
+{
+    int status = exchange(s, request, ret);
+    if (status == EXIT_NONE && again && (status = gpq_session_again(s)) == 0)
+        status = exchange(s, request, ret);
+    json_decref(request);
+    if (status == EXIT_NONE)
+        return gpq_say(status, "the agent has closed the connection before its reply");
+    if (status == 0 && (status = gpq_session_judge(*ret)) == 0)
+        return 0;
+    json_decref(*ret);
+    *ret = NULL;
     return status;
+}
+
+int gpq_session_ask(struct gpq_session *s, json_t *request, json_t **ret)
+{
+    return ask(s, request, false, ret);
+}
+
+int gpq_session_insist(struct gpq_session *s, json_t *request, json_t **ret)
+{
+    return ask(s, request, true, ret);
 }
 
 /* ---- Connection ---- */
 
-/* The first lines of both sides. */
+static int judge_hello(struct gpq_session *s, const json_t *hello)
+{
+    const char *name = json_string_value(json_object_get(hello, "hello"));
+    json_int_t version = json_integer_value(json_object_get(hello, "version"));
+    if (!name)
+        return gpq_session_judge(hello);
+    if (strcmp(name, GPQ_PROTOCOL) != 0 || version != GPQ_PROTOCOL_VERSION)
+        return gpq_say(EXIT_UNUSABLE,
+                       "the agent of %s has version %" JSON_INTEGER_FORMAT
+                       " of the protocol, this program has %d: use the program of its version, or "
+                       "stop it (kill its process) and start one of this version",
+                       s->state, version, GPQ_PROTOCOL_VERSION);
+    s->pid = json_integer_value(json_object_get(hello, "pid"));
+    s->devices = (uint32_t)json_integer_value(json_object_get(hello, "devices"));
+    return 0;
+}
+
+/* The first lines of both sides.  EXIT_NONE: it ends just now. */
 static int greet(struct gpq_session *s)
 {
     json_t *hello = NULL;
+    uint64_t deadline = gpq_now() + HELLO_MS * MS;
+    enum gpq_heard heard;
     int status = gpq_session_send(
         s, json_pack("{s:s, s:i}", "hello", GPQ_PROTOCOL, "version", GPQ_PROTOCOL_VERSION));
     if (status != 0)
         return status;
-    enum gpq_heard heard = gpq_session_hear(s, gpq_now() + HELLO_MS * MS, &hello);
-    if (heard == GPQ_LATE)
-        status = gpq_say(EXIT_NONE, "the agent of %s does not answer", s->state);
-    else if (heard != GPQ_LINE)
-        status = EXIT_NONE; /* it ends just now */
-    else if (!json_object_get(hello, "hello"))
-        status = gpq_session_judge(hello);
-    s->pid = json_integer_value(json_object_get(hello, "pid"));
-    s->devices = (uint32_t)json_integer_value(json_object_get(hello, "devices"));
+    while ((heard = gpq_session_hear(s, deadline, &hello)) == GPQ_INTERRUPTED)
+        if (gpq_interrupted())
+            return -1;
+    if (heard == GPQ_LINE)
+        status = judge_hello(s, hello);
+    else if (heard == GPQ_LATE)
+        status = gpq_say(EXIT_FAILED, "the agent of %s does not answer within %d s", s->state,
+                         HELLO_MS / 1000);
+    else
+        status = heard == GPQ_CLOSED ? EXIT_NONE : EXIT_FAILED;
     json_decref(hello);
     return status;
 }
@@ -193,17 +242,18 @@ static int connect_now(struct gpq_session *s)
     return code == GPQ_ENOTFOUND ? code : gpq_say(gpq_error_status(code), "%s", e.text);
 }
 
-int gpq_session_again(struct gpq_session *s, int patience_ms)
+/* Until one answers.  EXIT_NONE: none did, which is not said; -1: interrupted. */
+static int await_agent(struct gpq_session *s, int patience_ms)
 {
-    const struct timespec step = { .tv_nsec = STEP_MS * 1000000 };
     uint64_t deadline = gpq_now() + (uint64_t)patience_ms * MS;
     for (;;) {
         int status = connect_now(s);
-        if (status == 0 || (status > 0 && status != EXIT_NONE))
+        if (status != GPQ_ENOTFOUND && status != EXIT_NONE)
             return status;
         if (gpq_now() >= deadline)
-            return gpq_say(EXIT_NONE, "no agent answers for %s", s->state);
-        nanosleep(&step, NULL);
+            return EXIT_NONE;
+        if (gpq_poll(NULL, 0, STEP_MS) < 0 && gpq_interrupted())
+            return -1;
     }
 }
 
@@ -234,21 +284,36 @@ static bool resumes(const struct gpq_session *s)
            !gpq_stopped(s->state);
 }
 
+static int start(struct gpq_session *s)
+{
+    int status = gpq_agent_start(s->call, s->state);
+    if (status == 0)
+        status = await_agent(s, HELLO_MS);
+    if (status == EXIT_NONE)
+        return gpq_say(EXIT_NONE, "no agent answers for %s; see %s/agent.log", s->state, s->state);
+    s->started = status == 0;
+    return status;
+}
+
+int gpq_session_again(struct gpq_session *s)
+{
+    int status = await_agent(s, PATIENCE_MS);
+    if (status != EXIT_NONE)
+        return status;
+    return resumes(s) ? start(s) : gpq_say(EXIT_NONE, "no agent answers for %s", s->state);
+}
+
 int gpq_session_open(struct gpq_session *s, const struct call *call, enum gpq_agent_wish wish)
 {
     int status = gpq_session_place(s, call, wish == GPQ_AGENT_STARTED);
     if (status != 0)
         return status;
     status = connect_now(s);
-    if (status >= 0 && status != EXIT_NONE)
+    if (status != GPQ_ENOTFOUND && status != EXIT_NONE)
         return status;
     if (wish == GPQ_AGENT_RUNNING || (wish == GPQ_AGENT_RESUMED && !resumes(s)))
         return gpq_say(EXIT_NONE, "no agent runs for %s: gpudispatch agent starts it", s->state);
-    status = gpq_agent_start(call, s->state);
-    if (status == 0)
-        status = gpq_session_again(s, HELLO_MS);
-    s->started = status == 0;
-    return status;
+    return start(s);
 }
 
 void gpq_session_close(struct gpq_session *s)

@@ -36,26 +36,32 @@ struct gpq_session {
 int gpq_session_open(struct gpq_session *s, const struct call *call, enum gpq_agent_wish wish);
 void gpq_session_close(struct gpq_session *s);
 
-/* Connects anew after the agent has closed the connection, as it does when it is replaced: waits up
- * to `patience_ms` for one that answers. */
-int gpq_session_again(struct gpq_session *s, int patience_ms);
+/* Connects anew after the agent has closed the connection, as it does when it is replaced.  If none
+ * answers for a while, one is started, unless the last one was told to stop.  -1: interrupted. */
+int gpq_session_again(struct gpq_session *s);
 
-/* Takes the reference; NULL counts as no memory. */
+/* Takes the reference; NULL counts as no memory.  EXIT_NONE: the connection is closed, which is not
+ * said. */
 int gpq_session_send(struct gpq_session *s, json_t *request);
 
 /*
- * Waits for the next line: GPQ_LINE with a new reference, or the others without.  `deadline` is in
- * ns of CLOCK_MONOTONIC, 0 = none.
+ * Waits for the next line: GPQ_LINE with a new reference, or the others with NULL.  GPQ_STRANGE:
+ * the line is no JSON object, or too long, which was said.  `deadline` is in ns of CLOCK_MONOTONIC,
+ * 0 = none.
  */
-enum gpq_heard { GPQ_LINE, GPQ_LATE, GPQ_INTERRUPTED, GPQ_CLOSED };
+enum gpq_heard { GPQ_LINE, GPQ_LATE, GPQ_INTERRUPTED, GPQ_CLOSED, GPQ_STRANGE };
 enum gpq_heard gpq_session_hear(struct gpq_session *s, uint64_t deadline, json_t **ret);
 
 /* Sends a request and waits for its reply, which *ret gets if its "ok" is true.  Takes the
  * reference. */
 int gpq_session_ask(struct gpq_session *s, json_t *request, json_t **ret);
+/* The same; again after a loss of the connection.  For requests that may be applied twice. */
+int gpq_session_insist(struct gpq_session *s, json_t *request, json_t **ret);
 
 /* Prints the error of a reply, and returns its exit status; 0 for a reply without one. */
 int gpq_session_judge(const json_t *reply);
+/* The exit status of a reply with an error. */
+int gpq_session_status(const json_t *reply);
 
 /* The agent runs elsewhere or not at all: fills the path of the state directory only. */
 int gpq_session_place(struct gpq_session *s, const struct call *call, bool make);

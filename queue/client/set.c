@@ -45,7 +45,7 @@ int gpq_verb_set(const struct call *call)
     for (size_t i = 0; status == 0 && i < json_array_size(list); i++) {
         json_t *reply, *request = gpq_request_of("set", json_array_get(list, i));
         (void)json_object_update(request, changes);
-        status = gpq_session_ask(&s, request, &reply);
+        status = gpq_session_insist(&s, request, &reply);
         count += (uint64_t)gpq_number_of(reply, "count");
         running += (uint64_t)gpq_number_of(reply, "running");
         json_decref(reply);

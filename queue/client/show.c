@@ -140,7 +140,7 @@ static int show_task(struct gpq_session *s, const char *task)
 {
     json_t *reply;
     bool environment = s->call->given[OPTION_SHOW_ENV];
-    int status = gpq_session_ask(
+    int status = gpq_session_insist(
         s,
         json_pack("{s:s, s:s, s:b}", "do", "task", "task", task, "environment", (int)environment),
         &reply);
@@ -162,7 +162,7 @@ static int show_batch(struct gpq_session *s, const char *batch)
     snprintf(before, sizeof(before), "%lu", strtoul(batch, NULL, 10) - 1);
     if (strcmp(before, "0") != 0)
         (void)json_object_set_new(request, "after", json_string(before));
-    int status = gpq_session_ask(s, request, &reply);
+    int status = gpq_session_insist(s, request, &reply);
     const json_t *row = json_array_get(json_object_get(reply, "batches"), 0);
     if (status == 0 && strcmp(gpq_text_of(row, "batch"), batch) != 0)
         status = gpq_say(EXIT_NONE, "there is no batch %s", batch);
@@ -278,7 +278,7 @@ int gpq_verb_explain(const struct call *call)
         status = gpq_one_task(&s, task);
     if (status == 0)
         status =
-            gpq_session_ask(&s, json_pack("{s:s, s:s}", "do", "explain", "task", task), &reply);
+            gpq_session_insist(&s, json_pack("{s:s, s:s}", "do", "explain", "task", task), &reply);
     if (status == 0 && call->given[OPTION_JSON])
         print_json(reply);
     else if (status == 0)

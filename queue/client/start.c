@@ -10,10 +10,12 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "queue/client/interrupts.h"
 #include "queue/client/session.h"
 #include "queue/files/program.h"
 
@@ -119,6 +121,11 @@ static int listen_for_ready(char variable[64])
 static _Noreturn void begin(struct command *c, int log, const char *notify)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    gpq_interrupts_release();
+#ifdef SYS_close_range
+    /* The caller's other files, such as a lock of its shell, are not for a program that stays. */
+    (void)syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
+#endif
     if (setsid() < 0 || dup3(null, 0, 0) < 0 || dup3(log, 1, 0) < 0 || dup3(log, 2, 0) < 0 ||
         setenv("NOTIFY_SOCKET", notify, 1) < 0 || chdir("/") < 0)
         _exit(EXIT_FAILED);
@@ -140,7 +147,7 @@ static void show_log(const char *path, off_t from)
         close(fd);
 }
 
-/* 0: ready, or another agent has the state directory. */
+/* 0: ready, or another agent has the state directory: the caller connects to it. */
 static int await_ready(pid_t pid, int ready, const char *path, off_t from)
 {
     char text[64];
@@ -152,18 +159,13 @@ static int await_ready(pid_t pid, int ready, const char *path, off_t from)
     if (child >= 0)
         close(child);
     if (n > 0 && (p[0].revents & POLLIN) && recv(ready, text, sizeof(text), MSG_DONTWAIT) > 0)
-        return 0;
+        return 0; /* READY=1, or ERRNO=16: EBUSY */
     if (n <= 0)
         return gpq_say(EXIT_FAILED, "the agent (pid %d) is not ready after %d s; see %s", (int)pid,
                        READY_MS / 1000, path);
     while (waitpid(pid, &ended, 0) < 0 && errno == EINTR)
         continue;
     int status = WIFEXITED(ended) ? WEXITSTATUS(ended) : EXIT_FAILED;
-    if (status == EXIT_UNUSABLE) {
-        /* Perhaps another one was faster: the caller connects to it. */
-        show_log(path, from);
-        return 0;
-    }
     show_log(path, from);
     return gpq_say(status ? status : EXIT_FAILED, "the agent did not start");
 }

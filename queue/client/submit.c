@@ -18,7 +18,7 @@
 #include "queue/files/stamp.h"
 #include "queue/jobs/array.h"
 
-enum { PATIENCE_MS = 30000 };
+enum { NAME_MOST = 255 };
 
 /* ---- Programs ---- */
 
@@ -39,7 +39,9 @@ static bool find_program(const struct gpq_submit_call *s, const char *name, cons
                is_program(whole);
     for (const char *at = path ? path : "/usr/local/bin:/bin:/usr/bin"; at;) {
         size_t length = strcspn(at, ":");
-        if (gpq_path(whole, "%.*s/%s", (int)length, length ? at : ".", name) == 0 &&
+        bool absolute = *at == '/';
+        if (gpq_path(whole, "%s%s%.*s/%s", absolute ? "" : cwd, absolute ? "" : "/", (int)length,
+                     at, name) == 0 &&
             is_program(whole))
             return true;
         at = at[length] ? at + length + 1 : NULL;
@@ -50,7 +52,8 @@ static bool find_program(const struct gpq_submit_call *s, const char *name, cons
 static int check_program(struct gpq_submit_call *s, const char *name, const char *cwd,
                          struct gpq_error *e)
 {
-    if (s->call->given[OPTION_NO_CHECK] || json_object_get(s->found, name))
+    bool known = !strchr(name, '/') && json_object_get(s->found, name);
+    if (s->call->given[OPTION_NO_CHECK] || known)
         return 0;
     if (!find_program(s, name, cwd))
         return gpq_fail(e, GPQ_EINVAL,
@@ -159,6 +162,12 @@ static int set_payload(json_t *task, const char *path, struct gpq_error *e)
     return 0;
 }
 
+static bool joins(const struct gpq_submit_call *s)
+{
+    const bool *given = s->call->given;
+    return (s->is_list && !given[OPTION_FRESH]) || given[OPTION_JOIN] || given[OPTION_KEY];
+}
+
 /* The state of the files that the command names: a line is not joined if they have changed. */
 static int set_stamp(json_t *task, const struct gpq_job *job, const char *cwd)
 {
@@ -177,7 +186,7 @@ static int set_command(struct gpq_submit_call *s, const struct gpq_job *job, jso
     int code = check_program(s, job->argv[0], cwd, e);
     if (code == 0 && json_object_set_new(task, "argv", list_of_argv(job)) != 0)
         code = GPQ_ENOMEM;
-    return code == 0 && s->is_list ? set_stamp(task, job, cwd) : code;
+    return code == 0 && joins(s) ? set_stamp(task, job, cwd) : code;
 }
 
 static int set_task(struct gpq_submit_call *s, const struct gpq_job *job, json_t *task,
@@ -215,7 +224,7 @@ int gpq_submit_job(const struct gpq_job *job, void *user, struct gpq_error *e)
 
 /* ---- What is submitted ---- */
 
-/* The name of a file, without directory and what is behind the last dot. */
+/* The name of a file or program, without directory and what is behind the last dot. */
 static void name_of_file(const char *path, char ret[256])
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -319,6 +328,11 @@ static int check_call(const struct call *call)
     const char *verb = call->verb->name;
     const bool *given = call->given;
     int sources = (call->operands > 0) + given[OPTION_EACH] + given[OPTION_ARRAY];
+    if (given[OPTION_FRESH] && (given[OPTION_JOIN] || given[OPTION_JOIN_ANYWAY]))
+        return usage(call->verb, "%s: --fresh and --join exclude one another", verb);
+    if (call->value[OPTION_BATCH] && strlen(call->value[OPTION_BATCH]) > NAME_MOST)
+        return usage(call->verb, "%s: --batch has %zu bytes, the maximum is %d", verb,
+                     strlen(call->value[OPTION_BATCH]), NAME_MOST);
     if (call->command && !call->command[0])
         return usage(call->verb, "%s: no command stands behind --", verb);
     if (given[OPTION_CLASS])
@@ -340,6 +354,8 @@ static int check_call(const struct call *call)
     if (call->operands > 1)
         return usage(call->verb, "%s: unexpected argument '%s'; a command stands behind --", verb,
                      call->operand[1]);
+    if (call->operands > 0 && !*call->operand[0])
+        return usage(call->verb, "%s: FILE is empty, expected the name of a file", verb);
     if (sources == 0 && !call->command)
         return usage(call->verb, "%s: expected FILE, or a command behind --", verb);
     if (given[OPTION_FOLLOW_FILE] &&
@@ -399,6 +415,18 @@ static int read_sources(struct gpq_submit_call *s)
     return call->operands > 0 ? read_file(s, call->operand[0], false) : read_command(s);
 }
 
+/* Tasks are joined within a name: what may join has one. */
+static void set_name(struct gpq_submit_call *s)
+{
+    const struct call *call = s->call;
+    if (*s->name || !joins(s))
+        return;
+    if (call->given[OPTION_CLASS])
+        snprintf(s->name, sizeof(s->name), "%s", call->value[OPTION_CLASS]);
+    else if (call->command)
+        name_of_file(call->command[0], s->name);
+}
+
 int gpq_submit_read(struct gpq_submit_call *s, const struct call *call)
 {
     *s = (struct gpq_submit_call){ .call = call, .now = gpq_now_wall() };
@@ -420,6 +448,7 @@ int gpq_submit_read(struct gpq_submit_call *s, const struct call *call)
         json_array_append_new(s->specs, first) != 0)
         return gpq_say(EXIT_FAILED, "no memory");
     status = read_sources(s);
+    set_name(s);
     if (status == 0 && json_array_size(s->tasks) == 0 && !call->given[OPTION_FOLLOW_FILE])
         status = gpq_say(EXIT_USAGE, "%s: there are no tasks in it",
                          call->operands > 0 ? call->operand[0] : call->verb->name);
@@ -485,12 +514,19 @@ static json_t *batch_of(struct gpq_submit_call *s, const char *append)
         return json_pack("{s:s}", "append", append);
     json_t *batch = json_object();
     const char *notify = s->call->value[OPTION_NOTIFY];
-    bool whole = batch &&
-                 (!*s->name || json_object_set_new(batch, "name", json_string(s->name)) == 0) &&
-                 (!s->open || json_object_set_new(batch, "open", json_true()) == 0) &&
-                 (!notify || json_object_set_new(batch, "notify", json_string(notify)) == 0) &&
-                 set_max_fails(s->call, batch) == 0 && set_at_once(s, batch) == 0;
-    if (whole)
+    int status = batch ? 0 : gpq_say(EXIT_FAILED, "no memory");
+    if (status == 0 && *s->name && json_object_set_new(batch, "name", json_string(s->name)) != 0)
+        status = gpq_say(EXIT_USAGE,
+                         "the name of the batch, '%.80s', is not UTF-8; --batch sets one", s->name);
+    if (status == 0 && s->open && json_object_set_new(batch, "open", json_true()) != 0)
+        status = gpq_say(EXIT_FAILED, "no memory");
+    if (status == 0 && notify && json_object_set_new(batch, "notify", json_string(notify)) != 0)
+        status = gpq_say(EXIT_USAGE, "--notify is not UTF-8");
+    if (status == 0)
+        status = set_max_fails(s->call, batch);
+    if (status == 0)
+        status = set_at_once(s, batch);
+    if (status == 0)
         return batch;
     json_decref(batch);
     return NULL;
@@ -500,26 +536,31 @@ json_t *gpq_submit_request(struct gpq_submit_call *s, const char *append)
 {
     const bool *given = s->call->given;
     char request[33];
-    bool join = (s->is_list && !given[OPTION_FRESH]) || given[OPTION_JOIN] || given[OPTION_KEY];
     draw_request(request);
     json_t *batch = batch_of(s, append);
     if (!batch)
         return NULL;
-    return json_pack("{s:s, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:O, s:O}", "do", "submit",
-                     "request", request, "batch", batch, "join", (int)join, "join_anyway",
-                     (int)given[OPTION_JOIN_ANYWAY], "try", (int)given[OPTION_DRY_RUN],
-                     "allow_wait", (int)given[OPTION_ALLOW_WAIT], "list",
-                     (int)(s->is_list && json_array_size(s->tasks) <= 100000), "specs", s->specs,
-                     "tasks", s->tasks);
+    json_t *whole = json_pack(
+        "{s:s, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:O, s:O}", "do", "submit", "request", request,
+        "batch", batch, "join", (int)joins(s), "join_anyway", (int)given[OPTION_JOIN_ANYWAY], "try",
+        (int)given[OPTION_DRY_RUN], "allow_wait", (int)given[OPTION_ALLOW_WAIT], "list",
+        (int)(json_array_size(s->tasks) <= 100000), "specs", s->specs, "tasks", s->tasks);
+    if (!whole)
+        (void)gpq_say(EXIT_FAILED, "no memory for %zu tasks", json_array_size(s->tasks));
+    return whole;
 }
 
-/* The line of the first task with this spec, or of the task itself; 0: none has one. */
+/* The line of the first task with this spec, or of the task itself.  0: it has none, as the options
+ * of the command line, which are spec 0. */
 static int64_t line_of(const struct gpq_submit_call *s, bool is_spec, unsigned long index)
 {
-    for (size_t i = 0; is_spec && i < json_array_size(s->tasks); i++)
+    size_t i = index;
+    if (is_spec && index == 0)
+        return 0;
+    for (i = is_spec ? 0 : index; is_spec && i < json_array_size(s->tasks); i++)
         if ((unsigned long)gpq_number_of(json_array_get(s->tasks, i), "spec") == index)
-            return gpq_number_of(json_array_get(s->tasks, i), "line");
-    return gpq_number_of(json_array_get(s->tasks, index), "line");
+            break;
+    return gpq_number_of(json_array_get(s->tasks, i), "line");
 }
 
 /* The agent names items of the request, specs[3].needs, and a person knows lines. */
@@ -528,37 +569,40 @@ static int judge(const struct gpq_submit_call *s, json_t *reply)
     const char *text = gpq_text_of(reply, "error");
     bool is_spec = strncmp(text, "specs[", 6) == 0, is_task = strncmp(text, "tasks[", 6) == 0;
     char *rest, line[32] = "";
-    if (!is_spec && !is_task)
+    if (json_is_true(json_object_get(reply, "ok")) || (!is_spec && !is_task))
         return gpq_session_judge(reply);
     unsigned long index = strtoul(text + 6, &rest, 10);
     int64_t number = line_of(s, is_spec, index);
     if (number > 0)
         snprintf(line, sizeof(line), "line %" PRIi64 ": ", number);
-    rest += *rest == ']';
-    rest += *rest == '.';
-    return gpq_say((int)gpq_number_of(reply, "status"), "%s%s", line, rest + (*rest == ' '));
+    rest += strspn(rest, "].: ");
+    return gpq_say(gpq_session_status(reply), "%s%s", line, rest);
 }
 
 int gpq_submit_send(struct gpq_session *session, struct gpq_submit_call *s, const char *append,
                     json_t **ret)
 {
     json_t *request = gpq_submit_request(s, append), *reply = NULL;
-    int status = request ? 0 : EXIT_USAGE;
+    int status = request ? EXIT_NONE : EXIT_USAGE;
     *ret = NULL;
-    for (int i = 0; status == 0 && !reply && i < 2; i++) {
-        if (i > 0)
-            status = gpq_session_again(session, PATIENCE_MS);
+    /* After a loss of the connection perhaps it was applied: the request's id makes it one. */
+    for (int i = 0; status == EXIT_NONE && i < 2; i++) {
+        enum gpq_heard heard = GPQ_INTERRUPTED;
+        status = i > 0 ? gpq_session_again(session) : 0;
         if (status == 0)
             status = gpq_session_send(session, json_incref(request));
-        if (status == 0 && gpq_session_hear(session, 0, &reply) != GPQ_LINE)
-            reply = NULL; /* perhaps it was applied: the request's id makes it one */
+        while (status == 0 && heard == GPQ_INTERRUPTED)
+            heard = gpq_session_hear(session, 0, &reply);
+        if (status == 0 && heard != GPQ_LINE)
+            status = heard == GPQ_CLOSED ? EXIT_NONE : EXIT_FAILED;
     }
-    if (status == 0)
-        status = judge(s, reply);
     json_decref(request);
-    if (status == 0)
+    if (status == EXIT_NONE)
+        return gpq_say(status, "the agent has closed the connection before its reply");
+    if (status == 0 && (status = judge(s, reply)) == 0) {
         *ret = reply;
-    else
-        json_decref(reply);
+        return 0;
+    }
+    json_decref(reply);
     return status;
 }

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +11,12 @@
 
 #include "queue/client/follow.h"
 #include "queue/client/ids.h"
+#include "queue/client/interrupts.h"
 #include "queue/client/submit.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
+
+enum { INTERRUPTED = 128 + 2 }; /* as a shell has it for SIGINT */
 
 /* ---- What is said ---- */
 
@@ -126,7 +128,7 @@ static int until_interrupt(struct watched *w)
     else
         status = feed(w); /* what has come before the watch */
     while (status == 0 && !gpq_interrupted()) {
-        if (poll(&p, 1, -1) < 0)
+        if (gpq_poll(&p, 1, -1) < 0)
             continue;
         while (read(notify, notes, sizeof(notes)) > 0)
             continue;
@@ -145,8 +147,8 @@ static int seal(struct watched *w)
     int status = gpq_jobs_end(w->jobs, NULL, &e) < 0
                      ? gpq_say(EXIT_USAGE, "%s: %s", w->path, e.text)
                      : append(w);
-    int sealed = gpq_session_ask(w->session,
-                                 json_pack("{s:s, s:s}", "do", "seal", "batch", w->batch), &reply);
+    int sealed = gpq_session_insist(
+        w->session, json_pack("{s:s, s:s}", "do", "seal", "batch", w->batch), &reply);
     json_decref(reply);
     return status ? status : sealed;
 }
@@ -188,12 +190,12 @@ int gpq_verb_submit(const struct call *call)
     struct gpq_submit_call s;
     json_t *reply = NULL;
     int status = gpq_submit_read(&s, call);
-    s.open = call->given[OPTION_FOLLOW_FILE];
+    s.open = call->given[OPTION_FOLLOW_FILE] && !call->given[OPTION_DRY_RUN];
     if (s.open && status == 0)
         (void)json_array_clear(s.tasks);
     if (status == 0) {
         status = gpq_session_open(&session, call, GPQ_AGENT_STARTED);
-        if (status == 0 && s.open && !call->given[OPTION_DRY_RUN])
+        if (status == 0 && s.open)
             status = watch(&session, &s);
         else if (status == 0 && (status = gpq_submit_send(&session, &s, NULL, &reply)) == 0)
             gpq_submit_say(&session, &s, reply);
@@ -218,23 +220,14 @@ static int write_status(const struct call *call, int status)
 /* A command's own status, as a shell gives it; the last line tells it from ours. */
 static int status_of_task(struct gpq_session *session, const char *task, const json_t *row)
 {
-    json_t *reply = NULL;
-    int64_t of = 0;
     const char *outcome = gpq_text_of(row, "outcome");
-    int found =
-        gpq_session_ask(session, json_pack("{s:s, s:s}", "do", "attempts", "task", task), &reply);
-    if (found == 0) {
-        const json_t *list = json_object_get(reply, "attempts");
-        of = gpq_number_of(json_array_get(list, json_array_size(list) - 1), "status");
-    }
-    json_decref(reply);
-    int status = of < 0 ? 128 - (int)of : (int)of;
+    int of = gpq_task_status(session, row), status = of < 0 ? 128 - of : of;
     if (strcmp(outcome, "ok") == 0)
         return write_status(session->call, 0);
-    if (strcmp(outcome, "error") != 0 && strcmp(outcome, "crashed") != 0)
+    if (status == 0 || (strcmp(outcome, "error") != 0 && strcmp(outcome, "crashed") != 0))
         status = EXIT_WRONG;
     (void)write_status(session->call, status);
-    return gpq_say(status ? status : EXIT_WRONG, "%s: %s %d", task, outcome, (int)of);
+    return gpq_say(status, "%s: %s %d", task, outcome, of);
 }
 
 /* Interrupted: the tasks go on, or end with an attached client. */
@@ -242,13 +235,13 @@ static int stop_following(struct gpq_session *session, json_t *selections, const
 {
     json_t *reply;
     if (!session->call->given[OPTION_ATTACHED])
-        return gpq_say(128 + 2, "the tasks go on; gpudispatch %s follows them again", back);
+        return gpq_say(INTERRUPTED, "the tasks go on; gpudispatch %s follows them again", back);
     for (size_t i = 0; i < json_array_size(selections); i++) {
-        (void)gpq_session_ask(session, gpq_request_of("cancel", json_array_get(selections, i)),
-                              &reply);
+        (void)gpq_session_insist(session, gpq_request_of("cancel", json_array_get(selections, i)),
+                                 &reply);
         json_decref(reply);
     }
-    return gpq_say(128 + 2, "the tasks are cancelled");
+    return gpq_say(INTERRUPTED, "the tasks are cancelled");
 }
 
 static int late(const struct call *call, const char *back)
@@ -257,14 +250,12 @@ static int late(const struct call *call, const char *back)
                    call->value[OPTION_TIMEOUT], back);
 }
 
-static int run_one(struct gpq_session *session, const char *batch, uint64_t deadline)
+static int run_one(struct gpq_session *session, const char *task, uint64_t deadline)
 {
-    char task[32], back[48];
-    json_t *row, *selections;
-    snprintf(task, sizeof(task), "%s.1", batch);
+    char back[48];
+    json_t *row, *selections = json_pack("[{s:[s]}]", "tasks", task);
     snprintf(back, sizeof(back), "log -f %s", task);
-    selections = json_pack("[{s:[s]}]", "tasks", task);
-    int status = gpq_follow_task(session, task, deadline, &row);
+    int status = gpq_follow_task(session, task, deadline, false, &row);
     if (status == -1)
         status = stop_following(session, selections, back);
     else if (status == EXIT_TIMEOUT)
@@ -292,10 +283,11 @@ static int run_many(struct gpq_session *session, const char *batch, uint64_t dea
     return status;
 }
 
-/* A single task may have joined one of another batch. */
-static bool is_own_task(const struct gpq_submit_call *s, const json_t *reply)
+/* The task of a single command, which may have joined one of another batch; NULL: a list. */
+static const char *only_task(const struct gpq_submit_call *s, const json_t *reply)
 {
-    return !s->is_list && gpq_number_of(reply, "added") == 1;
+    const json_t *placed = json_array_get(json_object_get(reply, "placed"), 0);
+    return s->is_list || !placed ? NULL : gpq_text_of(placed, "task");
 }
 
 int gpq_verb_run(const struct call *call)
@@ -318,12 +310,12 @@ int gpq_verb_run(const struct call *call)
             if (s.is_list)
                 gpq_submit_say(&session, &s, reply);
             fflush(stdout);
-            status = is_own_task(&s, reply) ? run_one(&session, batch, deadline)
-                                            : run_many(&session, batch, deadline);
+            const char *task = only_task(&s, reply);
+            status = task ? run_one(&session, task, deadline) : run_many(&session, batch, deadline);
         }
         gpq_session_close(&session);
     }
     json_decref(reply);
     gpq_submit_free(&s);
-    return status;
+    return status < 0 ? INTERRUPTED : status;
 }

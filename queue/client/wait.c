@@ -8,6 +8,7 @@
 
 #include "queue/client/follow.h"
 #include "queue/client/ids.h"
+#include "queue/client/interrupts.h"
 #include "queue/client/left.h"
 #include "queue/client/log.h"
 #include "queue/client/verbs.h"
@@ -15,7 +16,9 @@
 #include "tools/cli/out.h"
 
 #define STEP UINT64_C(500000000) /* between two lines of progress */
-enum { FAILURES_SHOWN = 10, PATIENCE_MS = 10000 };
+enum { FAILURES_SHOWN = 10 };
+/* Requests of a connection that wait, and ids of one of them: docs/reference/queue-protocol.md. */
+enum { WAITS = 64, TASKS = 50000 };
 
 static int print_json(json_t *row)
 {
@@ -26,43 +29,95 @@ static int print_json(json_t *row)
 
 /* ---- Until the end ---- */
 
+/* Requests that wait.  The id of each is its index; null once it has its reply. */
+struct waits {
+    json_t *requests;
+    size_t next;   /* to be sent */
+    size_t flying; /* sent, and without a reply */
+    size_t left;   /* without a reply */
+};
+
+static int add_request(struct waits *w, const char *member, json_t *value)
+{
+    json_t *one = json_pack("{s:s, s:I, s:O}", "do", "wait", "id",
+                            (json_int_t)json_array_size(w->requests), member, value);
+    w->left++;
+    return json_array_append_new(w->requests, one) == 0 ? 0 : gpq_say(EXIT_FAILED, "no memory");
+}
+
+static int add_tasks(struct waits *w, json_t **tasks)
+{
+    int status = json_array_size(*tasks) == 0 ? 0 : add_request(w, "tasks", *tasks);
+    json_decref(*tasks);
+    *tasks = NULL;
+    return status;
+}
+
+struct listed {
+    struct waits *waits;
+    json_t *tasks; /* of the next request */
+};
+
 static int one_id(json_t *row, void *user)
 {
-    return json_array_append_new(user, json_string(gpq_text_of(row, "task"))) == 0 ? 0
-                                                                                   : EXIT_FAILED;
+    struct listed *l = user;
+    if (!l->tasks)
+        l->tasks = json_array();
+    if (json_array_append(l->tasks, json_object_get(row, "task")) != 0)
+        return gpq_say(EXIT_FAILED, "no memory");
+    return json_array_size(l->tasks) < TASKS ? 0 : add_tasks(l->waits, &l->tasks);
 }
 
-/* A request that waits for a selection.  The tasks of a range, or of all batches, are listed. */
-static int wait_request(struct gpq_session *s, json_t *selection, size_t number, json_t **ret)
+/* The tasks of a range are listed. */
+static int add_wait(struct gpq_session *s, json_t *selection, struct waits *w)
 {
-    json_t *request = json_pack("{s:s, s:I}", "do", "wait", "id", (json_int_t)number);
     json_t *batch = json_object_get(selection, "batch"),
            *tasks = json_object_get(selection, "tasks");
-    int status = 0;
-    if (tasks || (batch && !json_object_get(selection, "first"))) {
-        (void)json_object_set(request, tasks ? "tasks" : "batch", tasks ? tasks : batch);
-    } else {
-        json_t *list = json_array();
-        status = gpq_rows(s, gpq_request_of("tasks", selection), "tasks", one_id, list);
-        (void)json_object_set_new(request, "tasks", list);
-    }
-    *ret = request;
+    struct listed l = { w, NULL };
+    if (tasks)
+        return add_request(w, "tasks", tasks);
+    if (!json_object_get(selection, "first"))
+        return add_request(w, "batch", batch);
+    int status = gpq_rows(s, gpq_request_of("tasks", selection), "tasks", one_id, &l);
+    if (status == 0)
+        return add_tasks(w, &l.tasks);
+    json_decref(l.tasks);
     return status;
 }
 
-static int send_waits(struct gpq_session *s, json_t *selections)
+/* Sends as many as a connection may have.  A closed connection is noticed by the next read. */
+static int send_waits(struct gpq_session *s, struct waits *w)
 {
     int status = 0;
-    json_t *requests = json_array();
-    for (size_t i = 0; status == 0 && i < json_array_size(selections); i++) {
-        json_t *request;
-        status = wait_request(s, json_array_get(selections, i), i, &request);
-        (void)json_array_append_new(requests, request);
+    while (status == 0 && w->next < json_array_size(w->requests) && w->flying < WAITS) {
+        json_t *one = json_array_get(w->requests, w->next++);
+        if (json_is_null(one))
+            continue;
+        status = gpq_session_send(s, json_incref(one));
+        w->flying++;
     }
-    for (size_t i = 0; status == 0 && i < json_array_size(requests); i++)
-        status = gpq_session_send(s, json_incref(json_array_get(requests, i)));
-    json_decref(requests);
-    return status;
+    return status == EXIT_NONE ? 0 : status;
+}
+
+static int take_reply(struct gpq_session *s, struct waits *w, const json_t *reply)
+{
+    int status = gpq_session_judge(reply);
+    size_t i = (size_t)gpq_number_of(reply, "id");
+    if (status != 0)
+        return status;
+    if (i >= w->next || json_array_set_new(w->requests, i, json_null()) != 0)
+        return gpq_say(EXIT_FAILED, "the agent sent a reply to no request");
+    w->flying--;
+    w->left--;
+    return send_waits(s, w);
+}
+
+/* On a new connection: what has ended is not waited for again. */
+static int wait_again(struct gpq_session *s, struct waits *w)
+{
+    int status = gpq_session_again(s);
+    w->next = w->flying = 0;
+    return status ? status : send_waits(s, w);
 }
 
 /* On a terminal: one line that is written anew. */
@@ -82,7 +137,7 @@ static void show_progress(struct progress *p)
     json_t *request = json_pack("{s:s, s:i}", "do", "batches", "most", 1);
     if (strcmp(before, "0") != 0)
         (void)json_object_set_new(request, "after", json_string(before));
-    if (gpq_session_ask(&p->s, request, &reply) != 0) {
+    if (gpq_session_insist(&p->s, request, &reply) != 0) {
         p->batch = NULL;
         return;
     }
@@ -119,20 +174,17 @@ static void end_progress(struct progress *p)
 }
 
 /* Hears replies until all have come. */
-static int hear_all(struct gpq_session *s, json_t *selections, struct progress *p,
-                    uint64_t deadline)
+static int hear_all(struct gpq_session *s, struct waits *w, struct progress *p, uint64_t deadline)
 {
-    size_t pending = json_array_size(selections);
-    int status = 0;
-    while (status == 0 && pending > 0) {
-        json_t *line = NULL;
+    int status = send_waits(s, w);
+    while (status == 0 && w->left > 0) {
+        json_t *line;
         uint64_t step = p->batch ? gpq_now() + STEP : 0;
         if (deadline != 0 && (step == 0 || deadline < step))
             step = deadline;
         switch (gpq_session_hear(s, step, &line)) {
         case GPQ_LINE:
-            status = gpq_session_judge(line);
-            pending--;
+            status = take_reply(s, w, line);
             break;
         case GPQ_LATE:
             if (deadline != 0 && gpq_now() >= deadline)
@@ -143,12 +195,11 @@ static int hear_all(struct gpq_session *s, json_t *selections, struct progress *
         case GPQ_INTERRUPTED:
             status = gpq_interrupted() ? -1 : 0;
             break;
-        default: /* the agent was replaced, or has ended */
-            pending = json_array_size(selections);
-            p->batch = NULL;
-            status = gpq_session_again(s, PATIENCE_MS);
-            if (status == 0)
-                status = send_waits(s, selections);
+        case GPQ_CLOSED: /* the agent was replaced, or has ended */
+            status = wait_again(s, w);
+            break;
+        default:
+            status = EXIT_FAILED;
         }
         json_decref(line);
     }
@@ -157,12 +208,16 @@ static int hear_all(struct gpq_session *s, json_t *selections, struct progress *
 
 int gpq_wait_for(struct gpq_session *s, json_t *selections, uint64_t deadline)
 {
+    struct waits w = { .requests = json_array() };
     struct progress p;
-    int status = send_waits(s, selections);
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < json_array_size(selections); i++)
+        status = add_wait(s, json_array_get(selections, i), &w);
     begin_progress(&p, s, selections);
     if (status == 0)
-        status = hear_all(s, selections, &p, deadline);
+        status = hear_all(s, &w, &p, deadline);
     end_progress(&p);
+    json_decref(w.requests);
     return status;
 }
 
@@ -195,18 +250,12 @@ static int count_row(json_t *row, void *user)
 /* "12.44  error 1  python a.py --x 44" and the last line of its output. */
 static void print_failure(struct gpq_session *s, const json_t *row)
 {
-    char state[64], what[64], line[128], status[32] = "";
-    json_t *reply = NULL;
+    char state[64], what[64], line[128], status[16] = "";
     const char *task = gpq_text_of(row, "task");
     int64_t attempt = gpq_number_of(row, "attempt");
-    if (attempt > 0 &&
-        gpq_session_ask(s, json_pack("{s:s, s:s}", "do", "attempts", "task", task), &reply) == 0) {
-        const json_t *list = json_object_get(reply, "attempts");
-        const json_t *last = json_array_get(list, json_array_size(list) - 1);
-        if (gpq_number_of(last, "status") != 0)
-            snprintf(status, sizeof(status), " %d", (int)gpq_number_of(last, "status"));
-    }
-    json_decref(reply);
+    int of = gpq_task_status(s, row);
+    if (of != 0)
+        snprintf(status, sizeof(status), " %d", of);
     printf("  %s  %s%s  ", task, gpq_state_text_of(row, state), status);
     put_plain(gpq_task_text(row, what, sizeof(what)));
     gpq_log_last_line(s->state, task, attempt, line, sizeof(line));
@@ -221,10 +270,11 @@ static void print_counts(const struct counted *c, const json_t *selection, const
 {
     char outcomes[200], span[32];
     const char *batch = gpq_text_of(selection, "batch");
+    size_t n = json_array_size(json_object_get(selection, "tasks"));
     if (*batch)
         printf("batch %s", batch);
     else
-        printf("%zu tasks", json_array_size(json_object_get(selection, "tasks")));
+        printf("%zu %s", n, n == 1 ? "task" : "tasks");
     if (*name) {
         putchar(' ');
         put_plain(name);

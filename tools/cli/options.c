@@ -104,7 +104,9 @@ const struct option_entry options[OPTION_COUNT] = {
                        false },
     [OPTION_NO_CHECK] = { "no-check", 0, NONE, "accept programs that are not found", false },
 
-    [OPTION_BATCH] = { "batch", 'b', NEEDS("NAME"), "name of the batch [that of the file]", false },
+    [OPTION_BATCH] = { "batch", 'b', NEEDS("NAME"),
+                       "name of the batch [that of the file, class or program]",
+                       false },
     [OPTION_EACH] = { "each", 0, NEEDS("FILE"),
                       "one task per line or row: {} is the line, {COLUMN} a column", false },
     [OPTION_ARRAY] = { "array", 0, NEEDS("N-M[:STEP][%K]"),

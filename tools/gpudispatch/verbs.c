@@ -94,8 +94,10 @@ static const struct status_entry run_statuses[] = {
     { EXIT_FAILED, "it could not be done" },
     { EXIT_USAGE, "wrong usage, or a bad line: no task was submitted" },
     { EXIT_WRONG,
-      "some tasks did not end ok; of a single command, its own status, or 128 and the signal" },
+      "some tasks did not end ok; of a single command, its own status, or 128 plus the signal" },
+    { EXIT_TIMEOUT, "the time of --timeout is over; the tasks go on" },
     QUEUE_STATUSES,
+    { 128 + 2, "SIGINT or SIGTERM: the tasks go on, or are cancelled with --attached" },
     { 0, NULL },
 };
 

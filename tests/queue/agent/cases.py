@@ -35,11 +35,11 @@ def run_case(case, agent, check):
         print(f"ok {case.__name__}", flush=True)
 
 
-def run(suite, cases):
+def run(suite, cases, make=Agent):
     """usage: SCRIPT BUILD_DIRECTORY [CASE...].  Returns the exit status."""
     check = Checks(suite)
     for case in cases:
         if not sys.argv[2:] or case.__name__ in sys.argv[2:]:
             with tempfile.TemporaryDirectory() as directory:
-                run_case(case, Agent(sys.argv[1], directory), check)
+                run_case(case, make(sys.argv[1], directory), check)
     return 1 if check.failed else 0

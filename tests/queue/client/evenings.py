@@ -1,0 +1,413 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Six evenings with gpudispatch: the commands of a night, with the real programs on fake GPUs.
+
+usage: evenings.py BUILD_DIRECTORY [CASE...]
+"""
+import collections
+import contextlib
+import os
+import pathlib
+import signal
+import sqlite3
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from cli import PATIENCE, Queue, Skip, equal, run, until  # noqa: E402
+
+# Takes its GPUs, each of which no other command may have now, and leaves them.
+ALONE = 'for g in $(echo $GPUDISPATCH_GPUS | tr , " "); do mkdir held-$g || exit 99; done'
+LEAVE = 'for g in $(echo $GPUDISPATCH_GPUS | tr , " "); do rmdir held-$g; done'
+
+
+def line(number, then=""):
+    """Of a jobs file: notes that it ran, and on which GPU."""
+    return (f"{ALONE}; echo {number} >> ran; echo $GPUDISPATCH_GPUS >> gpus; {LEAVE}; "
+            f"{then or 'true'}")
+
+
+def hold_gpus(q, n, *options):
+    """A batch of n commands, each on its GPU until the test writes to its file gate-N.  Returns
+    its id once all of them run."""
+    for i in range(1, n + 1):
+        if not q.path(f"gate-{i}").exists():
+            os.mkfifo(q.path(f"gate-{i}"))
+    q.write("hold.sh", "echo $GPUDISPATCH_TASK $GPUDISPATCH_ATTEMPT $GPUDISPATCH_GPUS >> began\n"
+                       "cat gate-$1\n")
+    batch = q.submit(*options, "--array", f"1-{n}", "--batch", "hold", "--", "sh", "hold.sh",
+                     "{}")["batch"]
+    return batch
+
+
+def began(q):
+    """(task, attempt, GPU) of each start."""
+    words = q.words("began")
+    return list(zip(words[::3], words[1::3], words[2::3]))
+
+
+def open_gate(q, n):
+    with open(q.path(f"gate-{n}"), "w"):
+        pass
+
+
+# ---- 1. 500 shell commands ----
+
+def five_hundred(q):
+    """A rerun of an edited file runs only the new and the failed lines."""
+    q.agent()
+    lines = [line(i) for i in range(1, 501)]
+    lines[43] = line(44, "exit 1")
+    lines[99] = line(100, "test -e mended")
+    lines[199] = line(200, "test -e mended || kill -9 $$")
+    lines[10:10] = ["# a comment", "", "#another"]
+    q.write("night.txt", "\n".join(lines) + "\n")
+    args = ("night.txt", "--retries", "2:crash,timeout", "--limit", "30m", "--max-fails", "10%")
+    said = q.run("submit", *args, "--dry-run")
+    assert "500" in said, said
+    first = q.submit(*args)
+    equal([first[k] for k in ("batch", "added", "joined", "again", "changed")],
+          ["1", 500, 0, 0, 0])
+    said = q.run("wait", "1", status=3)
+    assert "1.44" in said and "retry 1 --failed" in said, said
+    equal(q.batch("1")["outcomes"], {"ok": 497, "error": 2, "crashed": 1})
+    ran = collections.Counter(q.words("ran"))
+    equal(ran, {**{str(i): 1 for i in range(1, 501)}, "200": 3})
+    equal(sorted(set(q.words("gpus"))), [f"fake:{i}" for i in range(8)])
+    equal([row["task"] for row in q.json("ls", "1", "--state", "failed")],
+          ["1.44", "1.100", "1.200"])
+
+    lines[46] = line("44b")
+    q.write("night.txt", "\n".join(lines + [line(i) for i in (501, 502, 503)]))
+    q.write("mended", "")
+    second = q.submit(*args)
+    equal([second[k] for k in ("batch", "added", "joined", "again", "changed")],
+          ["2", 4, 497, 2, 0])
+    q.run("wait", "night")
+    again = collections.Counter(q.words("ran")) - ran
+    equal(again, dict.fromkeys(("44b", "100", "200", "501", "502", "503"), 1))
+    third = q.submit(*args)
+    equal([third[k] for k in ("added", "joined", "again", "changed")], [0, 503, 0, 0])
+    q.run("wait", third["batch"])
+    equal(collections.Counter(q.words("ran")) - ran, again)
+    fresh = q.submit(*args, "--fresh", "--hold")
+    equal(fresh["added"], 503)
+    (ended,) = q.json("cancel", fresh["batch"])
+    equal(ended["ended"], 503)
+    for args in (("ls",), ("ls", "1"), ("ls", "--all")):
+        q.table(*args)
+
+
+def changed_files(q):
+    """Q6: a line whose file has changed since its success runs again, and the reply names it."""
+    q.agent()
+    q.write("job.sh", "echo $1 >> ran")
+    q.write("list.txt", "sh job.sh a\nsh job.sh b\n")
+    q.run("run", "list.txt")
+    equal(q.submit("list.txt")["joined"], 2)
+    q.write("job.sh", "echo $1 $1 >> ran")
+    reply = q.submit("list.txt", "--dry-run")
+    equal((reply["changed"], reply["placed"][1]["file"]), (2, "job.sh"))
+    equal(q.submit("list.txt", "--join-anyway")["joined"], 2)
+    said = q.run("submit", "list.txt")
+    assert "line 2: job.sh" in said, said
+    q.run("wait", "list")
+    equal(sorted(q.words("ran")), ["a"] * 3 + ["b"] * 3)
+    equal(q.submit("--", "sh", "job.sh", "c")["added"], 1)
+    equal(q.submit("--", "sh", "job.sh", "c")["added"], 1)  # a single command is always new
+    equal(q.submit("--key", "c", "--", "sh", "job.sh", "c")["added"], 1)
+    q.run("wait", "7")
+    equal(q.submit("--key", "c", "--", "sh", "job.sh", "c")["joined"], 1)
+    q.run("submit", "--key", "c", "--", "sh", "job.sh", "d", status=6)
+
+
+# ---- 2. A sweep, 2 GPUs each ----
+
+def sweep(q):
+    q.agent()
+    rows = [(lr, seed) for lr in ("3e-4", "1e-3") for seed in range(12)]
+    q.write("sweep.csv", "lr,seed,limit\n"
+            + "".join(f'{lr},"{seed}",\n' for lr, seed in rows) + "9,9,0.2\n")
+    q.write("train.sh", 'set -e; test "$GPUDISPATCH_PORT" = "$2" && test $GPUDISPATCH_OUT = "$5"\n'
+                        f"{ALONE}; mkdir port-$2; test $3 != 9 || sleep 1000\n"
+                        "echo $1 $3 $4 $6 > $5/result; "
+                        f"rmdir port-$2; {LEAVE}\n")
+    args = ("--gpus", "2", "--name", "lr{lr}-s{seed}", "--each", "sweep.csv", "--", "sh",
+            "train.sh", "{gpus}", "{port}", "{lr}", "{seed}", "{out}", "{gpu}")
+    reply = q.submit(*args)
+    equal((reply["batch"], reply["added"]), ("1", 25))
+    q.run("wait", "1", status=3)
+    tasks = q.json("ls", "1")
+    equal([t["name"] for t in tasks][:3], ["lr3e-4-s0", "lr3e-4-s1", "lr3e-4-s2"])
+    equal([t["outcome"] for t in tasks], ["ok"] * 24 + ["timeout"])
+    for (lr, seed), row in zip(rows, q.json("results", "1", "--state", "ok")):
+        gpus, *rest, gpu = pathlib.Path(row["out"], "result").read_text().split()
+        equal((gpus, *rest), ("2", lr, str(seed)))
+        equal(len(set(gpu.split(","))), 2)
+    equal(q.submit(*args)["joined"], 24)
+    q.table("ls")
+    q.table("ls", "sweep")
+    q.run("submit", "--gpus", "9", "--", "true", status=6)
+    assert "9" in q.err and "8" in q.err and "--allow-wait" in q.err, q.err
+    q.run("submit", "--gpus", "9", "--allow-wait", "--", "true")
+
+
+# ---- 3. 10,000 files to a loaded model ----
+
+def loaded_model(q):
+    """One worker per GPU takes the files of a class."""
+    plugin = pathlib.Path(q.build, "tests/queue/libqueue_class.so")
+    if not plugin.exists():
+        raise Skip("there are no classes yet")
+    config = q.directory / "config"
+    config.write_text(f"[class model]\nplugin = {plugin}\ngpus = 1\n")
+    q.environment["GPUDISPATCH_CONFIG"] = str(config)
+    q.agent()
+    for i in range(10000):
+        q.write(f"{i}.wav", "")
+    files = "".join(f"{q.path(f'{i}.wav')}\n" for i in range(10000)).encode()
+    args = ("--class", "model", "--files", "-", "--batch", "rec-11")
+    equal(q.submit(*args, stdin=files)["added"], 10000)
+    q.run("wait", "rec-11")
+    equal(len(q.json("results", "rec-11")), 10000)
+    equal(q.submit(*args, stdin=files)["joined"], 10000)
+
+
+# ---- 4. What is going on ----
+
+def look(q):
+    """wait and log -f go on while the agent is killed and started again."""
+    q.agent()
+    for gate in ("one", "two"):
+        os.mkfifo(q.path(gate))
+    q.write("job.sh", "echo begin; cat one; echo middle; cat two; printf 'a\\rb\\n'; echo end\n")
+    q.submit("--name", "a name that is far too long for a column of the table " * 3, "--", "sh",
+             "job.sh")
+    log = q.start("log", "-f", "1.1")
+    waits = q.start("wait", "1", "--json")
+    equal(log.stdout.readline(), b"begin\n")
+    for gate, next_line in (("one", b"middle\n"), ("two", b"b\n")):
+        q.kill()
+        q.agent()
+        with open(q.path(gate), "w"):
+            pass
+        equal(log.stdout.readline(), next_line)
+    equal(log.stdout.read(), b"end\n")
+    equal(log.wait(PATIENCE), 0)
+    out = waits.communicate(timeout=PATIENCE)[0]
+    equal((waits.returncode, b'"outcome":"ok"' in out), (0, True))
+    equal(q.run("log", "1.1"), "begin\nmiddle\nb\nend\n")
+    (task,) = q.json("ls", "1")
+    equal((task["attempt"], task["outcome"]), (1, "ok"))
+    for args in (("ls",), ("ls", "1"), ("ls", "--state", "ok")):
+        q.table(*args)
+
+
+def follow_ends(q):
+    """log -f ends with its reader, and wait with its --timeout: status 5."""
+    q.agent()
+    os.mkfifo(q.path("gate"))
+    q.submit("--", "sh", "-c", "echo begin; cat gate; exit 7")
+    read, write = os.pipe()
+    log = q.start("log", "-f", "1", stdout=write)
+    os.close(write)
+    equal(os.read(read, 100), b"begin\n")
+    os.close(read)
+    equal(log.wait(PATIENCE), 0)
+    q.run("wait", "1", "--timeout", "0.05", status=5)
+    with open(q.path("gate"), "w"):
+        pass
+    q.run("wait", "1.1", status=3)
+    q.submit(q.write("many", "".join(f"test {i} != 3\n" for i in range(1, 131))))
+    ids = ",".join(f"2.{i}-{i + 1}" for i in range(1, 130))  # more than a connection may have
+    q.run("wait", ids, status=3)
+
+
+def run_verb(q):
+    """run has the command's own status, and the last line of standard error tells it."""
+    q.agent()
+    equal(q.run("run", "--status-file", "status", "--", "sh", "-c", "echo said; exit 7", status=7),
+          "said\n")
+    equal(q.path("status").read_text(), "7\n")
+    assert "error 7" in q.err.splitlines()[-1], q.err
+    q.run("run", "--", "sh", "-c", "kill -9 $$", status=128 + 9)
+    q.run("run", "--", "true")
+    q.run("run", "--key", "k", "--", "sh", "-c", "exit 3", status=3)
+    q.run("run", q.write("two", "true\nexit 2\n"), status=3)
+    os.mkfifo(q.path("gate"))
+    child = q.start("run", "--", "sh", "-c", "echo begin; cat gate")
+    equal(child.stdout.readline(), b"begin\n")
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=PATIENCE)
+    equal((child.returncode, b"log -f 6.1" in err), (130, True))
+    equal(q.states("6"), ["running"])
+    open_gate_of(q)
+    q.run("wait", "6")
+    child = q.start("run", "--attached", "--", "sh", "-c", "echo begin; cat gate")
+    equal(child.stdout.readline(), b"begin\n")
+    child.kill()
+    q.run("wait", "7", status=3)
+    equal(q.states("7"), ["cancelled"])
+    q.run("run", "--timeout", "0.05", "--", "sh", "-c", "cat gate", status=5)
+    equal(q.json("cancel", "8")[0]["running"], 1)
+
+
+def open_gate_of(q):
+    with open(q.path("gate"), "w"):
+        pass
+
+
+# ---- 5. Why does mine wait? ----
+
+def why(q):
+    q.agent()
+    batch = hold_gpus(q, 8)
+    until(lambda: len(began(q)) == 8, "8 commands")
+    q.submit("--gpus", "2", "--name", "wide", "--", "true")
+    q.submit("--after", "2", "--", "true")
+    q.submit("--begin", "+2h", "--", "true")
+    q.submit("--hold", "--", "true")
+    q.run("drain", "4", "--reason", "ECC")
+    (reply,) = q.json("explain", "2.1")
+    equal((reply["task"]["state"], reply["place"], reply["ready"]), ("ready", 1, 1))
+    assert reply["reasons"] and all(r["text"] for r in reply["reasons"]), reply
+    said = q.run("explain", "2")
+    assert "wide" in said and "place 1 of 1" in said, said
+    (reply,) = q.json("explain", "3.1")
+    equal([(a["id"], a["when"]) for a in reply["after"]], [("2", "ok")])
+    equal([q.json("explain", f"{b}.1")[0]["task"]["holds"] for b in (4, 5)], [["time"], ["user"]])
+    q.run("pause", "--reason", "dinner")
+    (reply,) = q.json("explain", "2.1")
+    equal([p["reason"] for p in reply["pauses"]], ["dinner"])
+    q.kill()
+    q.agent()
+    (status,) = q.json("agent", "status")
+    equal(sorted((m["kind"], m["reason"]) for m in status["marks"]),
+          [("drain", "ECC"), ("pause", "dinner")])
+    q.run("resume")
+    q.run("undrain", "4")
+    for i in range(8):
+        open_gate(q, i + 1)
+    q.run("wait", batch, "2,3")
+    equal(began(q)[8:], [])
+
+
+# ---- 6. A sick GPU, retries, a power cut ----
+
+def sick_gpu(q):
+    """drain --now: the work goes elsewhere, and is not charged."""
+    q.agent()
+    batch = hold_gpus(q, 8)
+    until(lambda: len(began(q)) == 8, "8 commands")
+    (sick,) = [task for task, _, gpu in began(q) if gpu == "fake:4"]
+    q.run("drain", "4", "--reason", "ECC", "--now")
+    until(lambda: "running" not in q.json("ls", sick)[0]["state"], "its end there")
+    other = next(task for task, _, gpu in began(q) if gpu != "fake:4")
+    open_gate(q, other.split(".")[1])
+    until(lambda: len(began(q)) == 9, "a start elsewhere")
+    task, attempt, gpu = began(q)[8]
+    equal((task, attempt, gpu != "fake:4"), (sick, "2", True))
+    (row,) = q.json("show", sick)
+    equal((row["attempt"], row["charged"]), (2, 1))
+    for i in range(1, 9):
+        if f"{batch}.{i}" != other:
+            open_gate(q, i)
+    q.run("wait", batch)
+    q.run("undrain", "4")
+    assert "not drained" in q.run("undrain", "4")
+
+
+def power_cut(q):
+    """Q4: what ran is LOST, and goes back to its place unless --at-most-once."""
+    q.agent()
+    batch = hold_gpus(q, 4)
+    once = q.submit("--at-most-once", "--", "sh", "-c", "echo once >> began; exec sleep 1000")
+    q.submit(q.write("rest", "".join(f"echo {i} >> ran\n" for i in range(100))), "--hold")
+    until(lambda: len(q.words("began")) == 4 * 3 + 1, "5 commands")
+    q.run("drain", "7", "--reason", "ECC")
+    q.power_cut()
+    with contextlib.closing(sqlite3.connect(q.state / "queue.db")) as file:
+        file.execute("UPDATE attempt SET run = substr(run, 1, 33) || ?",
+                     ["00000000-0000-4000-8000-000000000000"])  # another boot
+        file.commit()
+    q.path("began").unlink()
+    q.agent()
+    until(lambda: len(began(q)) == 4, "4 second attempts")
+    equal(sorted(began(q))[0][:2], (f"{batch}.1", "2"))
+    equal(q.states(once["batch"]), ["lost"])
+    equal([m["reason"] for m in q.json("agent", "status")[0]["marks"]], ["ECC"])
+    for i in range(4):
+        open_gate(q, i + 1)
+    q.run("wait", batch)
+    (reply,) = q.json("release", "rest")
+    equal(reply["count"], 100)
+    q.run("wait", "rest")
+    equal(sorted(q.words("ran"), key=int), [str(i) for i in range(100)])
+    (reply,) = q.json("retry", once["batch"], "--failed", "--lost")
+    equal(reply["count"], 1)
+    until(lambda: "once" in q.words("began"), "a second round")
+    equal(q.json("cancel", once["batch"])[0]["running"], 1)
+    q.run("wait", once["batch"], status=3)
+    (row,) = q.json("show", once["batch"] + ".1")
+    equal((row["round"], row["outcome"]), (2, "cancelled"))
+
+
+def changes(q):
+    """retry, set, hold and release change what they name, and refuse what they cannot."""
+    q.agent()
+    batch = hold_gpus(q, 8)
+    until(lambda: len(began(q)) == 8, "8 commands")
+    q.write("order", "".join(f"echo {i} >> ran\n" for i in range(1, 5)))
+    waiting = q.submit("order")["batch"]
+    equal(q.json("hold", f"{waiting}.2")[0]["count"], 1)
+    q.run("set", f"{waiting}.4", "--first")
+    q.run("set", f"{waiting}.3", "--priority", "-1")
+    q.run("set", f"{batch}.1", "--first", status=6)
+    q.run("set", waiting, status=2)
+    q.run("set", f"{waiting}.1", "--gpus", "9", status=6)
+    q.run("cancel", "99", status=4)
+    q.run("retry", f"{waiting}.9", status=4)
+    for i in (1, 2, 3, 4, 5, 6, 7):  # one GPU: one at a time
+        q.run("drain", i)
+    gpu = {gpu: task.split(".")[1] for task, _, gpu in began(q)}
+    open_gate(q, gpu["fake:0"])
+    q.run("wait", f"{waiting}.1,{waiting}.3,{waiting}.4")
+    equal(q.words("ran"), ["4", "1", "3"])
+    q.run("release", waiting)
+    q.run("wait", waiting)
+    equal(q.words("ran"), ["4", "1", "3", "2"])
+    equal(q.json("retry", waiting)[0]["count"], 0)  # none has failed
+    equal(q.json("retry", waiting, "--state", "ok")[0]["count"], 4)
+    q.run("wait", waiting)
+    equal(len(q.words("ran")), 8)
+    equal(q.json("purge", "--older", "0")[0]["count"], 4)  # hold still runs
+    q.run("show", f"{waiting}.1", status=4)
+    q.run("agent", "stop", "--cancel")
+    q.run("ls", status=4)
+    q.agent()
+    equal(set(q.states(batch)), {"ok", "cancelled"})
+
+
+def watch_file(q):
+    """submit --watch takes the lines that come, and ends the batch with SIGINT."""
+    q.agent()
+    q.write("grow.txt", "echo 1 >> ran\n")
+    child = q.start("submit", "--watch", "grow.txt")
+    until(lambda: q.words("ran") == ["1"], "the first line")
+    with open(q.path("grow.txt"), "a") as f:
+        f.write("echo 2 >> ran\necho 3 >>")
+        f.flush()
+        until(lambda: len(q.words("ran")) == 2, "a line")
+        f.write(" ran")
+    equal(len(q.words("ran")), 2)
+    child.send_signal(signal.SIGINT)
+    equal((child.wait(PATIENCE), child.stderr.read()), (0, b""))
+    q.run("wait", "grow")
+    equal(sorted(q.words("ran")), ["1", "2", "3"])
+    equal(q.submit("grow.txt")["joined"], 3)
+
+
+if __name__ == "__main__":
+    sys.exit(run("queue-evenings", [
+        five_hundred, changed_files, sweep, loaded_model, look, follow_ends, run_verb, why,
+        sick_gpu, power_cut, changes, watch_file], Queue))
