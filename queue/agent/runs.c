@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "queue/agent/command.h"
@@ -116,7 +115,7 @@ int gpq_runs_start(struct gpq_agent *a, struct gpq_unit *u, struct gpq_error *e)
     gpq_command_free(&c);
     if (code < 0)
         return code;
-    gpq_runs_adopt(a, u, pidfd_open(u->child, 0)); /* a child of ours that is not reaped */
+    gpq_runs_adopt(a, u, gpq_process_open_child(u->child));
     report_start(a, u);
     return 0;
 }

@@ -206,13 +206,21 @@ int gpq_process_has_variable(const struct gpq_process *p, const char *assignment
 
 /* ---- pidfds ---- */
 
+/* glibc has the call from 2.36 on. */
+int gpq_process_open_child(pid_t pid)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+    return pidfd < 0 ? -errno : pidfd;
+}
+
 int gpq_process_open(pid_t pid, uint64_t ticks)
 {
-    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0), ret;
+    int pidfd = gpq_process_open_child(pid), ret;
     struct gpq_process p;
 
     if (pidfd < 0)
-        return -errno;
+        return pidfd;
     ret = gpq_process_read(pid, &p);
     if (!ret && p.ticks == ticks && !has_ended(&p))
         return pidfd;
