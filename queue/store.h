@@ -404,6 +404,8 @@ struct gpq_engine {
                                           INT32_MAX, INT64_MIN: from the first on */
     int (*shapes)(struct gpq_store *s, gpq_shape_fn fn, void *user,
                   struct gpq_error *e); /* those with a READY task, by id */
+    int (*shape)(struct gpq_store *s, uint32_t id, gpq_shape_fn fn, void *user,
+                 struct gpq_error *e); /* id and request of the shape of any task; ENOTFOUND */
     int (*running)(struct gpq_store *s, gpq_attempt_fn fn, void *user,
                    struct gpq_error *e); /* attempts of RUNNING tasks, by task */
     int (*attempts)(struct gpq_store *s, uint64_t task, gpq_attempt_fn fn, void *user,

@@ -11,6 +11,7 @@
 #include "queue/agent/ahead.h"
 #include "queue/agent/attached.h"
 #include "queue/agent/dispatch.h"
+#include "queue/agent/oom.h"
 #include "queue/agent/runs.h"
 #include "queue/files/names.h"
 #include "queue/files/out.h"
@@ -88,7 +89,7 @@ static int complete(struct gpq_agent *a, const struct claim *c, struct gpq_end *
 {
     end->task = c->claimed.id.task;
     end->attempt = c->claimed.id.attempt;
-    int code = a->store->engine->complete(a->store, end, e);
+    int code = gpq_oom_complete(a, end, e);
     return code < 0 ? code : 0;
 }
 
@@ -160,6 +161,7 @@ static int book_end(struct gpq_agent *a, const struct claim *c, const struct gpq
         gpq_runs_judge(&c->found.record, gpq_limit_of(a, t->spec), &end, text);
         if (t->cancel && end.outcome != GPQ_OUTCOME_SUCCESS)
             end.outcome = GPQ_OUTCOME_CANCELLED;
+        gpq_oom_judge(a, &c->claimed.id, &c->found.record, &end, text, sizeof(text));
         char *stamp = gpq_runs_stamp(a, &c->claimed.id);
         end.stamp = (struct gpq_bytes){ stamp, stamp ? strlen(stamp) : 0 };
         int code = complete(a, c, &end, e);

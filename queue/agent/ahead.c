@@ -239,20 +239,17 @@ struct shape_call {
 static int read_needs(const struct gpq_shape *s, void *user)
 {
     struct shape_call *call = user;
-    if (s->id != call->w->shape)
-        return 0;
     call->code = gpq_needs_parse(s->request, &call->w->needs, call->e);
     return 1;
 }
 
-/* XXX The reader goes through all shapes: with 10^5 of them a reader of one would be needed. */
 static bool know_needs(struct gpq_agent *a, struct window *w)
 {
     struct gpq_error e = { 0 };
     struct shape_call call = { w, &e, GPQ_ENOTFOUND };
     if (w->known || w->bad)
         return w->known;
-    int code = a->store->engine->shapes(a->store, read_needs, &call, &e);
+    int code = a->store->engine->shape(a->store, w->shape, read_needs, &call, &e);
     w->known = code == 1 && call.code == 0;
     w->bad = code == 1 && call.code == GPQ_EINVAL;
     if (!w->known)

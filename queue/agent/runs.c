@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "queue/agent/command.h"
+#include "queue/agent/oom.h"
 #include "queue/agent/turn.h"
 #include "queue/files/out.h"
 #include "queue/files/save.h"
@@ -224,6 +225,7 @@ static bool read_end(struct gpq_agent *a, struct gpq_unit *u, struct gpq_found *
         return false;
     if (found->state == GPQ_FOUND_ENDED) {
         gpq_runs_judge(&found->record, u->alone ? u->limit : GPUD_NEVER, end, text);
+        gpq_oom_judge(a, &u->run, &found->record, end, text, sizeof(text));
     } else {
         if (!swept(u, &found->record))
             return false;
@@ -245,6 +247,7 @@ bool gpq_runs_ended(struct gpq_agent *a, struct gpq_unit *u)
     u->status = end.status;
     u->started = end.started;
     u->ended = end.ended;
+    u->oom = end.oom;
     if (end.outcome == GPQ_OUTCOME_SUCCESS)
         u->stamp = gpq_runs_stamp(a, &u->run);
     u->outputs = found.record.has_end && found.record.end.outputs == GPQ_OUTPUTS_SYNCED;

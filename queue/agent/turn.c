@@ -11,6 +11,7 @@
 #include "queue/agent/dispatch.h"
 #include "queue/agent/marks.h"
 #include "queue/agent/notify.h"
+#include "queue/agent/oom.h"
 #include "queue/agent/runs.h"
 #include "queue/files/out.h"
 #include "queue/files/publish.h"
@@ -128,6 +129,7 @@ static int store_end(struct gpq_agent *a, const struct note *n, const struct gpq
     struct gpq_end end = { .task = u->task,
                            .attempt = u->attempt,
                            .outcome = n->outcome,
+                           .oom = u->oom,
                            .status = u->status,
                            .text = n->text,
                            .started = u->started,
@@ -136,7 +138,7 @@ static int store_end(struct gpq_agent *a, const struct note *n, const struct gpq
     if (u->phase <
         GPQ_STARTING) /* NO_WORKER: it is submitted again, and refused if nothing has it */
         return 0;
-    int code = a->store->engine->complete(a->store, &end, e);
+    int code = gpq_oom_complete(a, &end, e);
     return code == GPQ_ESTALE || code == GPQ_ENOTFOUND || code > 0 ? 0 : code;
 }
 

@@ -42,6 +42,7 @@ struct gpq_unit {
     pid_t child;               /* the runner, if this agent has started it; else 0 */
     int32_t status;            /* of the end: exit status, or minus the signal */
     uint64_t started, ended;   /* wall time */
+    bool oom;                  /* it ended for want of memory (oom.h) */
     bool outputs;              /* durable, to be published */
     char *stamp;               /* of a success (stamp.h) */
     char text[256];            /* why it ended so, if the runner knows better than the dispatcher */

@@ -19,6 +19,7 @@
 #include "queue/runner/below.h"
 #include "queue/runner/child.h"
 #include "queue/runner/log.h"
+#include "queue/runner/oom.h"
 #include "queue/runner/points.h"
 #include "queue/runner/process.h"
 #include "queue/runner/record.h"
@@ -37,6 +38,7 @@ struct life {
     int signals;
     int output[2], released[2], failures[2]; /* pipes: read, write */
     pid_t command;
+    uint64_t oom_kills; /* before the start */
     struct gpq_log log;
     struct gpq_run_end end;
 };
@@ -189,6 +191,7 @@ static int release(struct life *l)
     int ret;
 
     gpq_point("forked");
+    l->oom_kills = gpq_oom_kills();
     ret = record_start(l);
     if (ret)
         return ret;
@@ -353,6 +356,14 @@ static void note_stamp(struct life *l)
     free(stamp);
 }
 
+static void note_oom(struct life *l)
+{
+    uint64_t now = gpq_oom_kills();
+
+    if (now != GPQ_OOM_UNKNOWN && l->oom_kills != GPQ_OOM_UNKNOWN && now > l->oom_kills)
+        l->end.oom_kills = now - l->oom_kills;
+}
+
 /* Until the first process of the command has ended. */
 static void work(struct life *l)
 {
@@ -365,6 +376,7 @@ static void work(struct life *l)
     end_rest(l);
     copy_output(l, PIPE_READS);
     gpq_point("swept");
+    note_oom(l);
     sync_outputs(l);
     note_stamp(l);
 }

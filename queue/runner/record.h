@@ -70,7 +70,8 @@ enum gpq_run_outputs { GPQ_RUN_OUTPUTS_MAP(GPQ_X_OUTPUTS) GPQ_RUN_OUTPUT_KINDS }
     X(log_lost)  /* of them never written */                                          \
     X(log_error) /* the first errno of the log; 0 = none */                           \
     X(swept)     /* processes that were killed because they outlived the first one */ \
-    X(left)      /* processes below the runner that it may not kill */
+    X(left)      /* processes below the runner that it may not kill */                \
+    X(oom_kills) /* processes of its cgroup that the kernel killed for want of memory */
 
 struct gpq_run_end {
     uint32_t how, step, outputs; /* enum gpq_run_how, gpq_run_step, gpq_run_outputs */

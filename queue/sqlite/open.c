@@ -127,6 +127,7 @@ static const struct gpq_engine engine = {
     .tasks = gpq_sqlite_tasks,
     .ready = gpq_sqlite_ready,
     .shapes = gpq_sqlite_shapes,
+    .shape = gpq_sqlite_shape,
     .running = gpq_sqlite_running,
     .attempts = gpq_sqlite_attempts,
     .rounds = gpq_sqlite_rounds,

@@ -255,6 +255,23 @@ int gpq_sqlite_shapes(struct gpq_store *s, gpq_shape_fn fn, void *user, struct g
                 &(struct shape_call){ db, fn, user, e }, e);
 }
 
+int gpq_sqlite_shape(struct gpq_store *s, uint32_t id, gpq_shape_fn fn, void *user,
+                     struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    int code = enter(db, e);
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_SHAPE_READ);
+    gpq_bind(st, 1, id);
+    if (code == 0)
+        code = gpq_db_next(db, st, e);
+    if (code <= 0)
+        return code < 0 ? code : gpq_fail(e, GPQ_ENOTFOUND, "there is no shape %u", id);
+    const struct gpq_shape shape = { .id = id, .request = gpq_column_bytes(st, 2) };
+    code = fn(&shape, user);
+    sqlite3_reset(st);
+    return code;
+}
+
 /* ---- Attempts, rounds, conditions, results ---- */
 
 struct attempt_call {

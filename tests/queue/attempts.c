@@ -2,6 +2,8 @@
 /* attempts.c - Q2, Q3, Q10: attempts, retries, returns, rounds and the wish to cancel. */
 #include "steps.h"
 
+#include <stdio.h>
+
 #define T1 GPQ_TASK(1, 1)
 
 /* Q2: a claim raises the number, and charges the attempt. */
@@ -85,11 +87,19 @@ BOTH(retries_by_cause)
     T_TEXT(rounds(s, T1), "1: crashed at attempt 3");
 }
 
+static int read_request(const struct gpq_shape *shape, void *user)
+{
+    (void)snprintf(user, 16, "%.*s", (int)shape->request.size, (const char *)shape->request.data);
+    return 0;
+}
+
 BOTH(oom_is_a_cause_of_its_own)
 {
     struct gpq_end what = {
         .task = T1, .outcome = GPQ_OUTCOME_CRASHED, .oom = true, .ended = NOW, .shape = { "big", 3 }
     };
+    char text[16];
+    struct gpq_error e;
     uint32_t shape;
 
     SUBMIT(s, .items = "x", .retries = { [GPQ_CAUSE_OOM] = 1 });
@@ -97,6 +107,9 @@ BOTH(oom_is_a_cause_of_its_own)
     what.attempt = claim(s, T1);
     T_EQ(try_complete(s, &what), 0);
     T_CHECK(task(s, T1).shape != shape);
+    T_EQ(s->engine->shape(s, task(s, T1).shape, read_request, text, &e), 0);
+    T_TEXT(text, "big");
+    T_EQ(s->engine->shape(s, 99, read_request, text, &e), GPQ_ENOTFOUND);
     what.attempt = claim(s, T1);
     T_EQ(try_complete(s, &what), 1);
 }

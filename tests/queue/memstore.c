@@ -84,6 +84,7 @@ static const struct gpq_engine engine = {
     .tasks = mem_tasks,
     .ready = mem_ready,
     .shapes = mem_shapes,
+    .shape = mem_shape,
     .running = mem_running,
     .attempts = mem_attempts,
     .rounds = mem_rounds,

@@ -200,6 +200,55 @@ def descriptors(agent):
     equal(set(outcomes(c, 1)), {"ok"})
 
 
+def out_of_memory(agent):
+    """A command without memory on its GPU gets it alone at the retry, with twice the memory."""
+    agent.start()
+    gate = os.path.join(agent.directory, "gate")
+    os.mkfifo(gate)
+    door = os.open(gate, os.O_RDWR)  # an open for writing waits for a reader
+    c = agent.client()
+    gib = 1 << 30
+    oom = "echo CUDA out of memory.; exit 1"
+    last = f"test $GPUDISPATCH_ATTEMPT -gt 2 || {{ {oom}; }}"
+
+    def submit(batch, script, memory, **retries):
+        c.submit([script], batch=batch, retries=retries,
+                 needs={"gpus": 1, "share": 5000, "memory": memory})
+
+    def grants(batch):
+        rows = c.ask("attempts", task=f"{batch}.1")["attempts"]
+        return [(a["outcome"], a["devices"]["share"], a["devices"]["memory"]) for a in rows]
+
+    submit("doubled", last, 3 * gib, oom=2)
+    submit("device", last, 12 * gib, oom=1)
+    submit("other", "echo out of paper; exit 1", gib, oom=2)
+    submit("same", last, gib, error=2)
+    submit("adopted", f"read x < {gate}; {oom}", gib, oom=1)
+    for batch in range(1, 5):
+        c.ask("wait", batch=str(batch))
+    equal(grants(1), [("error", 5000, 3 * gib), ("error", 10000, 6 * gib),
+                      ("ok", 10000, 12 * gib)])
+    first, second = grants(2)
+    equal(first, ("error", 5000, 12 * gib))
+    assert second[:2] == ("error", 10000) and 12 * gib < second[2] <= 16 * gib, second
+    equal(grants(3), [("error", 5000, gib)])
+    equal(grants(4), [("error", 5000, gib)] * 2 + [("ok", 5000, gib)])
+    equal(c.ask("attempts", task="1.1")["attempts"][0]["text"],
+          "exited with status 1: a GPU was out of memory")
+    c.ask("retry", batch="2")
+    c.ask("wait", batch="2")
+    equal(grants(2)[2:], [("ok", 5000, 12 * gib)])
+    agent.kill()
+    os.write(door, b"go\n")
+    until(lambda: not agent.processes("gpud-runner"), "the end of the runner")
+    agent.start()
+    c = agent.client()
+    os.write(door, b"go\n")
+    c.ask("wait", batch="5")
+    os.close(door)
+    equal(grants(5), [("error", 5000, gib), ("error", 10000, 2 * gib)])
+
+
 def stamp(*names):
     """As a client makes it (docs/reference/queue-protocol.md)."""
     stats = [(n, os.stat(n)) for n in names]
@@ -614,11 +663,11 @@ def killed_anything(agent):
     equal(agent.processes(), [])
 
 
-CASES = [ends, outputs, placeholders, ports, changed_files, long_lines, attached, descriptors,
-         limits, retries, many, stopped_agent, ended_meanwhile, killed_runner, power_cut, paused,
-         evicted, stop_drain, cancelled_and_killed, other_devices, set_needs, drained_meanwhile,
-         many_clients, devices_to_come, many_requests, broken_runner, stop_cancel, two_agents,
-         killed_agents, killed_anything]
+CASES = [ends, outputs, out_of_memory, placeholders, ports, changed_files, long_lines, attached,
+         descriptors, limits, retries, many, stopped_agent, ended_meanwhile, killed_runner,
+         power_cut, paused, evicted, stop_drain, cancelled_and_killed, other_devices, set_needs,
+         drained_meanwhile, many_clients, devices_to_come, many_requests, broken_runner,
+         stop_cancel, two_agents, killed_agents, killed_anything]
 BUILD = sys.argv[1]
 
 

@@ -114,6 +114,23 @@ int mem_shapes(struct gpq_store *store, gpq_shape_fn fn, void *user, struct gpq_
     return stopped;
 }
 
+int mem_shape(struct gpq_store *store, uint32_t id, gpq_shape_fn fn, void *user,
+              struct gpq_error *e)
+{
+    const struct mem_state *s = &mem_of(store)->now;
+    struct gpq_shape row = { .id = id };
+    bool used = false;
+
+    MEM_EACH (const struct mem_task, t, s, tasks)
+        used = used || t->row.shape == id;
+    MEM_EACH (const struct mem_shape, shape, s, shapes)
+        if (used && shape->id == id) {
+            row.request = shape->request;
+            return fn(&row, user);
+        }
+    return gpq_fail(e, GPQ_ENOTFOUND, "there is no shape %u", id);
+}
+
 int mem_running(struct gpq_store *store, gpq_attempt_fn fn, void *user, struct gpq_error *e)
 {
     struct mem_state *s = &mem_of(store)->now;

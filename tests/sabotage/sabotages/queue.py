@@ -183,6 +183,16 @@ SABOTAGES = [
         "        if (code <= 0 && one->ended) {\n",
         "queue/server.attached_tasks_end_with_their_connection"),
     Sabotage(
+        "a retry has no more memory", "queue/agent/oom.c",
+        "    if (code == 0 && row.retries)\n",
+        "    if (code == 0 && row.retries && !row.found)\n",
+        "agent/runs.out_of_memory"),
+    Sabotage(
+        "a new agent forgets why a command failed", "queue/agent/adopt.c",
+        "        gpq_oom_judge(a, &c->claimed.id, &c->found.record, &end, text, sizeof(text));\n",
+        "",
+        "agent/runs.out_of_memory"),
+    Sabotage(
         "commands have the limit of the agent", "queue/agent/runs.c",
         "                             .descriptors = a->descriptors,\n",
         "",

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* oom.c - finds attempts without memory, and gives their retries more. */
+#include "queue/agent/oom.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "queue/agent/needs.h"
+
+#define TAIL ((size_t)64 << 10)
+#define MIB (UINT64_C(1) << 20)
+enum { KILLED = 128 + SIGKILL, SHARE_WHOLE = 10000 };
+
+/* ---- The log ---- */
+
+/* Each of them alone: names of errors that nothing else has. */
+static const char *const names[] = {
+    "CUDA_ERROR_OUT_OF_MEMORY",  "cudaErrorMemoryAllocation",  "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED", "OOM when allocating tensor", "hipErrorOutOfMemory",
+    "HIP out of memory",
+};
+/* In one line with "out of memory", in any case: a program without a GPU says that, too. */
+static const char *const words[] = {
+    "cuda", "cudnn", "cublas", "nccl", "gpu", "RESOURCE_EXHAUSTED"
+};
+
+static bool has(const char *line, size_t size, const char *text)
+{
+    return memmem(line, size, text, strlen(text)) != NULL;
+}
+
+static bool has_any_case(const char *line, size_t size, const char *text)
+{
+    size_t n = strlen(text);
+    for (size_t i = 0; i + n <= size; i++)
+        if (!strncasecmp(line + i, text, n))
+            return true;
+    return false;
+}
+
+static bool is_oom(const char *line, size_t size)
+{
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (has(line, size, names[i]))
+            return true;
+    if (!has_any_case(line, size, "out of memory"))
+        return false;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (has_any_case(line, size, words[i]))
+            return true;
+    return false;
+}
+
+bool gpq_oom_in_log(const char *data, size_t size)
+{
+    while (size != 0) {
+        const char *end = memchr(data, '\n', size);
+        size_t n = end ? (size_t)(end - data) : size;
+        if (is_oom(data, n))
+            return true;
+        n += end != NULL;
+        data += n;
+        size -= n;
+    }
+    return false;
+}
+
+static bool read_log(struct gpq_agent *a, const struct gpq_run_id *run)
+{
+    char path[GPQ_PATH], name[GPQ_RUN_NAME];
+    gpq_run_name(name, run);
+    int fd =
+        gpq_path(path, "%s/logs/%s", a->state, name) == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
+    char *data = size > 0 ? malloc(TAIL) : NULL;
+    ssize_t n = data ? pread(fd, data, TAIL, size > (off_t)TAIL ? size - (off_t)TAIL : 0) : -1;
+    bool found = n > 0 && gpq_oom_in_log(data, (size_t)n);
+    free(data);
+    if (fd >= 0)
+        (void)close(fd);
+    return found;
+}
+
+/* ---- The end ---- */
+
+bool gpq_oom_in_record(const struct gpq_record *record)
+{
+    const struct gpq_run_end *end = &record->end;
+    if (!record->has_end || end->oom_kills == 0 || end->hard != 0)
+        return false;
+    return (end->how == GPQ_RUN_KILLED && end->status == SIGKILL) ||
+           (end->how == GPQ_RUN_EXITED && end->status == KILLED);
+}
+
+static bool failed(const struct gpq_end *end)
+{
+    return end->outcome == GPQ_OUTCOME_ERROR || end->outcome == GPQ_OUTCOME_CRASHED;
+}
+
+void gpq_oom_judge(struct gpq_agent *a, const struct gpq_run_id *run,
+                   const struct gpq_record *record, struct gpq_end *end, char *text, size_t room)
+{
+    bool kernel = failed(end) && gpq_oom_in_record(record);
+    size_t used = strlen(text);
+    end->oom = kernel || (failed(end) && read_log(a, run));
+    if (end->oom)
+        (void)snprintf(text + used, room - used, "%s",
+                       kernel ? ": the machine was out of memory" : ": a GPU was out of memory");
+}
+
+/* ---- The retry ---- */
+
+/* Whether a task with this variant alone could ever start. */
+static bool fits(struct gpq_agent *a, const struct gpud_request *r)
+{
+    struct gpud_request one = *r;
+    struct gpud_task_desc desc = GPUD_TASK_DESC_INIT;
+    struct gpud_error why = GPUD_ERROR_INIT;
+    one.next = NULL;
+    desc.class_name = GPQ_COMMANDS;
+    desc.request = &one;
+    return !a->dispatcher || gpud_dispatcher_check(a->dispatcher, &desc, &why) >= 0;
+}
+
+/* The most whole MiB that fit, between those of *r and `most`, which do not fit. */
+static uint64_t most_memory(struct gpq_agent *a, const struct gpud_request *r, uint64_t most)
+{
+    struct gpud_request more = *r;
+    uint64_t least = r->memory;
+    while (most - least > MIB) {
+        more.memory = least + (most - least) / 2;
+        if (fits(a, &more))
+            least = more.memory;
+        else
+            most = more.memory;
+    }
+    least -= least % MIB;
+    return least > r->memory ? least : r->memory;
+}
+
+/* Twice the memory, or as many MiB as a device has. */
+static void enlarge(struct gpq_agent *a, struct gpud_request *r)
+{
+    struct gpud_request more = *r;
+    more.share = SHARE_WHOLE;
+    if (r->devices == 0 || !fits(a, &more))
+        return;
+    r->share = SHARE_WHOLE;
+    if (r->memory == 0) /* it is unknown, and the task has its devices alone */
+        return;
+    more.memory = r->memory <= INT64_MAX / 2 ? r->memory * 2 : INT64_MAX;
+    r->memory = fits(a, &more) ? more.memory : most_memory(a, r, more.memory);
+}
+
+struct row {
+    uint32_t shape, spec;
+    bool found, retries;
+    struct gpq_agent *a;
+    char *text; /* of the larger shape */
+};
+
+static int read_row(const struct gpq_task *t, void *user)
+{
+    struct row *row = user;
+    row->shape = t->shape;
+    row->spec = t->spec;
+    row->found = true;
+    return 0;
+}
+
+static int read_retries(const struct gpq_spec *spec, void *user)
+{
+    struct row *row = user;
+    row->retries = spec->retries[GPQ_CAUSE_OOM] != 0;
+    return 0;
+}
+
+/* A shape that is no needs stays as it is. */
+static int read_shape(const struct gpq_shape *shape, void *user)
+{
+    struct row *row = user;
+    struct gpq_needs needs;
+    struct gpq_error e = { 0 };
+    if (gpq_needs_parse(shape->request, &needs, &e) < 0)
+        return 0;
+    for (uint32_t i = 0; !needs.class_name && i < needs.n; i++)
+        enlarge(row->a, &needs.request[i]);
+    row->text = gpq_needs_write(&needs);
+    gpq_needs_free(&needs);
+    return row->text ? 0 : GPQ_ENOMEM;
+}
+
+int gpq_oom_complete(struct gpq_agent *a, struct gpq_end *end, struct gpq_error *e)
+{
+    const struct gpq_engine *o = a->store->engine;
+    const struct gpq_select one = { .tasks = &end->task, .n_tasks = 1 };
+    struct row row = { .a = a };
+    end->oom = end->oom && failed(end);
+    int code = end->oom ? o->tasks(a->store, &one, 0, false, read_row, &row, e) : 0;
+    if (code == 0 && row.found)
+        code = o->spec(a->store, row.spec, read_retries, &row, e);
+    if (code == 0 && row.retries)
+        code = o->shape(a->store, row.shape, read_shape, &row, e);
+    if (code == GPQ_ENOMEM)
+        gpq_fail(e, code, "no memory for the needs of a retry");
+    end->shape = (struct gpq_bytes){ row.text, row.text ? strlen(row.text) : 0 };
+    if (code == 0)
+        code = o->complete(a->store, end, e);
+    free(row.text);
+    end->shape = (struct gpq_bytes){ 0 };
+    return code;
+}
