@@ -10,6 +10,7 @@
 
 #include "queue/agent/ahead.h"
 #include "queue/agent/attached.h"
+#include "queue/agent/belongs.h"
 #include "queue/agent/dispatch.h"
 #include "queue/agent/oom.h"
 #include "queue/agent/runs.h"
@@ -217,40 +218,6 @@ static int settle(struct gpq_agent *a, struct claims *all, struct claim *c, stru
 
 /* ---- Folders ---- */
 
-struct fate {
-    struct gpq_agent *a;
-    uint32_t attempt;
-    enum gpq_out_fate is;
-};
-
-static int judge_row(const struct gpq_task *t, void *user)
-{
-    struct fate *f = user;
-    if (t->state == GPQ_RUNNING && t->attempt == f->attempt)
-        f->is = GPQ_OUT_KEEP;
-    else if (t->state == GPQ_DONE && t->outcome == GPQ_OUTCOME_SUCCESS && t->attempt == f->attempt)
-        f->is = GPQ_OUT_PUBLISH;
-    return 0;
-}
-
-static enum gpq_out_fate fate_of(uint64_t task, uint32_t attempt, void *user)
-{
-    struct fate f = { user, attempt, GPQ_OUT_DROP };
-    struct gpq_error e;
-    if (f.a->store->engine->tasks(f.a->store, &(struct gpq_select){ .tasks = &task, .n_tasks = 1 },
-                                  0, false, judge_row, &f, &e) < 0)
-        return GPQ_OUT_KEEP;
-    return f.is;
-}
-
-static int result_used(uint64_t task, uint32_t attempt, const char *name, void *user)
-{
-    struct gpq_agent *a = user;
-    struct gpq_error e;
-    (void)name;
-    return a->store->engine->names_file(a->store, task, attempt, &e);
-}
-
 /* A record, or a file beside it such as "12.44.3.stamp". */
 static bool is_of(const char *name, const char *record)
 {
@@ -282,8 +249,9 @@ static void sweep_records(struct gpq_agent *a, const struct claims *all)
 static int clean_up(struct gpq_agent *a, const struct claims *all, struct gpq_error *e)
 {
     sweep_records(a, all);
-    int code = gpq_out_recover(&gpq_system_files, a->state, fate_of, a, e);
-    return code < 0 ? code : gpq_results_sweep(&gpq_system_files, a->state, result_used, a, e);
+    int code = gpq_out_recover(&gpq_system_files, a->state, gpq_fate_of, a->store, e);
+    return code < 0 ? code
+                    : gpq_results_sweep(&gpq_system_files, a->state, gpq_result_used, a->store, e);
 }
 
 int gpq_adopt(struct gpq_agent *a, struct gpq_error *e)

@@ -42,7 +42,7 @@
 
 /* Set by an agent that has started itself anew: it does so once. */
 #define AGAIN "GPUDISPATCH_AGENT_AGAIN"
-enum { RESERVE = 4 << 20, EVENTS = 64 };
+enum { EVENTS = 64 };
 
 struct settings {
     const char *state, *devices, *runner, *ports, *notify;
@@ -84,24 +84,6 @@ void gpq_unwatch(struct gpq_agent *a, struct gpq_watched *w)
 
 /* ---- Start ---- */
 
-/* A killed agent may have a child that has not executed its program yet, and has the lock until
- * then: the call waits for a second. */
-static int take_lock(struct gpq_agent *a, struct gpq_error *e)
-{
-    const struct timespec pause = { .tv_nsec = 10000000 };
-    char path[GPQ_PATH];
-    if (gpq_path(path, "%s/lock", a->state) < 0)
-        return gpq_fail(e, GPQ_EINVAL, "the path of the state directory is too long");
-    int code = gpq_lock_take(path, &a->lock);
-    for (int i = 0; i < 100 && code == -EBUSY; i++) {
-        nanosleep(&pause, NULL);
-        code = gpq_lock_take(path, &a->lock);
-    }
-    if (code == -EBUSY)
-        return gpq_fail(e, GPQ_EBUSY, "%s: another agent owns it", a->state);
-    return code < 0 ? gpq_fail(e, GPQ_EIO, "%s: %s", path, strerror(-code)) : 0;
-}
-
 static int open_signals(void)
 {
     sigset_t set;
@@ -138,7 +120,7 @@ static int open_all(struct gpq_agent *a, const struct settings *s, struct gpq_wa
     if (code == 0)
         code = gpq_statedir_make(path, s->allow_network, a->state, e);
     if (code == 0)
-        code = take_lock(a, e);
+        code = gpq_statedir_own(a->state, &a->lock, e);
     if (code == 0)
         gpq_stopped_clear(a->state);
     if (code == 0 && gpq_boot_read(a->boot) < 0)
@@ -157,9 +139,9 @@ static int open_all(struct gpq_agent *a, const struct settings *s, struct gpq_wa
         code = gpq_ahead_open(a, e);
     if (code == 0)
         code = gpq_server_open(a, e);
-    if (code == 0 && !gpq_reserve_there(&gpq_system_files, a->state, RESERVE) &&
-        gpq_reserve_make(&gpq_system_files, a->state, RESERVE) < 0)
-        gpq_log("no space for the reserve of %d MiB", RESERVE >> 20);
+    if (code == 0 && !gpq_reserve_there(&gpq_system_files, a->state, GPQ_RESERVE) &&
+        gpq_reserve_make(&gpq_system_files, a->state, GPQ_RESERVE) < 0)
+        gpq_log("no space for the reserve of %d MiB", GPQ_RESERVE >> 20);
     return code;
 }
 
@@ -225,8 +207,8 @@ static void look_again(struct gpq_agent *a, struct gpq_unit *u, void *user)
 /* Space may have come back. */
 static void keep_reserve(struct gpq_agent *a)
 {
-    if (!gpq_reserve_there(&gpq_system_files, a->state, RESERVE) &&
-        gpq_reserve_make(&gpq_system_files, a->state, RESERVE) < 0)
+    if (!gpq_reserve_there(&gpq_system_files, a->state, GPQ_RESERVE) &&
+        gpq_reserve_make(&gpq_system_files, a->state, GPQ_RESERVE) < 0)
         a->starts_wait = true;
 }
 

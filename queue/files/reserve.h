@@ -15,6 +15,8 @@
 
 #include "queue/files/files.h"
 
+enum { GPQ_RESERVE = 4 << 20 }; /* bytes that an agent keeps */
+
 /* Makes a file of this size whose blocks are allocated, in place of one that is there.  On failure
  * there is none: -ENOSPC, -EDQUOT and others. */
 int gpq_reserve_make(const struct gpq_files *f, const char *directory, off_t size);

@@ -6,15 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "queue/files/fault.h"
 #include "queue/files/filesystem.h"
+#include "queue/files/lock.h"
 #include "queue/files/save.h"
 
 #define ANOTHER GPQ_ANOTHER_STATEDIR
 
-static const char *const folders[] = { "results", "work", "out", "run", "logs" };
+const char *const gpq_folders[] = { "results", "work", "out", "run", "logs", NULL };
 
 /* ---- Owner and mode ---- */
 
@@ -168,9 +170,28 @@ int gpq_statedir_make(const char *path, bool allow_network, char real[GPQ_PATH],
         ret = check_filesystem(clean, allow_network, e);
     if (!ret)
         ret = find_real(clean, real, e);
-    for (size_t i = 0; !ret && i < sizeof(folders) / sizeof(folders[0]); i++) {
-        ret = gpq_path(folder, "%s/%s", real, folders[i]);
+    for (size_t i = 0; !ret && gpq_folders[i]; i++) {
+        ret = gpq_path(folder, "%s/%s", real, gpq_folders[i]);
         ret = ret ? gpq_fault(e, ret, "%s", real) : gpq_private_directory(folder, "folder", e);
     }
     return ret;
+}
+
+/* A killed agent may have a child that has not executed its program yet, and has the lock until
+ * then: the call waits for a second. */
+int gpq_statedir_own(const char *real, int *ret_lock, struct gpq_error *e)
+{
+    const struct timespec pause = { .tv_nsec = 10000000 };
+    char path[GPQ_PATH];
+    int ret = gpq_path(path, "%s/lock", real);
+
+    if (!ret)
+        ret = gpq_lock_take(path, ret_lock);
+    for (int i = 0; i < 100 && ret == -EBUSY; i++) {
+        (void)nanosleep(&pause, NULL);
+        ret = gpq_lock_take(path, ret_lock);
+    }
+    if (ret == -EBUSY)
+        return gpq_fail(e, GPQ_EBUSY, "%.300s: another agent owns it", real);
+    return ret ? gpq_fail(e, GPQ_EIO, "%.300s: lock: %s", real, strerror(-ret)) : 0;
 }

@@ -28,6 +28,14 @@ int gpq_statedir_make(const char *path, bool allow_network, char real[GPQ_PATH],
  * GPQ_ENOTFOUND: it is not there. */
 int gpq_statedir_check(const char *path, char real[GPQ_PATH], struct gpq_error *e);
 
+/* Takes the lock of the directory, which the one process that may change it has: an agent, or a
+ * check.  `real` is that of the functions above.  The kernel frees it with the descriptor.
+ * GPQ_EBUSY: another process has it. */
+int gpq_statedir_own(const char *real, int *ret_lock, struct gpq_error *e);
+
+/* Its folders, up to a NULL. */
+extern const char *const gpq_folders[];
+
 /* Makes one directory with mode 0700 where there is none, and checks its owner and mode. */
 int gpq_private_directory(const char *path, const char *what, struct gpq_error *e);
 
