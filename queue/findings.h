@@ -24,7 +24,14 @@
     X(SPEC, 12, "spec")                                                               \
     X(COUNTER, 13, "counter")  /* a number would be used a second time */             \
     X(BATCH, 14, "batch")      /* the counts of a batch against its tasks */          \
-    X(END, 15, "end")          /* an end from which something has not followed */
+    X(END, 15, "end")          /* an end from which something has not followed */     \
+    X(FOLDER, 20, "folder")    /* a folder of the state directory */                  \
+    X(RECORD, 21, "record")    /* the record of a run that no task runs */            \
+    X(FILE, 22, "file")        /* files of results against the rows */                \
+    X(OUTPUTS, 23, "outputs")  /* out/ and work/ against the rows */                  \
+    X(LOG, 24, "log")          /* a log whose task is not there */                    \
+    X(RESERVE, 25, "reserve")  /* space for the end of running tasks */               \
+    X(SOCKET, 26, "socket")    /* the place of the socket */
 
 #define GPQ_X_FINDING(name, number, text) GPQ_FINDING_##name = number,
 enum gpq_finding_kind { GPQ_FINDING_MAP(GPQ_X_FINDING) };

@@ -423,6 +423,8 @@ struct gpq_engine {
     int (*names_file)(struct gpq_store *s, uint64_t task, uint32_t attempt,
                       struct gpq_error *e); /* 1: a result of this attempt, of any round,
                                                is a file */
+    int (*result_files)(struct gpq_store *s, gpq_result_fn fn, void *user,
+                        struct gpq_error *e); /* all results that are files, of any round */
     int (*marks)(struct gpq_store *s, gpq_mark_fn fn, void *user, struct gpq_error *e);
     int (*spans)(struct gpq_store *s, uint64_t since, gpq_span_fn fn, void *user,
                  struct gpq_error *e);

@@ -4,6 +4,7 @@
  *
  *     gpudispatch-agent [--state-dir DIR] [--devices LIST] [--cpus N] [--runner PROGRAM]
  *                       [--ports FIRST-LAST] [--notify COMMAND] [--allow-network-fs]
+ *     gpudispatch-agent --fsck [--repair] [--json] [--state-dir DIR]       (fsck.h)
  *
  * SIGTERM and SIGINT end it and leave commands running.  Exit status: 0; 1: it could not start;
  * 2: usage; 75: the state directory is unusable, or another agent owns it.
@@ -30,6 +31,7 @@
 #include "queue/agent/ahead.h"
 #include "queue/agent/descriptors.h"
 #include "queue/agent/dispatch.h"
+#include "queue/agent/fsck.h"
 #include "queue/agent/marks.h"
 #include "queue/agent/notify.h"
 #include "queue/agent/runs.h"
@@ -48,6 +50,7 @@ struct settings {
     const char *state, *devices, *runner, *ports, *notify;
     uint32_t cpus;
     bool allow_network;
+    bool fsck, repair, json;
 };
 
 uint64_t gpq_wall(void)
@@ -332,7 +335,8 @@ static int usage(void)
 {
     fprintf(stderr, "usage: gpudispatch-agent [--state-dir DIR] [--devices LIST] [--cpus N]"
                     " [--runner PROGRAM] [--ports FIRST-LAST] [--notify COMMAND]"
-                    " [--allow-network-fs]\n");
+                    " [--allow-network-fs]\n"
+                    "       gpudispatch-agent --fsck [--repair] [--json] [--state-dir DIR]\n");
     return 2;
 }
 
@@ -356,6 +360,9 @@ static int read_arguments(int argc, char **argv, struct settings *s)
         { "notify", required_argument, NULL, 'm' },
         { "foreground", no_argument, NULL, 'f' },
         { "allow-network-fs", no_argument, NULL, 'n' },
+        { "fsck", no_argument, NULL, 'k' },
+        { "repair", no_argument, NULL, 'x' },
+        { "json", no_argument, NULL, 'j' },
         { NULL, 0, NULL, 0 },
     };
     *s = (struct settings){ .devices = GPQ_ALL_DEVICES };
@@ -384,12 +391,21 @@ static int read_arguments(int argc, char **argv, struct settings *s)
         case 'n':
             s->allow_network = true;
             break;
+        case 'k':
+            s->fsck = true;
+            break;
+        case 'x':
+            s->repair = true;
+            break;
+        case 'j':
+            s->json = true;
+            break;
         case 'f': /* it never leaves the foreground */
             break;
         default:
             return usage();
         }
-    return optind < argc ? usage() : 0;
+    return optind < argc || ((s->repair || s->json) && !s->fsck) ? usage() : 0;
 }
 
 /* Returns only if it fails. */
@@ -411,6 +427,8 @@ int main(int argc, char **argv)
         code = usage();
     if (code != 0)
         return code;
+    if (s.fsck)
+        return gpq_fsck(&(struct gpq_fsck){ s.state, s.repair, s.json });
     if (!s.runner && gpq_program_find("gpudispatch-runner", runner, &e) < 0) {
         gpq_log("%s", e.text);
         return 1;

@@ -135,6 +135,7 @@ static const struct gpq_engine engine = {
     .spec = gpq_sqlite_spec,
     .result = gpq_sqlite_result,
     .names_file = gpq_sqlite_names_file,
+    .result_files = gpq_sqlite_result_files,
     .marks = gpq_sqlite_marks,
     .spans = gpq_sqlite_spans,
     .check = gpq_sqlite_check,

@@ -64,6 +64,8 @@ int gpq_sqlite_after(struct gpq_store *s, uint64_t task,
                      struct gpq_error *e);
 int gpq_sqlite_result(struct gpq_store *s, uint64_t task, gpq_result_fn fn, void *user,
                       struct gpq_error *e);
+int gpq_sqlite_result_files(struct gpq_store *s, gpq_result_fn fn, void *user,
+                            struct gpq_error *e);
 int gpq_sqlite_names_file(struct gpq_store *s, uint64_t task, uint32_t attempt,
                           struct gpq_error *e);
 

@@ -408,6 +408,16 @@ int gpq_sqlite_result(struct gpq_store *s, uint64_t task, gpq_result_fn fn, void
                 &(struct result_call){ fn, user }, e);
 }
 
+int gpq_sqlite_result_files(struct gpq_store *s, gpq_result_fn fn, void *user, struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    int code = enter(db, e);
+    if (code < 0)
+        return code;
+    return rows(db, gpq_db_use(db, GPQ_SQL_RESULT_FILES), each_result,
+                &(struct result_call){ fn, user }, e);
+}
+
 int gpq_sqlite_names_file(struct gpq_store *s, uint64_t task, uint32_t attempt, struct gpq_error *e)
 {
     struct gpq_db *db = gpq_db_of(s);

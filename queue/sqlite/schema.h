@@ -234,6 +234,9 @@
     X(RESULT_IS_FILE, "SELECT 1 FROM result WHERE id = ?1 AND attempt = ?2 AND file IS NOT NULL" \
                       " UNION ALL SELECT 1 FROM round WHERE task = ?1"                           \
                       " AND result_attempt = ?2 AND file IS NOT NULL LIMIT 1")                   \
+    X(RESULT_FILES, "SELECT id, attempt, size, NULL, file FROM result WHERE file IS NOT NULL"    \
+                    " UNION ALL SELECT task, result_attempt, size, NULL, file FROM round"        \
+                    " WHERE file IS NOT NULL")                                                   \
     X(RESULT_FORGET, "DELETE FROM result WHERE id = ?1")                                         \
     X(REQUEST_ADD, "INSERT INTO request VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")             \
     X(REQUEST_READ, "SELECT batch, added, joined, again, changed, first, placed FROM request"    \

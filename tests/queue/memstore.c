@@ -92,6 +92,7 @@ static const struct gpq_engine engine = {
     .spec = mem_spec_row,
     .result = mem_result,
     .names_file = mem_names_file,
+    .result_files = mem_result_files,
     .marks = mem_marks,
     .spans = mem_spans,
     .check = mem_check,

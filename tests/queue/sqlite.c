@@ -223,7 +223,7 @@ static bool may_scan(const char *name)
 {
     static const char *const all[] = { "BATCHES_OVER",    "SHAPES",           "MARKS",
                                        "SPANS",           "ATTEMPTS_RUNNING", "TASK_NEXT_DUE",
-                                       "TASK_NEXT_EXPIRY" };
+                                       "TASK_NEXT_EXPIRY", "RESULT_FILES" };
     for (size_t i = 0; i < T_LENGTH(all); i++)
         if (strcmp(all[i], name) == 0)
             return true;

@@ -72,6 +72,7 @@ int mem_spec_row(struct gpq_store *s, uint32_t id,
 int mem_result(struct gpq_store *s, uint64_t task, gpq_result_fn fn, void *user,
                struct gpq_error *e);
 int mem_names_file(struct gpq_store *s, uint64_t task, uint32_t attempt, struct gpq_error *e);
+int mem_result_files(struct gpq_store *s, gpq_result_fn fn, void *user, struct gpq_error *e);
 /* Finds nothing: the model has no counts, and no file. */
 int64_t mem_check(struct gpq_store *s, uint64_t now, bool repair, gpq_finding_fn fn, void *user,
                   struct gpq_error *e);

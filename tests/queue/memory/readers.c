@@ -213,6 +213,17 @@ int mem_names_file(struct gpq_store *store, uint64_t task, uint32_t attempt, str
     return 0;
 }
 
+int mem_result_files(struct gpq_store *store, gpq_result_fn fn, void *user, struct gpq_error *e)
+{
+    int stopped = 0;
+
+    (void)e;
+    MEM_EACH (const struct mem_result, r, &mem_of(store)->now, results)
+        if (!stopped && r->row.file)
+            stopped = fn(&r->row, user);
+    return stopped;
+}
+
 int64_t mem_check(struct gpq_store *store, uint64_t now, bool repair, gpq_finding_fn fn, void *user,
                   struct gpq_error *e)
 {

@@ -166,6 +166,21 @@ SABOTAGES = [
         "    uint64_t forgotten = (uint64_t)(t->numbers - n->own) + (t->joined - n->joined)",
         "    uint64_t forgotten = (uint64_t)(t->joined - n->joined)",
         "queue/check.a_random_store_is_healthy"),
+    Sabotage(
+        "a check runs beside an agent", "queue/agent/fsck.c",
+        "        code = gpq_statedir_own(k->state, &k->lock, e);\n",
+        "        code = k->lock < 0 ? 0 : GPQ_EBUSY;\n",
+        "agent/fsck.an_agent_runs"),
+    Sabotage(
+        "a check removes the record of a runner that lives", "queue/agent/leftovers.c",
+        "|| gpq_lock_check(path) == 0)\n",
+        "|| gpq_lock_check(path) <= 0)\n",
+        "agent/fsck.a_runner_without_a_task"),
+    Sabotage(
+        "outputs of running commands are leftovers", "queue/agent/belongs.c",
+        "    if (t.state == GPQ_RUNNING)\n        return GPQ_OUT_KEEP;\n",
+        "    if (t.state == GPQ_RUNNING)\n        return GPQ_OUT_DROP;\n",
+        "agent/fsck.killed_while_commands_run"),
     # ---- the agent ----
     Sabotage(
         "a new agent forgets the ports of commands that run", "queue/agent/adopt.c",

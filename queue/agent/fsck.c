@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* fsck.c - checks a state directory, and prints what it finds. */
+#include "queue/agent/fsck.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "queue/agent/leftovers.h"
+#include "queue/files/lock.h"
+#include "queue/files/statedir.h"
+
+enum { LEFT = 3, FAILED = 1 }; /* exit status */
+
+struct fsck {
+    const struct gpq_fsck *how;
+    char state[GPQ_PATH];
+    struct gpq_store *store;
+    int lock;
+    uint64_t found, repaired;
+};
+
+/* Names from a damaged file may have any bytes. */
+static void clean(char *ret, size_t size, const char *text)
+{
+    size_t n = 0;
+    for (; text[n] && n + 1 < size; n++)
+        ret[n] = text[n] >= ' ' && text[n] <= '~' ? text[n] : '?';
+    ret[n] = 0;
+}
+
+/* Prints one object, and frees it. */
+static void print_json(json_t *line)
+{
+    char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
+    puts(text ? text : "{\"error\":\"ENOMEM\",\"text\":\"no memory\"}");
+    free(text);
+    json_decref(line);
+}
+
+static int print_finding(const struct gpq_finding *f, void *user)
+{
+    struct fsck *k = user;
+    char id[16], place[160], text[768];
+    snprintf(id, sizeof(id), "F%u", f->kind);
+    clean(place, sizeof(place), f->place);
+    clean(text, sizeof(text), f->text);
+    k->found++;
+    k->repaired += f->repaired;
+    if (k->how->json)
+        print_json(json_pack("{s:s, s:s, s:s, s:s, s:b, s:b}", "finding", id, "name",
+                             gpq_finding_text(f->kind), "place", place, "text", text, "repairable",
+                             f->repairable, "repaired", f->repaired));
+    else
+        printf("%s %s: %s: %s%s\n", id, gpq_finding_text(f->kind), place, text,
+               f->repaired     ? " (repaired)"
+               : f->repairable ? " (--repair mends it)"
+                               : "");
+    return 0;
+}
+
+static int print_error(const struct fsck *k, const struct gpq_error *e)
+{
+    char text[sizeof(e->text)];
+    clean(text, sizeof(text), e->text);
+    if (k->how->json)
+        print_json(json_pack("{s:s, s:s}", "error", gpq_error_name(e->code), "text", text));
+    else
+        fprintf(stderr, "gpudispatch-agent: %s\n", text);
+    if (e->code == GPQ_EDAMAGED && !k->how->json)
+        fprintf(stderr,
+                "gpudispatch-agent: nothing was written; copy the whole directory %s first, and "
+                "then take the readable rows to a new file: sqlite3 COPY/queue.db .recover | "
+                "sqlite3 NEW.db (docs/reference/fsck.md)\n",
+                k->state);
+    return gpq_error_status(e->code);
+}
+
+static int print_summary(const struct fsck *k, bool files)
+{
+    unsigned long long found = k->found, repaired = k->repaired, left = found - repaired;
+    if (k->how->json)
+        print_json(json_pack("{s:I, s:I, s:I, s:b}", "findings", (json_int_t)found, "repaired",
+                             (json_int_t)repaired, "left", (json_int_t)left, "files", files));
+    else if (found == 0)
+        printf("%s: nothing found\n", k->state);
+    else
+        printf("%s: %llu findings, %llu repaired, %llu left%s\n", k->state, found, repaired, left,
+               files ? "" : "; mend the folders and check again for the files in them");
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return FAILED;
+    return left != 0 ? LEFT : 0;
+}
+
+static int open_all(struct fsck *k, struct gpq_error *e)
+{
+    struct gpq_places places;
+    char path[GPQ_PATH];
+    gpq_places_read(k->how->state_dir, &places);
+    int code = gpq_places_find(&places, path, e);
+    if (code == 0)
+        code = gpq_statedir_check(path, k->state, e);
+    if (code == 0)
+        code = gpq_statedir_own(k->state, &k->lock, e);
+    if (code == GPQ_EBUSY)
+        return gpq_fail(e, code,
+                        "%.300s: an agent runs, which has the store to itself; `gpudispatch agent "
+                        "stop` ends it and leaves its commands running",
+                        k->state);
+    if (code < 0)
+        return code;
+    return gpq_sqlite_open(&(struct gpq_options){ .directory = k->state, .only_check = true },
+                           &k->store, e);
+}
+
+static uint64_t wall(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+/* The files are judged by the rows, so the store comes first. */
+static int check(struct fsck *k, bool *ret_files, struct gpq_error *e)
+{
+    bool repair = k->how->repair;
+    int64_t code = gpq_folders_check(k->state, repair, print_finding, k);
+    *ret_files = code == 0;
+    code = k->store->engine->check(k->store, wall(), repair, print_finding, k, e);
+    if (code >= 0 && *ret_files)
+        code = gpq_leftovers_check(k->store, k->state, repair, print_finding, k, e);
+    return code < 0 ? (int)code : 0;
+}
+
+int gpq_fsck(const struct gpq_fsck *how)
+{
+    struct fsck k = { .how = how, .lock = -1 };
+    struct gpq_error e = { 0 };
+    bool files = false;
+    int code = open_all(&k, &e);
+    if (code == 0)
+        code = check(&k, &files, &e);
+    int status = code < 0 ? print_error(&k, &e) : print_summary(&k, files);
+    if (k.store)
+        k.store->engine->close(k.store);
+    gpq_lock_close(k.lock);
+    return status;
+}
