@@ -2,15 +2,12 @@
 /*
  * main.c - gpudispatch-agent: opens everything in order, turns until it shall end, closes.
  *
- *     gpudispatch-agent [--state-dir DIR] [--devices LIST] [--cpus N] [--runner PROGRAM]
- *                       [--ports FIRST-LAST] [--notify COMMAND] [--allow-network-fs]
- *     gpudispatch-agent --fsck [--repair] [--json] [--state-dir DIR]       (fsck.h)
+ * settings.h has its options.  With --fsck it checks the state directory instead (fsck.h).
  *
  * SIGTERM and SIGINT end it and leave commands running.  Exit status: 0; 1: it could not start;
  * 2: usage; 75: the state directory is unusable, or another agent owns it.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -35,9 +32,9 @@
 #include "queue/agent/marks.h"
 #include "queue/agent/notify.h"
 #include "queue/agent/runs.h"
+#include "queue/agent/settings.h"
 #include "queue/agent/turn.h"
 #include "queue/files/lock.h"
-#include "queue/files/program.h"
 #include "queue/files/reserve.h"
 #include "queue/files/statedir.h"
 #include "queue/files/stopped.h"
@@ -45,13 +42,6 @@
 /* Set by an agent that has started itself anew: it does so once. */
 #define AGAIN "GPUDISPATCH_AGENT_AGAIN"
 enum { EVENTS = 64 };
-
-struct settings {
-    const char *state, *devices, *runner, *ports, *notify;
-    uint32_t cpus;
-    bool allow_network;
-    bool fsck, repair, json;
-};
 
 uint64_t gpq_wall(void)
 {
@@ -113,8 +103,8 @@ static int open_loop(struct gpq_agent *a, struct gpq_watched watched[3], struct 
 }
 
 /* Commands are adopted before the dispatcher gets other work, and before a client is heard. */
-static int open_all(struct gpq_agent *a, const struct settings *s, struct gpq_watched watched[3],
-                    struct gpq_error *e)
+static int open_all(struct gpq_agent *a, const struct gpq_settings *s,
+                    struct gpq_watched watched[3], struct gpq_error *e)
 {
     struct gpq_places places;
     char path[GPQ_PATH];
@@ -331,83 +321,6 @@ static void close_all(struct gpq_agent *a)
         gpq_lock_close(a->lock);
 }
 
-static int usage(void)
-{
-    fprintf(stderr, "usage: gpudispatch-agent [--state-dir DIR] [--devices LIST] [--cpus N]"
-                    " [--runner PROGRAM] [--ports FIRST-LAST] [--notify COMMAND]"
-                    " [--allow-network-fs]\n"
-                    "       gpudispatch-agent --fsck [--repair] [--json] [--state-dir DIR]\n");
-    return 2;
-}
-
-/* 1 to 65536; 0: it is no such number. */
-static uint32_t read_number(const char *text)
-{
-    char *end;
-    errno = 0;
-    unsigned long n = strtoul(text, &end, 10);
-    return errno != 0 || end == text || *end != 0 || n > 65536 ? 0 : (uint32_t)n;
-}
-
-static int read_arguments(int argc, char **argv, struct settings *s)
-{
-    static const struct option options[] = {
-        { "state-dir", required_argument, NULL, 's' },
-        { "devices", required_argument, NULL, 'd' },
-        { "cpus", required_argument, NULL, 'c' },
-        { "runner", required_argument, NULL, 'r' },
-        { "ports", required_argument, NULL, 'p' },
-        { "notify", required_argument, NULL, 'm' },
-        { "foreground", no_argument, NULL, 'f' },
-        { "allow-network-fs", no_argument, NULL, 'n' },
-        { "fsck", no_argument, NULL, 'k' },
-        { "repair", no_argument, NULL, 'x' },
-        { "json", no_argument, NULL, 'j' },
-        { NULL, 0, NULL, 0 },
-    };
-    *s = (struct settings){ .devices = GPQ_ALL_DEVICES };
-    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
-        switch (c) {
-        case 's':
-            s->state = optarg;
-            break;
-        case 'd':
-            s->devices = optarg;
-            break;
-        case 'r':
-            s->runner = optarg;
-            break;
-        case 'm':
-            s->notify = optarg;
-            break;
-        case 'c':
-            s->cpus = read_number(optarg);
-            if (s->cpus == 0)
-                return usage();
-            break;
-        case 'p':
-            s->ports = optarg;
-            break;
-        case 'n':
-            s->allow_network = true;
-            break;
-        case 'k':
-            s->fsck = true;
-            break;
-        case 'x':
-            s->repair = true;
-            break;
-        case 'j':
-            s->json = true;
-            break;
-        case 'f': /* it never leaves the foreground */
-            break;
-        default:
-            return usage();
-        }
-    return optind < argc || ((s->repair || s->json) && !s->fsck) ? usage() : 0;
-}
-
 /* Returns only if it fails. */
 static void start_anew(const struct gpq_agent *a, char **argv)
 {
@@ -415,28 +328,35 @@ static void start_anew(const struct gpq_agent *a, char **argv)
     (void)execv("/proc/self/exe", argv);
 }
 
+static int check_files(struct gpq_settings *s)
+{
+    int status = gpq_fsck(&(struct gpq_fsck){ s->state, s->repair, s->json });
+    gpq_settings_free(s);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
-    struct settings s;
+    struct gpq_settings s;
     struct gpq_watched watched[3];
     struct gpq_error e = { 0 };
     struct gpq_agent a = { .lock = -1, .epoll = -1, .timer = -1, .signals = -1 };
-    char runner[GPQ_PATH];
-    int code = read_arguments(argc, argv, &s);
+    int code = gpq_settings_read(argc, argv, &s, &e);
     if (code == 0 && s.ports && !gpq_ports_set(&a.ports, s.ports))
-        code = usage();
-    if (code != 0)
-        return code;
-    if (s.fsck)
-        return gpq_fsck(&(struct gpq_fsck){ s.state, s.repair, s.json });
-    if (!s.runner && gpq_program_find("gpudispatch-runner", runner, &e) < 0) {
+        code = gpq_fail(&e, GPQ_EINVAL, "ports: '%.40s': expected a range such as 20000-29999",
+                        s.ports);
+    if (code < 0) {
         gpq_log("%s", e.text);
-        return 1;
+        gpq_settings_free(&s);
+        return gpq_error_status(code);
     }
+    if (s.fsck)
+        return check_files(&s);
     (void)mallopt(M_MMAP_THRESHOLD, 256 << 10); /* long requests return their memory */
     unsetenv(GPQ_RUN_VARIABLE); /* the agent is no part of the command that has started it */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    a.runner = s.runner ? s.runner : runner;
+    a.runner = s.runner;
+    a.log_limit = s.log_limit;
     a.notify_command = s.notify && *s.notify ? s.notify : NULL;
     a.descriptors = gpq_descriptors_raise();
     a.signals = open_signals();
@@ -449,6 +369,7 @@ int main(int argc, char **argv)
         if (code == GPQ_EBUSY)
             notify("ERRNO=16"); /* EBUSY, for a client that has started this agent */
         close_all(&a);
+        gpq_settings_free(&s);
         if (more) /* what it had adopted is adopted anew */
             start_anew(&a, argv);
         return gpq_error_status(code);
@@ -461,6 +382,7 @@ int main(int argc, char **argv)
     if (!again && a.stop.asked)
         (void)gpq_stopped_set(a.state);
     close_all(&a);
+    gpq_settings_free(&s);
     if (again) {
         (void)setenv(AGAIN, "1", 1);
         start_anew(&a, argv);

@@ -21,7 +21,6 @@
 #include "queue/runner/start.h"
 #include "queue/runner/sweep.h"
 
-#define LOG_LIMIT (UINT64_C(256) << 20)
 enum { SWEEP_MS = 2000, TEXT = 256 };
 
 void gpq_run_text(const struct gpq_agent *a, const struct gpq_run_id *run, char ret[128])
@@ -56,7 +55,7 @@ static int start_runner(struct gpq_agent *a, struct gpq_unit *u, const char *out
     struct gpq_plan plan = { .id = u->run,
                              .log = log,
                              .key = c->key,
-                             .log_limit = LOG_LIMIT,
+                             .log_limit = a->log_limit,
                              .port = u->port,
                              .descriptors = a->descriptors,
                              .argv = c->argv,

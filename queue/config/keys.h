@@ -33,10 +33,10 @@ enum gpq_key_user { GPQ_BY_AGENT = 1, GPQ_BY_CLIENT = 2 };
 /* The needs of a task or of a worker; `by` are their users. */
 #define GPQ_NEEDS_KEY_MAP(X, p, section, by)                                               \
     X(p##GPUS, section, "gpus", GPUS, 0, 0, NULL, NULL, by,                                \
-      "GPUs, up to 16, or a part of one such as 0.5")                                      \
+      "GPUs, up to 16, or a part of one such as 0.5 [1, without GPUs 0]")                  \
     X(p##MEMORY, section, "memory", SIZE, 0, 0, NULL, NULL, by,                            \
       "memory on each GPU; without it nothing else runs there")                            \
-    X(p##CPUS, section, "cpus", NUMBER, 0, 1 << 20, NULL, NULL, by, "CPU slots")           \
+    X(p##CPUS, section, "cpus", NUMBER, 0, 1 << 20, NULL, NULL, by, "CPU slots [1]")       \
     X(p##HOST_MEMORY, section, "host-memory", SIZE, 0, 0, NULL, NULL, by,                  \
       "memory of the machine")                                                             \
     X(p##COMPUTE, section, "compute", COMPUTE, 0, 0, NULL, NULL, by,                       \
@@ -65,7 +65,9 @@ enum gpq_key_user { GPQ_BY_AGENT = 1, GPQ_BY_CLIENT = 2 };
     X(KEEP_TASKS, TOP, "keep-tasks", NUMBER, 0, INT32_MAX, "1000000", NULL, GPQ_BY_AGENT,  \
       "how many ended tasks are kept; 0: any number")                                      \
     X(LOG_LIMIT, TOP, "log-limit", SIZE, 0, 0, "256M", NULL, GPQ_BY_AGENT,                 \
-      "size of the log of an attempt; its middle is left out")                             \
+      "end of a log that is kept, behind its first 1 MiB; 0: all of it")                   \
+    X(PORTS, TOP, "ports", TEXT, 0, 0, NULL, NULL, GPQ_BY_AGENT,                           \
+      "TCP ports that {port} stands for, FIRST-LAST [20000-29999]")                        \
     X(PLUGIN, CLASS, "plugin", PATH, 0, 0, NULL, NULL, GPQ_BY_AGENT,                       \
       "shared object with the code of the workers")                                        \
     X(WORKER, CLASS, "worker", WORDS, 0, 0, NULL, NULL, GPQ_BY_AGENT,                      \

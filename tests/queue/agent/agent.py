@@ -75,12 +75,13 @@ class Agent:
         self.program = os.path.join(build, "queue/gpudispatch-agent")
         self.runner = os.path.join(build, "queue/gpudispatch-runner")
         self.directory, self.devices = directory, devices
-        self.options = []
+        self.options = []  # further ones of the command line
         self.process = None
         self.popen = {}  # arguments of Popen
         self.log = os.path.join(directory, "agent.log")
         self.state = os.path.join(directory, "state")
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("XDG_")}
+        self.environment["XDG_CONFIG_HOME"] = directory  # not the one of the developer
         self.environment["LD_LIBRARY_PATH"] = os.path.join(build, "lib")
         self.environment["GPUD_WORKER_PROGRAM"] = os.path.join(build, "lib/gpudispatch-worker")
 

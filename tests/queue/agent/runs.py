@@ -663,11 +663,35 @@ def killed_anything(agent):
     equal(agent.processes(), [])
 
 
+def settings(agent):
+    """The agent reads its config file, and the command line comes first; a fault has its line."""
+    config = pathlib.Path(agent.directory, "config")
+    config.write_text("devices = fake:3\nlog-limit = 64K\n")
+    agent.options = ["--config", str(config)]
+    agent.start()
+    c = agent.client()
+    equal(c.ask("status")["devices"], 8)
+    c.submit(["yes | head -c 8000000"])
+    c.ask("wait", batch="1")
+    kept = os.stat(os.path.join(agent.state, "logs/1.1.1")).st_blocks * 512
+    assert 1 << 20 <= kept < 2 << 20, kept
+    agent.stop()
+    for text, fault in (("device = 3\n", "config:1: 'device' is no key"),
+                        ("cpus = 4\n[class a]\n", "config:2: [class a] has neither plugin")):
+        config.write_text(text)
+        try:
+            agent.start()
+            raise AssertionError("a wrong config is accepted")
+        except RuntimeError as error:
+            assert fault in str(error), str(error)
+        equal(agent.process.wait(60), 2)
+
+
 CASES = [ends, outputs, out_of_memory, placeholders, ports, changed_files, long_lines, attached,
          descriptors, limits, retries, many, stopped_agent, ended_meanwhile, killed_runner,
          power_cut, paused, evicted, stop_drain, cancelled_and_killed, other_devices, set_needs,
-         drained_meanwhile, many_clients, devices_to_come, many_requests, broken_runner,
-         stop_cancel, two_agents, killed_agents, killed_anything]
+         drained_meanwhile, many_clients, devices_to_come, settings, many_requests,
+         broken_runner, stop_cancel, two_agents, killed_agents, killed_anything]
 BUILD = sys.argv[1]
 
 
