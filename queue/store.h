@@ -239,7 +239,7 @@ struct gpq_shape {
 
 /* A durable fact about a subject, such as a paused queue or a drained device. */
 struct gpq_mark {
-    const char *kind;    /* "pause", "drain", "evict", "notify" */
+    const char *kind;    /* "pause", "drain", "evict", "notify" and others */
     const char *subject; /* "" = everything */
     const char *text;
     uint64_t since;
@@ -278,6 +278,8 @@ struct gpq_end {
     struct gpq_bytes stamp; /* of SUCCESS: the state of the files that the task names */
     struct gpq_bytes shape; /* of the retry, if it asks for more; empty = as before */
 };
+
+enum { GPQ_PURGE_LOOKS = 16 };
 
 /* One thing that is not as it has to be (findings.h). */
 struct gpq_finding {
@@ -376,12 +378,16 @@ struct gpq_engine {
      * *ret_next: the next time at which something will be due, 0 = none. */
     int64_t (*due)(struct gpq_store *s, uint64_t now, uint64_t *ret_next,
                    struct gpq_error *e);
-    /* Forgets up to `most` tasks that ended before `before`, with keep_failed only those
-     * of SUCCESS; never a task of a batch that goes on, or for which another one waits.
-     * Then batches that have no task left, and rows that nothing names any more.  The caller
-     * removes the files of the forgotten tasks after the commit. */
+    /* Forgets up to `most` tasks that ended before `before`, those with the lowest ids, with
+     * keep_failed only those of SUCCESS; never a task of a batch that goes on, or for which
+     * another one waits.  Then batches that have no task left, and rows that nothing names
+     * any more.  The caller removes the files of the forgotten tasks after the commit.
+     *
+     * With `from` it looks only at the GPQ_PURGE_LOOKS * most tasks behind *from, and at
+     * their batches, and sets *from to the last one that it has looked at, 0 at the end: a
+     * caller that goes through all of them has short transactions. */
     int64_t (*purge)(struct gpq_store *s, uint64_t before, bool keep_failed, uint32_t most,
-                     struct gpq_error *e);
+                     uint64_t *from, struct gpq_error *e);
 
     int (*mark)(struct gpq_store *s, const struct gpq_mark *m, struct gpq_error *e);
     int (*unmark)(struct gpq_store *s, const char *kind, const char *subject,

@@ -32,11 +32,19 @@
 #include "queue/runner/run.h"
 #include "queue/store.h"
 
-struct gpq_work;   /* work.h: tasks that the dispatcher has */
-struct gpq_ahead;  /* ahead.c */
-struct gpq_server; /* server.c */
-struct gpq_notes;  /* turn.c */
-struct gpq_notify; /* notify.c */
+struct gpq_work;      /* work.h: tasks that the dispatcher has */
+struct gpq_ahead;     /* ahead.c */
+struct gpq_server;    /* server.c */
+struct gpq_notes;     /* turn.c */
+struct gpq_notify;    /* notify.c */
+struct gpq_retention; /* retention.c */
+struct gpq_forget;    /* forget.c */
+
+/* How long ended tasks are kept. */
+struct gpq_keep {
+    uint64_t age;   /* ns; 0 = for ever */
+    uint64_t tasks; /* how many of them; 0 = all */
+};
 
 /* How the agent was asked to end. */
 struct gpq_stop {
@@ -61,6 +69,9 @@ struct gpq_agent {
     struct gpq_notes *notes;
     struct gpq_ports ports; /* of commands */
     struct gpq_notify *notify;
+    struct gpq_retention *retention; /* NULL: all are kept */
+    struct gpq_forget *forget;
+    struct gpq_keep keep;
     const char *notify_command; /* of batches without one of their own; NULL = none */
     uint64_t descriptors;   /* soft limit of commands (descriptors.h) */
     int epoll, timer, signals;

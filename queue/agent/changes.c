@@ -133,6 +133,6 @@ json_t *gpq_do_purge(struct gpq_call *c)
         n = gpq_fail(c->e, GPQ_EINVAL, "the request has no member \"before\"");
     if (n == 0)
         n = c->a->store->engine->purge(c->a->store, asked.before, asked.keep_failed, asked.most,
-                                       c->e);
+                                       NULL, c->e);
     return count_json(c, n);
 }

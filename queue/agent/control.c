@@ -14,11 +14,17 @@ struct marks {
     json_t *list;
 };
 
+/* Others are notes of the agent for itself. */
+static bool is_for_people(const char *kind)
+{
+    return strcmp(kind, "pause") == 0 || strcmp(kind, "drain") == 0 || strcmp(kind, "evict") == 0;
+}
+
 static int one_mark(const struct gpq_mark *m, void *user)
 {
     const struct marks *marks = user;
     struct gpud_device_info info = GPUD_DEVICE_INFO_INIT;
-    if (gpq_attached_is(m) || strcmp(m->kind, "notify") == 0) /* a note of the agent for itself */
+    if (!is_for_people(m->kind))
         return 0;
     json_t *row = json_pack("{s:o, s:o, s:o, s:I}", "kind", gpq_text_json(m->kind), "subject",
                             gpq_text_json(m->subject), "reason", gpq_text_json(m->text), "since",

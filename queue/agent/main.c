@@ -29,8 +29,10 @@
 #include "queue/agent/descriptors.h"
 #include "queue/agent/dispatch.h"
 #include "queue/agent/fsck.h"
+#include "queue/agent/forget.h"
 #include "queue/agent/marks.h"
 #include "queue/agent/notify.h"
+#include "queue/agent/retention.h"
 #include "queue/agent/runs.h"
 #include "queue/agent/settings.h"
 #include "queue/agent/turn.h"
@@ -129,6 +131,10 @@ static int open_all(struct gpq_agent *a, const struct gpq_settings *s,
     if (code == 0)
         code = gpq_adopt(a, e);
     if (code == 0)
+        code = gpq_forget_open(a, e);
+    if (code == 0)
+        code = gpq_retention_open(a, e);
+    if (code == 0)
         code = gpq_ahead_open(a, e);
     if (code == 0)
         code = gpq_server_open(a, e);
@@ -216,6 +222,7 @@ static void hear_timer(struct gpq_agent *a)
     }
     a->look_again = false;
     gpq_notify_time(a);
+    gpq_retention_time(a);
     if (again)
         gpq_work_each(a, look_again, NULL);
 }
@@ -250,8 +257,8 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* The timer is for the store's next time and that of a notification, or a second ahead where
- * something is tried again. */
+/* The timer is for the store's next time and those of notifications and retention, or a second
+ * ahead where something is tried again. */
 static void set_timer(struct gpq_agent *a)
 {
     uint64_t at = a->next_due, now = gpq_wall(), soon = now + UINT64_C(1000000000);
@@ -261,7 +268,7 @@ static void set_timer(struct gpq_agent *a)
         a->retry_at = soon;
     if (a->retry_at != 0 && (at == 0 || at > a->retry_at || at <= now))
         at = a->retry_at;
-    at = earlier(at, gpq_notify_next(a));
+    at = earlier(at, earlier(gpq_notify_next(a), gpq_retention_next(a)));
     if (at == a->timer_at)
         return;
     struct itimerspec when = { .it_value = { (time_t)(at / 1000000000), (long)(at % 1000000000) } };
@@ -287,6 +294,12 @@ static void check_stop(struct gpq_agent *a)
         a->over = true;
 }
 
+/* Work for further turns, between which clients are heard. */
+static bool has_more(const struct gpq_agent *a)
+{
+    return gpq_forget_waits(a) || (gpq_retention_goes_on(a) && !a->starts_wait);
+}
+
 static void loop(struct gpq_agent *a)
 {
     struct epoll_event events[EVENTS];
@@ -300,7 +313,7 @@ static void loop(struct gpq_agent *a)
         if (a->over)
             break;
         set_timer(a);
-        int n = epoll_wait(a->epoll, events, EVENTS, -1);
+        int n = epoll_wait(a->epoll, events, EVENTS, has_more(a) ? 0 : -1);
         for (int i = 0; i < n; i++)
             hear(a, &events[i]);
     }
@@ -311,6 +324,8 @@ static void close_all(struct gpq_agent *a)
     if (a->server)
         gpq_server_close(a);
     gpq_notify_close(a);
+    gpq_retention_close(a);
+    gpq_forget_close(a);
     gpq_dispatch_close(a);
     gpq_ahead_close(a);
     gpq_work_close(a);
@@ -357,6 +372,7 @@ int main(int argc, char **argv)
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     a.runner = s.runner;
     a.log_limit = s.log_limit;
+    a.keep = (struct gpq_keep){ s.keep_age, s.keep_tasks };
     a.notify_command = s.notify && *s.notify ? s.notify : NULL;
     a.descriptors = gpq_descriptors_raise();
     a.signals = open_signals();

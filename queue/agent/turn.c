@@ -5,13 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "queue/agent/ahead.h"
 #include "queue/agent/dispatch.h"
+#include "queue/agent/forget.h"
 #include "queue/agent/marks.h"
 #include "queue/agent/notify.h"
 #include "queue/agent/oom.h"
+#include "queue/agent/retention.h"
 #include "queue/agent/runs.h"
 #include "queue/files/out.h"
 #include "queue/files/publish.h"
@@ -198,6 +199,10 @@ static int transact(struct gpq_agent *a, bool all, struct gpq_error *e)
     }
     if (code == 0 && all)
         code = store_notes(a, true, requests, now, e);
+    if (code == 0 && all)
+        code = gpq_retention_store(a, now, e);
+    if (code == 0 && all)
+        code = gpq_forget_store(a, now, e);
     if (code < 0) {
         o->rollback(a->store);
         return code;
@@ -205,8 +210,10 @@ static int transact(struct gpq_agent *a, bool all, struct gpq_error *e)
     code = o->commit(a->store, e);
     if (code == 0)
         a->next_due = next;
-    if (code == 0 && all)
+    if (code == 0 && all) {
         gpq_notify_stored(a);
+        gpq_retention_stored(a);
+    }
     return code;
 }
 
@@ -267,24 +274,11 @@ static void follow_grant(struct gpq_agent *a, const struct note *n)
         gpq_dispatch_decline(a, u);
 }
 
-/* Results that no row names go when the agent starts (adopt.c). */
-static void forget_files(struct gpq_agent *a, const struct gpq_change *c)
-{
-    struct gpq_error e;
-    char path[GPQ_PATH];
-    if (gpq_out_forget(&gpq_system_files, a->state, c->task, &e) < 0)
-        gpq_log("outputs of %u.%u: %s", GPQ_BATCH_OF(c->task), GPQ_NUMBER_OF(c->task), e.text);
-    for (uint32_t i = 1; i <= c->attempt; i++)
-        if (gpq_path(path, "%s/logs/%u.%u.%u", a->state, GPQ_BATCH_OF(c->task),
-                     GPQ_NUMBER_OF(c->task), i) == 0)
-            (void)unlink(path);
-}
-
 static void follow_change(struct gpq_agent *a, const struct gpq_change *c)
 {
     struct gpq_unit *u = c->cancel ? gpq_work_of(a, c->task) : NULL;
     if (c->to == 0)
-        forget_files(a, c);
+        gpq_forget_task(a, c);
     else
         gpq_ahead_change(a, c);
     if (u)
@@ -359,8 +353,10 @@ bool gpq_turn(struct gpq_agent *a)
     gpq_dispatch_hear(a);
     bool requests = gpq_server_waits(a), due = a->next_due != 0 && a->next_due <= gpq_wall();
     bool notified = gpq_notify_waits(a) && !a->starts_wait;
-    if (!requests && !due && !notified && (!a->notes || a->notes->n == 0)) {
+    bool waits = requests || due || notified || (a->notes && a->notes->n != 0);
+    if (!waits && (!gpq_retention_goes_on(a) || a->starts_wait)) {
         gpq_ahead_fill(a);
+        gpq_forget_some(a);
         return false;
     }
     const struct gpq_stop stop = a->stop; /* a request to stop counts with its commit */
@@ -388,5 +384,6 @@ bool gpq_turn(struct gpq_agent *a)
     if (requests)
         gpq_marks_apply(a);
     gpq_ahead_fill(a);
-    return code == 0;
+    gpq_forget_some(a);
+    return code == 0 && waits;
 }

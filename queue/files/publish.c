@@ -104,9 +104,22 @@ int gpq_out_publish(const struct gpq_files *f, const char *state, uint64_t task,
     return ret ? ret : gpq_out_remove(f, state, task, OLD, e);
 }
 
+/* Whether there are no outputs, nor a rest of some: those of a task that failed. */
+static int has_none(const struct gpq_files *f, const char *state, uint64_t task)
+{
+    char out[GPQ_PATH], old[GPQ_PATH], gone[GPQ_PATH];
+
+    return !gpq_out_path(out, state, task) && !beside(old, state, task, OLD) &&
+           !beside(gone, state, task, GONE) && !exists(f, out) && !exists(f, old) &&
+           !exists(f, gone);
+}
+
 int gpq_out_forget(const struct gpq_files *f, const char *state, uint64_t task, struct gpq_error *e)
 {
     char out[GPQ_PATH], gone[GPQ_PATH];
+
+    if (has_none(f, state, task))
+        return 0;
     /* Without out/ID, the recovery would take a rest of older outputs for it. */
     int ret = gpq_out_remove(f, state, task, OLD, e);
 

@@ -31,7 +31,7 @@ int64_t gpq_sqlite_check(struct gpq_store *s, uint64_t now, bool repair, gpq_fin
                          void *user, struct gpq_error *e);
 /* purge.c */
 int64_t gpq_sqlite_purge(struct gpq_store *s, uint64_t before, bool keep_failed, uint32_t most,
-                         struct gpq_error *e);
+                         uint64_t *from, struct gpq_error *e);
 /* facts.c */
 int gpq_sqlite_mark(struct gpq_store *s, const struct gpq_mark *m, struct gpq_error *e);
 int gpq_sqlite_unmark(struct gpq_store *s, const char *kind, const char *subject,

@@ -68,20 +68,51 @@ static int forget(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *
     return code == 0 ? gpq_shape_use(db, r->shape, -1, e) : code;
 }
 
-static int64_t forget_tasks(struct gpq_db *db, uint64_t before, bool keep_failed, uint32_t most,
-                            struct gpq_error *e)
+/* The tasks behind `from` that have ended before `before`.  *ret_last: the last one that was looked
+ * at, UINT64_MAX at the end. */
+static int read_ended(struct gpq_db *db, uint64_t before, uint64_t from, int64_t looks,
+                      struct gpq_ids *ids, uint64_t *ret_last, struct gpq_error *e)
+{
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_ENDS);
+    int64_t n = 0;
+    int code;
+    gpq_bind(st, 1, (int64_t)from);
+    gpq_bind(st, 2, looks);
+    while ((code = gpq_db_next(db, st, e)) > 0) {
+        n++;
+        *ret_last = (uint64_t)sqlite3_column_int64(st, 0);
+        if (sqlite3_column_int64(st, 1) == GPQ_DONE &&
+            (uint64_t)sqlite3_column_int64(st, 2) < before &&
+            gpq_ids_add(db, ids, *ret_last, e) < 0)
+            break;
+    }
+    if (n < looks)
+        *ret_last = UINT64_MAX;
+    return db->failed != 0 ? db->failed : code;
+}
+
+struct purge {
+    uint64_t before;
+    bool keep_failed;
+    uint32_t most;
+    int64_t looks;
+    uint64_t from, last; /* tasks; last: UINT64_MAX at the end */
+};
+
+static int64_t forget_tasks(struct gpq_db *db, struct purge *p, struct gpq_error *e)
 {
     struct gpq_ids ids = { 0 };
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_OVER);
-    gpq_bind(st, 1, (int64_t)before);
-    gpq_bind(st, 2, 0);
     int64_t count = 0;
-    int code = gpq_ids_read(db, st, &ids, e);
-    for (size_t i = 0; code == 0 && count < most && i < ids.n; i++) {
+    int code = read_ended(db, p->before, p->from, p->looks, &ids, &p->last, e);
+    for (size_t i = 0; code == 0 && i < ids.n; i++) {
         struct gpq_row r;
+        if (count == p->most) {
+            p->last = ids.id[i] - 1;
+            break;
+        }
         code = gpq_row_read(db, ids.id[i], &r, e);
         if (code == 0)
-            code = may_go(db, &r, keep_failed, e);
+            code = may_go(db, &r, p->keep_failed, e);
         if (code <= 0)
             continue;
         code = forget(db, &r, e);
@@ -114,12 +145,15 @@ static int forget_mark(struct gpq_db *db, uint32_t batch, struct gpq_error *e)
     return gpq_fail(e, code, "%s", none.text);
 }
 
-static int forget_batches(struct gpq_db *db, uint64_t before, struct gpq_error *e)
+/* Those of the tasks that were looked at, and those without tasks between them. */
+static int forget_batches(struct gpq_db *db, const struct purge *p, struct gpq_error *e)
 {
     int code = gpq_counts_write(db, e); /* `ended` is read from the file */
     struct gpq_ids ids = { 0 };
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_BATCHES_OVER);
-    gpq_bind(st, 1, (int64_t)before);
+    gpq_bind(st, 1, (int64_t)p->before);
+    gpq_bind(st, 2, GPQ_BATCH_OF(p->from));
+    gpq_bind(st, 3, GPQ_BATCH_OF(p->last));
     if (code == 0)
         code = gpq_ids_read(db, st, &ids, e);
     for (size_t i = 0; code == 0 && i < ids.n; i++) {
@@ -140,18 +174,28 @@ static int forget_batches(struct gpq_db *db, uint64_t before, struct gpq_error *
 }
 
 int64_t gpq_sqlite_purge(struct gpq_store *s, uint64_t before, bool keep_failed, uint32_t most,
-                         struct gpq_error *e)
+                         uint64_t *from, struct gpq_error *e)
 {
     struct gpq_db *db = gpq_db_of(s);
+    struct purge p = { .before = before,
+                       .keep_failed = keep_failed,
+                       .most = most,
+                       .looks = from ? (int64_t)most * GPQ_PURGE_LOOKS : INT64_MAX,
+                       .from = from ? *from : 0,
+                       .last = from ? *from : 0 };
     int64_t count = gpq_db_enter(db, true, e);
     if (count == 0)
-        count = forget_tasks(db, before, keep_failed, most, e);
+        count = forget_tasks(db, &p, e);
     if (count < 0)
         return count;
-    int code = forget_batches(db, before, e);
+    if (!from)
+        p.last = UINT64_MAX;
+    int code = forget_batches(db, &p, e);
     if (code == 0)
         code = gpq_db_do1(db, GPQ_SQL_REQUEST_FORGET, (int64_t)before, e);
     if (code == 0)
         code = gpq_db_do1(db, GPQ_SQL_SPAN_FORGET, (int64_t)before, e);
+    if (code == 0 && from)
+        *from = p.last == UINT64_MAX ? 0 : p.last;
     return code < 0 ? code : count;
 }

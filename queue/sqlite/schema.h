@@ -136,7 +136,8 @@
     X(BATCH_NAMED, "SELECT id FROM batch WHERE name = ?1 ORDER BY id DESC LIMIT 1")              \
     X(BATCHES, "SELECT " GPQ_BATCH_COLUMNS " FROM batch WHERE id >= ?1 ORDER BY id")             \
     X(BATCH_FORGET, "DELETE FROM batch WHERE id = ?1")                                           \
-    X(BATCHES_OVER, "SELECT id FROM batch WHERE ended > 0 AND ended < ?1")                       \
+    X(BATCHES_OVER, "SELECT id FROM batch WHERE ended > 0 AND ended < ?1"                        \
+                    " AND id BETWEEN ?2 AND ?3")                                                 \
     X(BATCH_HAS_TASK, "SELECT 1 FROM task WHERE id BETWEEN ?1 AND ?2 LIMIT 1")                   \
     X(JOINED_ADD, "INSERT OR IGNORE INTO joined VALUES(?1, ?2)")                                 \
     X(JOINED_BY, "SELECT batch FROM joined WHERE task = ?1")                                     \
@@ -179,7 +180,7 @@
     X(TASK_EXPIRED, "SELECT id FROM task WHERE expires > 0 AND state < 3 AND expires <= ?1")     \
     X(TASK_NEXT_EXPIRY, "SELECT min(expires) FROM task WHERE expires > 0 AND state < 3")         \
     X(TASK_IDS, "SELECT id FROM task WHERE id BETWEEN ?1 AND ?2 ORDER BY id")                    \
-    X(TASK_OVER, "SELECT id FROM task WHERE state = 4 AND ended < ?1 AND id > ?2 ORDER BY id")   \
+    X(TASK_ENDS, "SELECT id, state, ended FROM task WHERE id > ?1 ORDER BY id LIMIT ?2")         \
     X(TASKS, "SELECT " GPQ_TASK_COLUMNS " FROM task t WHERE id BETWEEN ?1 AND ?2 ORDER BY id")   \
     X(TASKS_WHOLE, "SELECT " GPQ_TASK_COLUMNS ", p.line, p.name, p.content, p.key, a.stamp"      \
                    " FROM task t JOIN payload p ON p.id = t.id LEFT JOIN attempt a"              \

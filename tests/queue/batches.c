@@ -114,6 +114,43 @@ BOTH(skipped_rather_than_cancelled)
     T_TEXT(shown(s, T(3)), "done cancelled by 1.0");
 }
 
+/* Each call looks at 16 tasks, and at their batches. */
+BOTH(a_purge_that_goes_on)
+{
+    struct gpq_error e;
+    uint64_t from = 0;
+    int64_t n;
+
+    SUBMIT(s, .items = "a b c d e f g h i j k l m n o p q r s t");
+    SUBMIT(s, .items = "");
+    SUBMIT(s, .items = "u");
+    for (uint32_t i = 1; i <= 20; i++)
+        run(s, T(i), GPQ_OUTCOME_SUCCESS);
+    run(s, GPQ_TASK(3, 1), GPQ_OUTCOME_SUCCESS);
+    for (uint32_t i = 0; i < 15; i++) {
+        step_begin(s);
+        n = s->engine->purge(s, UINT32_MAX, true, 1, &from, &e);
+        step_commit(s);
+        T_EQ(n, 1);
+        T_EQ(from, T(i + 1));
+    }
+    T_CHECK(batch_is_there(s, 2));
+    for (uint32_t i = 0; i < 6; i++) {
+        step_begin(s);
+        n = s->engine->purge(s, UINT32_MAX, true, 1, &from, &e);
+        step_commit(s);
+        T_EQ(n, 1);
+    }
+    T_EQ(from, 0);
+    T_TEXT(listed(s, ALL), "");
+    T_CHECK(!batch_is_there(s, 1) && !batch_is_there(s, 2) && !batch_is_there(s, 3));
+    SUBMIT(s, .items = "a b c d e f g h i j k l m n o p q r s t");
+    step_begin(s);
+    T_EQ(s->engine->purge(s, UINT32_MAX, true, 1, &from, &e), 0);
+    step_commit(s);
+    T_EQ(from, GPQ_TASK(4, 16));
+}
+
 /* ---- Ends that somebody is told of ---- */
 
 static int note_subject(const struct gpq_mark *m, void *user)

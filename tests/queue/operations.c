@@ -205,13 +205,20 @@ static void op_purge(struct world *w)
     uint64_t before = w->now - world_below(w, 100);
     bool keep_failed = world_below(w, 2);
     uint32_t most = world_below(w, 2) ? 1000 : (uint32_t)world_below(w, 4);
+    bool parts = world_below(w, 2);
+    uint64_t from = parts && world_below(w, 2) ? draw_task(w, 1U << GPQ_DONE) : 0;
 
-    view_add(&w->said, "purge before %" PRIu64 "%s most %u", before,
-             keep_failed ? " keep failed" : "", most);
+    view_add(&w->said, "purge before %" PRIu64 "%s most %u%s", before,
+             keep_failed ? " keep failed" : "", most, parts ? " in parts" : "");
     EACH_STORE (i) {
         struct gpq_error e = { 0 };
+        uint64_t at = from;
 
-        returned(w, i, ENGINE(w, i)->purge(w->store[i], before, keep_failed, most, &e), &e);
+        returned(
+            w, i,
+            ENGINE(w, i)->purge(w->store[i], before, keep_failed, most, parts ? &at : NULL, &e),
+            &e);
+        view_add(&w->got[i], "looked up to %s\n", view_id(at));
     }
 }
 

@@ -217,7 +217,7 @@ int64_t due(struct gpq_store *s, uint64_t at, uint64_t *ret_next)
 
 int64_t purge(struct gpq_store *s, uint64_t before, bool keep_failed, uint32_t most)
 {
-    return must(STEP(s, purge(s, before, keep_failed, most, &e)));
+    return must(STEP(s, purge(s, before, keep_failed, most, NULL, &e)));
 }
 
 /* ---- What is shown ---- */

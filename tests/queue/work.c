@@ -365,7 +365,7 @@ static int do_purge(struct work *w, struct gpq_error *e)
 {
     uint64_t before = w->now > WORK_KEPT ? w->now - WORK_KEPT : 0;
     int64_t n = w->store->engine->purge(w->store, before, draw_chance(&w->seed, 30),
-                                        1 + draw_below(&w->seed, 20), e);
+                                        1 + draw_below(&w->seed, 20), NULL, e);
 
     if (n > 0)
         w->ledger->now.purged = true;

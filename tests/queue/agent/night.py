@@ -9,6 +9,7 @@ import os
 import pathlib
 import sqlite3
 import sys
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
@@ -130,7 +131,137 @@ def notified_twice(agent):
     until(lambda: words(told) == ["0", "1"], "the second end")
 
 
-CASES = [saved_socket, notified, notified_later, notified_twice]
+DAY = 24 * 3600 * 10**9
+
+
+def change_file(agent, *statements):
+    """Changes the store of an agent that does not run."""
+    with contextlib.closing(sqlite3.connect(os.path.join(agent.state, "queue.db"))) as file, file:
+        for statement in statements:
+            file.execute(*statement)
+
+
+def age(days, *batches):
+    """Statements that let the tasks of these batches have ended days ago."""
+    ago = time.time_ns() - days * DAY
+    for batch in batches:
+        yield "UPDATE task SET ended = ? WHERE id >> 32 = ? AND state = 4", [ago, batch]
+        yield "UPDATE batch SET ended = ? WHERE id = ? AND ended > 0", [ago, batch]
+
+
+def last_round(days):
+    return ("INSERT OR REPLACE INTO mark VALUES('retention', '', NULL, ?)",
+            [time.time_ns() - days * DAY])
+
+
+def names(client):
+    return [b.get("name") for b in client.ask("batches")["batches"]]
+
+
+def files(agent, folder):
+    return sorted(p.name for p in pathlib.Path(agent.state, folder).iterdir())
+
+
+def kept(agent):
+    """Tasks that ended long ago are forgotten, with their files; none that waits, and none of a
+    batch that goes on."""
+    agent.start()
+    c = agent.client()
+    submit(c, ["echo x > $GPUDISPATCH_OUT/x"] * 3, name="old", notify="true")
+    submit(c, ["true"] * 3, name="young")
+    submit(c, ["true"], name="open", open=True)
+    for batch in "12":
+        c.ask("wait", batch=batch)
+    c.ask("wait", tasks=["3.1"])
+    until(lambda: pathlib.Path(agent.state, "logs/notify-1").exists(), "a notification")
+    c.ask("pause")
+    submit(c, ["true"], name="waits")
+    equal(agent.stop(), 0)
+    change_file(agent, *age(91, 1, 3), *age(89, 2), last_round(1))
+    agent.start()
+    c = agent.client()
+    until(lambda: names(c) == ["young", "open", "waits"], "the end of old tasks")
+    until(lambda: files(agent, "out") == ["2.1", "2.2", "2.3", "3.1"], "the end of their outputs")
+    until(lambda: files(agent, "logs") == ["2.1.1", "2.2.1", "2.3.1", "3.1.1"],
+          "the end of their logs")
+    equal([t["state"] for t in c.ask("tasks", all=True)["tasks"]], ["done"] * 4 + ["ready"])
+    equal(agent.stop(), 0)
+    agent.options = ["--keep-age", "0", "--keep-tasks", "0"]
+    change_file(agent, *age(900, 2), last_round(1))
+    agent.start()
+    c = agent.client()
+    c.ask("seal", batch="3")
+    equal(names(c), ["young", "open", "waits"])
+
+
+def kept_number(agent):
+    """More ended tasks than are kept: the first ones go, but none that ended within a day."""
+    agent.options = ["--keep-tasks", "40", "--keep-age", "0"]
+    agent.start()
+    c = agent.client()
+    for i in range(4):
+        submit(c, ["true"] * 30, name=str(i + 1))
+        c.ask("wait", batch=str(i + 1))
+    equal(agent.stop(), 0)
+    change_file(agent, *age(3, 1, 2), *age(2, 3), last_round(1))
+    agent.start()
+    c = agent.client()
+    until(lambda: len(c.ask("tasks", all=True)["tasks"]) == 40, "the end of 80 tasks")
+    equal([t["task"] for t in c.tasks(3)], [f"3.{i}" for i in range(21, 31)])
+    equal(agent.stop(), 0)
+    agent.options[1] = "5"
+    agent.start()
+    c = agent.client()
+    until(lambda: len(c.ask("tasks", all=True)["tasks"]) == 30, "those of yesterday are kept")
+    equal(names(c), ["4"])
+
+
+def kept_clock(agent):
+    """A clock that is years ahead for a while costs nothing: the round only notes its time."""
+    agent.start()
+    c = agent.client()
+    submit(c, ["true"], name="one")
+    c.ask("wait", batch="1")
+    equal(agent.stop(), 0)
+    for since in last_round(1000), last_round(-1000):
+        change_file(agent, *age(1000, 1), since)
+        agent.start()
+        c = agent.client()
+        c.ask("pause")
+        c.ask("resume")
+        equal(names(c), ["one"])
+        equal(agent.stop(), 0)
+    agent.start()
+    c = agent.client()
+    until(lambda: names(c) == [], "the end of old tasks")
+
+
+def forgotten_files(agent):
+    """Files of tasks that a killed agent had forgotten go when the next one starts."""
+    agent.start()
+    c = agent.client()
+    submit(c, ["echo x > $GPUDISPATCH_OUT/x"])
+    c.ask("wait", batch="1")
+    equal(agent.stop(), 0)
+    state = pathlib.Path(agent.state)
+    (state / "out/9.9/d").mkdir(parents=True)
+    others = [state / "logs" / name for name in ("9.9.1", "9.9.2", "8.7.1", "notify-9")]
+    for path in others:
+        path.write_text("x")
+    agent.start()
+    agent.client().ask("pause")
+    equal((state / "out/9.9").exists(), True)
+    equal(agent.stop(), 0)
+    change_file(agent, ["INSERT INTO mark VALUES('forget', '', NULL, 1)"])
+    agent.start()
+    until(lambda: not (state / "out/9.9").exists(), "the end of outputs")
+    until(lambda: not any(path.exists() for path in others), "the end of logs")
+    equal(files(agent, "out"), ["1.1"])
+    equal((state / "logs/1.1.1").exists(), True)
+
+
+CASES = [saved_socket, notified, notified_later, notified_twice, kept, kept_number, kept_clock,
+         forgotten_files]
 
 if __name__ == "__main__":
     sys.exit(run("queue-night", CASES))

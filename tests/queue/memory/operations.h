@@ -36,7 +36,7 @@ int64_t mem_due(struct gpq_store *s, uint64_t now, uint64_t *ret_next, struct gp
 
 /* purge.c */
 int64_t mem_purge(struct gpq_store *s, uint64_t before, bool keep_failed, uint32_t most,
-                  struct gpq_error *e);
+                  uint64_t *from, struct gpq_error *e);
 
 /* facts.c */
 int mem_mark(struct gpq_store *s, const struct gpq_mark *mark, struct gpq_error *e);

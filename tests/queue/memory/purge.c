@@ -64,15 +64,15 @@ static bool has_tasks(const struct mem_state *s, uint32_t batch)
     return false;
 }
 
-static void forget_batches(struct mem_state *s, uint64_t before)
+static void forget_batches(struct mem_state *s, uint64_t before, uint32_t first, uint32_t last)
 {
     for (size_t i = s->n_batches; i-- > 0;) {
         struct mem_batch *b = s->batches + i;
         uint64_t source = GPQ_TASK(b->row.id, 0);
         char subject[16];
 
-        if (!b->row.ended || b->row.ended >= before || has_tasks(s, b->row.id) ||
-            mem_is_awaited(s, source))
+        if (b->row.id < first || b->row.id > last || !b->row.ended || b->row.ended >= before ||
+            has_tasks(s, b->row.id) || mem_is_awaited(s, source))
             continue;
         FORGET(struct mem_edge, s, edges, row->after.id == source)
         (void)snprintf(subject, sizeof(subject), "%u", b->row.id);
@@ -99,27 +99,49 @@ static bool shape_is_used(const struct mem_state *s, uint32_t shape)
 }
 
 int64_t mem_purge(struct gpq_store *store, uint64_t before, bool keep_failed, uint32_t most,
-                  struct gpq_error *e)
+                  uint64_t *from, struct gpq_error *e)
 {
     struct mem_store *m = mem_of(store);
     struct mem_state *s = &m->now;
+    uint64_t first = from ? *from : 0, last = UINT64_MAX, at = first;
+    uint64_t looks = from ? (uint64_t)most * GPQ_PURGE_LOOKS : UINT64_MAX, looked = 0;
     int64_t n = 0;
 
     if (!m->within)
         return gpq_fail(e, GPQ_EINVAL, "purge: no transaction");
-    for (size_t i = 0; i < s->n_tasks && n < most;) {
-        if (!may_go(s, s->tasks + i, before, keep_failed)) {
+    for (size_t i = 0; i < s->n_tasks && last == UINT64_MAX;) {
+        uint64_t id = s->tasks[i].row.id;
+        bool goes = may_go(s, s->tasks + i, before, keep_failed);
+
+        if (id <= first) {
             i++;
             continue;
         }
-        mem_change(m, s->tasks + i, 0);
-        forget_task(s, s->tasks + i);
-        n++;
+        if (looked == looks) {
+            last = at;
+        } else if (n == most && s->tasks[i].row.state == GPQ_DONE &&
+                   s->tasks[i].row.ended < before) {
+            last = id - 1;
+        } else if (goes) {
+            mem_change(m, s->tasks + i, 0);
+            forget_task(s, s->tasks + i);
+            n++;
+        } else {
+            i++;
+        }
+        at = id;
+        looked++;
     }
-    forget_batches(s, before);
+    if (looked == looks && last == UINT64_MAX)
+        last = at;
+    if (!from)
+        last = UINT64_MAX;
+    forget_batches(s, before, GPQ_BATCH_OF(first), GPQ_BATCH_OF(last));
     FORGET(struct mem_spec, s, specs, !spec_is_used(s, row->id))
     FORGET(struct mem_shape, s, shapes, !shape_is_used(s, row->id))
     FORGET(struct mem_request, s, requests, row->made < before)
     FORGET(struct mem_span, s, spans, row->row.until && row->row.until < before)
+    if (from)
+        *from = last == UINT64_MAX ? 0 : last;
     return n;
 }

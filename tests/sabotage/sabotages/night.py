@@ -35,4 +35,25 @@ SABOTAGES = [
         "    s->is = m->since == s->job->since;\n",
         "    s->is = true;\n",
         "agent/night.notified_twice"),
+    # ---- Retention ----
+    Sabotage(
+        "retention counts in the age of a clock that has jumped", "queue/agent/retention.c",
+        "    return last != 0 && now >= last && now - last <= longest;\n",
+        "    return last != 0 && longest != 0;\n",
+        "agent/night.kept_clock"),
+    Sabotage(
+        "retention by number forgets what ended today", "queue/agent/retention.c",
+        "forget(a, r->begun > DAY ? r->begun - DAY : 1,",
+        "forget(a, r->begun,",
+        "agent/night.kept_number"),
+    Sabotage(
+        "files of forgotten tasks are not noted", "queue/agent/forget.c",
+        "    if (code < 0 || !marked)\n",
+        "    if (code < 0 || marked || !marked)\n",
+        "agent/night.forgotten_files"),
+    Sabotage(
+        "a purge that goes on skips a task", "queue/sqlite/purge.c",
+        "            p->last = ids.id[i] - 1;\n",
+        "            p->last = ids.id[i];\n",
+        "queue/conformance.a_purge_that_goes_on_sqlite"),
 ]
