@@ -18,7 +18,8 @@
  *
  * Guarantees of a store.  The agent's and the runner's (Q4, Q5, Q9, Q12) stand in theirs.
  * Q1  A commit that returned 0 survives SIGKILL and a power cut.  A submit of n items is
- *     one change: all or none.  Sent twice, its request id makes it one.
+ *     one change: all or none.  Sent twice, its request id makes it one.  A commit to a file
+ *     that was removed or replaced fails with GPQ_EIO.
  * Q2  A claim raises the number of the attempt, and charges it, before the attempt may
  *     start; an outcome counts only after its commit.
  * Q3  A task has at most one running attempt.  An operation on an attempt with another

@@ -32,6 +32,7 @@
 #include "queue/agent/forget.h"
 #include "queue/agent/marks.h"
 #include "queue/agent/notify.h"
+#include "queue/agent/points.h"
 #include "queue/agent/retention.h"
 #include "queue/agent/runs.h"
 #include "queue/agent/settings.h"
@@ -49,7 +50,8 @@ uint64_t gpq_wall(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec +
+           (uint64_t)gpq_clock_ahead();
 }
 
 void gpq_log(const char *format, ...)
@@ -86,6 +88,8 @@ static int open_signals(void)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGCHLD);
+    if (GPQ_CLOCK_SIGNAL != 0)
+        sigaddset(&set, GPQ_CLOCK_SIGNAL);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return -1;
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -172,16 +176,6 @@ static void reap(struct gpq_agent *a)
         gpq_notify_reaped(a, pid, status);
 }
 
-static void hear_signals(struct gpq_agent *a)
-{
-    struct signalfd_siginfo info;
-    while (read(a->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
-        if (info.ssi_signo == SIGCHLD)
-            reap(a);
-        else
-            a->stop.now = a->over = true;
-}
-
 /* A run that has not ended all the same is looked at again in a second.  Until then its descriptor
  * is out of the set: that of a reaped process reports its hang-up without being asked. */
 static void hear_run(struct gpq_agent *a, struct gpq_unit *u)
@@ -214,7 +208,7 @@ static void keep_reserve(struct gpq_agent *a)
 static void hear_timer(struct gpq_agent *a)
 {
     bool again = a->look_again;
-    a->retry_at = 0;
+    a->timer_at = a->retry_at = 0;
     if (a->starts_wait) {
         a->starts_wait = false;
         keep_reserve(a);
@@ -227,6 +221,18 @@ static void hear_timer(struct gpq_agent *a)
         gpq_work_each(a, look_again, NULL);
 }
 
+static void hear_signals(struct gpq_agent *a)
+{
+    struct signalfd_siginfo info;
+    while (read(a->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        if (info.ssi_signo == SIGCHLD)
+            reap(a);
+        else if (GPQ_CLOCK_SIGNAL != 0 && info.ssi_signo == GPQ_CLOCK_SIGNAL)
+            hear_timer(a);
+        else
+            a->stop.now = a->over = true;
+}
+
 static void hear(struct gpq_agent *a, const struct epoll_event *event)
 {
     struct gpq_watched *w = event->data.ptr;
@@ -236,8 +242,7 @@ static void hear(struct gpq_agent *a, const struct epoll_event *event)
         hear_signals(a);
         break;
     case GPQ_SOURCE_TIMER:
-        (void)!read(a->timer, &expired, sizeof(expired));
-        a->timer_at = 0;
+        (void)!read(a->timer, &expired, sizeof(expired)); /* or the clock was set: ECANCELED */
         hear_timer(a);
         break;
     case GPQ_SOURCE_RUN:
@@ -271,7 +276,9 @@ static void set_timer(struct gpq_agent *a)
     at = earlier(at, earlier(gpq_notify_next(a), gpq_retention_next(a)));
     if (at == a->timer_at)
         return;
-    struct itimerspec when = { .it_value = { (time_t)(at / 1000000000), (long)(at % 1000000000) } };
+    uint64_t real = at != 0 ? at - (uint64_t)gpq_clock_ahead() : 0;
+    struct itimerspec when = { .it_value = { (time_t)(real / 1000000000),
+                                             (long)(real % 1000000000) } };
     (void)timerfd_settime(a->timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &when, NULL);
     a->timer_at = at;
 }

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "queue/agent/points.h"
 #include "queue/agent/requests.h"
 #include "queue/files/numbers.h"
 
@@ -232,7 +233,7 @@ static void start_command(struct gpq_agent *a, struct job *j, struct facts *f)
     free(environment);
     j->state = fault == 0 ? RUNS : WAITS;
     j->killed = false;
-    set_until(j, fault == 0 ? LIMIT : PAUSE);
+    set_until(j, fault == 0 ? gpq_notify_limit(LIMIT) : PAUSE);
     if (fault != 0)
         gpq_log("the notification of batch %u is not started: %s; tried again in 10 s", j->batch,
                 strerror(fault));
@@ -325,7 +326,8 @@ void gpq_notify_reaped(struct gpq_agent *a, pid_t pid, int status)
             continue;
         j->state = OVER;
         if (j->killed)
-            gpq_log("the notification of batch %u was killed after 60 s", j->batch);
+            gpq_log("the notification of batch %u exceeded its limit of 60 s, and was killed",
+                    j->batch);
         else if (WIFSIGNALED(status))
             gpq_log("the notification of batch %u was killed by signal %d", j->batch,
                     WTERMSIG(status));

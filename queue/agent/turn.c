@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "queue/agent/ahead.h"
 #include "queue/agent/dispatch.h"
@@ -332,11 +333,22 @@ static void wait_for_space(struct gpq_agent *a)
         a->notes->n = kept;
 }
 
-/* Nobody knows what the disk holds: the program starts anew, once, and judges all runs.  [Q9] */
+/* Whether the state directory is still the one that this agent has locked. */
+static bool owns_directory(const struct gpq_agent *a)
+{
+    struct stat locked, there;
+    char path[GPQ_PATH];
+    return gpq_path(path, "%s/lock", a->state) == 0 && fstat(a->lock, &locked) == 0 &&
+           stat(path, &there) == 0 && locked.st_dev == there.st_dev &&
+           locked.st_ino == there.st_ino;
+}
+
+/* Nobody knows what the disk holds: the program starts anew, once, and judges all runs.  In a
+ * directory that was removed or replaced there is nothing to judge.  [Q9] */
 static void give_up(struct gpq_agent *a, const struct gpq_error *e)
 {
     gpq_log("%s: the agent ends; commands go on", e->text);
-    a->again = true;
+    a->again = owns_directory(a);
     a->over = true;
     a->status = 75;
 }

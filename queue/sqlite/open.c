@@ -85,6 +85,20 @@ static void rollback(struct gpq_store *s)
         gpq_counters_read(db, NULL); /* part of them may have been written */
 }
 
+/* Commits to a file without its name succeed, and nobody will ever find them. */
+static int check_name(struct gpq_db *db, struct gpq_error *e)
+{
+    int moved = 0;
+    if (sqlite3_file_control(db->file, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK ||
+        moved == 0)
+        return 0;
+    snprintf(db->why, sizeof(db->why),
+             "store: " FILE_NAME " was removed, or another file has its name: the state "
+             "directory must stay while the agent runs");
+    db->failed = db->broken = GPQ_EIO;
+    return gpq_fail(e, GPQ_EIO, "%s", db->why);
+}
+
 static int commit(struct gpq_store *s, struct gpq_error *e)
 {
     struct gpq_db *db = gpq_db_of(s);
@@ -93,11 +107,12 @@ static int commit(struct gpq_store *s, struct gpq_error *e)
         code = gpq_counts_write(db, e);
     if (code == 0)
         code = gpq_db_run(db, gpq_db_use(db, GPQ_SQL_COMMIT), e);
-    if (code == 0)
-        db->inside = false;
-    else
+    if (code < 0) {
         rollback(s);
-    return code;
+        return code;
+    }
+    db->inside = false;
+    return check_name(db, e);
 }
 
 static const struct gpq_engine engine = {

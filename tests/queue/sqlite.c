@@ -110,6 +110,31 @@ T_CASE(symbolic_link)
 }
 
 /* A table that a bad disk has changed is noticed, and nothing is written to it. */
+/* Q1: a file that was removed, or replaced, takes no commit any more. */
+T_CASE(removed_file)
+{
+    for (int replaced = 0; replaced < 2; replaced++) {
+        struct gpq_store *s = opened();
+        struct gpq_mark mark = { "pause", "", NULL, 1 };
+        struct gpq_error e = { 0 };
+        for (int i = 0; i < 2; i++) {
+            T_EQ(s->engine->begin(s, &e), 0);
+            T_EQ(s->engine->mark(s, &mark, &e), 0);
+            if (i == 1)
+                T_EQ(rename("queue.db", "moved"), 0);
+            if (i == 1 && replaced)
+                T_EQ(close(open("queue.db", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), 0);
+            T_EQ(s->engine->commit(s, &e), i == 1 ? GPQ_EIO : 0);
+        }
+        T_CHECK(strstr(e.text, "queue.db was removed, or another file has its name"));
+        T_EQ(s->engine->begin(s, &e), GPQ_EIO);
+        s->engine->close(s);
+        T_EQ(access("queue.db", F_OK), replaced ? 0 : -1);
+        (void)unlink("queue.db");
+        (void)unlink("queue.db-wal");
+    }
+}
+
 T_CASE(damaged_rows)
 {
     struct gpq_store *s = opened();

@@ -78,6 +78,7 @@ class Agent:
         self.options = []  # further ones of the command line
         self.process = None
         self.popen = {}  # arguments of Popen
+        self.before = []  # a program that starts it
         self.log = os.path.join(directory, "agent.log")
         self.state = os.path.join(directory, "state")
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("XDG_")}
@@ -98,7 +99,7 @@ class Agent:
             ready.bind(path)
             ready.settimeout(PATIENCE)
             self.process = subprocess.Popen(
-                self.command(), stderr=log, stdout=log,
+                [*self.before, *self.command()], stderr=log, stdout=log,
                 env={**self.environment, "NOTIFY_SOCKET": path}, **self.popen)
             watch = os.pidfd_open(self.process.pid)
             try:

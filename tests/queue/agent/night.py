@@ -7,15 +7,18 @@ usage: night.py BUILD_DIRECTORY [CASE...]
 import contextlib
 import os
 import pathlib
+import shutil
+import signal
 import sqlite3
+import subprocess
 import sys
 import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from agent import Client, until  # noqa: E402
-from cases import equal, run  # noqa: E402
+from agent import Agent, Client, Refused, until  # noqa: E402
+from cases import Skip, equal, run  # noqa: E402
 
 
 def submit(client, commands, **batch):
@@ -260,8 +263,199 @@ def forgotten_files(agent):
     equal((state / "logs/1.1.1").exists(), True)
 
 
-CASES = [saved_socket, notified, notified_later, notified_twice, kept, kept_number, kept_clock,
-         forgotten_files]
+class Clock:
+    """The wall clock of an agent, and its jumps."""
+
+    def __init__(self, agent):
+        self.agent, self.path = agent, os.path.join(agent.directory, "clock")
+        agent.program += "-points"
+        agent.environment["GPQ_TEST_CLOCK"] = self.path
+        self.ahead = 0
+
+    def jump(self, seconds):
+        self.ahead += seconds * 10**9
+        with open(self.path + ".new", "w") as f:
+            f.write(str(self.ahead))
+        os.rename(self.path + ".new", self.path)
+        self.agent.process.send_signal(signal.SIGUSR1)
+
+    def now(self):
+        return time.time_ns() + self.ahead
+
+
+HOUR = 3600
+
+
+def clock_forward(agent):
+    """After a jump of the clock what has become due starts at once, and once."""
+    ran = pathlib.Path(agent.directory, "ran")
+    clock = Clock(agent)
+    agent.start()
+    c = agent.client()
+    c.submit([f"echo $GPUDISPATCH_ATTEMPT >> {ran}"], begin=clock.now() + HOUR * 10**9)
+    c.submit([f"echo a$GPUDISPATCH_ATTEMPT >> {ran}; test $GPUDISPATCH_ATTEMPT = 2"], batch="again",
+             retries={"error": 1}, backoff=HOUR * 10**9)
+    until(lambda: words(ran) == ["a1"], "a command")
+    until(lambda: [t["state"] for t in c.tasks(2)] == ["held"], "its backoff")
+    clock.jump(HOUR // 2)
+    equal([t["state"] for t in c.tasks(1) + c.tasks(2)], ["held"] * 2)
+    clock.jump(HOUR)
+    c.ask("wait", batch="1")
+    c.ask("wait", batch="2")
+    equal(sorted(words(ran)), ["1", "a1", "a2"])
+
+
+def clock_back(agent):
+    """A clock that is set back lets no task start twice, and none that is ready wait.  What has a
+    time waits as long as the clock was set back, and no longer."""
+    gate, ran = os.path.join(agent.directory, "gate"), pathlib.Path(agent.directory, "ran")
+    os.mkfifo(gate)
+    clock = Clock(agent)
+    agent.start()
+    c = agent.client()
+    c.submit([f"echo $GPUDISPATCH_TASK >> {ran}; read x < {gate}"] * 8)
+    c.submit([f"echo $GPUDISPATCH_TASK >> {ran}"] * 30, batch="wait")
+    c.submit([f"echo $GPUDISPATCH_TASK >> {ran}"], batch="later", begin=clock.now() + HOUR * 10**9)
+    until(lambda: len(words(ran)) == 8, "eight commands")
+    clock.jump(-10 * HOUR)
+    with open(gate, "w") as f:
+        f.write("go\n" * 8)
+        f.flush()
+        c.ask("wait", batch="1")
+    c.ask("wait", batch="2")
+    c.submit([f"echo $GPUDISPATCH_TASK >> {ran}"], batch="new")
+    c.ask("wait", batch="4")
+    equal({t["attempt"] for b in (1, 2, 4) for t in c.tasks(b)}, {1})
+    equal(len(set(words(ran))), 39)
+    equal(len(words(ran)), 39)
+    clock.jump(10 * HOUR)
+    equal([t["state"] for t in c.tasks(3)], ["held"])
+    clock.jump(HOUR + 1)
+    c.ask("wait", batch="3")
+    equal(len(words(ran)), 40)
+    agent.kill()
+    clock.ahead -= 100 * HOUR * 10**9
+    agent.start()
+    equal(len(words(ran)), 40)
+
+
+def clock_of_retention(agent):
+    """The round of each day comes by the timer."""
+    clock = Clock(agent)
+    agent.start()
+    c = agent.client()
+    submit(c, ["true"], name="one")
+    c.ask("wait", batch="1")
+    for day in range(89):
+        clock.jump(DAY // 10**9)
+    equal(names(c), ["one"])
+    clock.jump(2 * DAY // 10**9)
+    until(lambda: names(c) == [], "the end of an old task")
+
+
+def notified_too_long(agent):
+    """A notification that exceeds its limit is killed, with what it has started."""
+    agent.program += "-points"
+    agent.environment["GPQ_TEST_NOTIFY_MS"] = "300"
+    agent.start()
+    submit(agent.client(), ["true"], notify="sleep 600 & sleep 600")
+    until(lambda: "exceeded its limit" in agent.said(), "its end")
+    until(lambda: not agent.processes("sleep"), "the end of its processes")
+
+
+def removed_directory(agent):
+    """Q1: without its state directory the agent acknowledges nothing, and ends with status 75.
+    Commands go on, and the next agent has an empty queue."""
+    gate, ended = os.path.join(agent.directory, "gate"), pathlib.Path(agent.directory, "ended")
+    os.mkfifo(gate)
+    agent.start()
+    c = agent.client()
+    c.submit([f"read x < {gate}; echo $x > {ended}"])
+    until(lambda: agent.processes("sh"), "a command")
+    shutil.rmtree(agent.state)
+    try:
+        c.submit(["true"])
+        raise AssertionError("the submit was acknowledged")
+    except Refused as refused:
+        equal(refused.code, "EIO")
+        assert "queue.db was removed" in str(refused), refused
+    equal(agent.process.wait(60), 75)
+    equal(os.path.exists(agent.state), False)
+    with open(gate, "w") as f:
+        f.write("on\n")
+    until(lambda: words(ended) == ["on"], "the end of the command")
+    agent.start()
+    equal(names(agent.client()), [])
+
+
+def replaced_directory(agent):
+    """Another agent of a new directory at the same place keeps its socket and its file."""
+    agent.start()
+    c = agent.client()
+    c.submit(["true"])
+    c.ask("wait", batch="1")
+    os.rename(agent.state, agent.state + ".old")
+    other = Agent(sys.argv[1], agent.directory)
+    other.start()
+    try:
+        other.client().submit(["true"], batch="other")
+        c.send({"id": 1, "do": "pause"})
+        equal(c.receive()["code"], "EIO")
+        equal(agent.process.wait(60), 75)
+        new = other.client()
+        new.ask("wait", batch="1")
+        equal(names(new), ["other"])
+    finally:
+        other.end()
+
+
+def full_disk(agent):
+    """Q9: on a full disk submits are refused, starts stop, and what runs ends with its outcome;
+    then, with space, all goes on."""
+    run = os.path.join(agent.directory, "xdg")
+    gates = [os.path.join(agent.directory, f"gate{i}") for i in range(2)]
+    for gate in gates:
+        os.mkfifo(gate)
+    os.mkdir(run, 0o700)
+    os.mkdir(agent.state, 0o700)
+    agent.environment["XDG_RUNTIME_DIR"] = run
+    mount = 'mount -t tmpfs -o size=20m,mode=700 tmpfs "$0" && exec "$@"'
+    agent.before = ["unshare", "-rm", "sh", "-c", mount, agent.state]
+    if subprocess.run([*agent.before, "true"], capture_output=True).returncode != 0:
+        raise Skip("this machine allows no mount in a user namespace")
+    agent.start()
+    path, = pathlib.Path(run, "gpudispatch").glob("socket-*")
+    c = Client(str(path))
+    fill = os.path.join(agent.state, "fill")
+    c.submit([f"read x < {gates[0]}", f"read x < {gates[1]}; rm {fill}"], batch="run")
+    until(lambda: len(agent.processes("sh")) == 2, "two commands")
+    c.submit([f"dd if=/dev/zero of={fill} bs=4096 2>/dev/null; true"], batch="fill")
+    c.ask("wait", batch="2")
+    try:
+        c.submit(["true"] * 3 + ["x" * 100000] * 50, batch="big")
+        raise AssertionError("the submit was not refused")
+    except Refused as refused:
+        equal(refused.code, "EFULL")
+    with open(gates[0], "w") as f:
+        f.write("go\n")
+    c.ask("wait", tasks=["1.1"])
+    with contextlib.suppress(Refused):
+        c.submit(["true"], batch="small")
+    until(lambda: c.ask("status")["starts_wait"], "starts that wait")
+    with open(gates[1], "w") as f:
+        f.write("go\n")
+    c.ask("wait", batch="1")
+    until(lambda: not c.ask("status")["starts_wait"], "starts that go on")
+    batch = c.submit(["true"] * 3, batch="after")["batch"]
+    for i in range(int(batch)):
+        c.ask("wait", batch=str(i + 1))
+    equal({t["outcome"] for t in c.ask("tasks", all=True)["tasks"]}, {"ok"})
+    equal({t["attempt"] for t in c.ask("tasks", batch="1")["tasks"]}, {1})
+
+
+CASES = [saved_socket, notified, notified_later, notified_twice, notified_too_long, kept,
+         kept_number, kept_clock, forgotten_files, clock_forward, clock_back, clock_of_retention,
+         removed_directory, replaced_directory, full_disk]
 
 if __name__ == "__main__":
     sys.exit(run("queue-night", CASES))

@@ -56,4 +56,25 @@ SABOTAGES = [
         "            p->last = ids.id[i] - 1;\n",
         "            p->last = ids.id[i];\n",
         "queue/conformance.a_purge_that_goes_on_sqlite"),
+    # ---- State directory, clock, disk ----
+    Sabotage(
+        "commits to a removed file are acknowledged", "queue/sqlite/open.c",
+        "    return check_name(db, e);\n",
+        "    return db->broken ? check_name(db, e) : 0;\n",
+        "queue/sqlite.removed_file"),
+    Sabotage(
+        "an agent makes its removed directory anew", "queue/agent/turn.c",
+        "    a->again = owns_directory(a);\n",
+        "    a->again = owns_directory(a) || true;\n",
+        "agent/night.removed_directory"),
+    Sabotage(
+        "an agent removes the socket of another one", "queue/agent/server.c",
+        "st.st_dev != s->device || st.st_ino != s->inode)\n",
+        "(st.st_dev != s->device && st.st_ino != s->inode))\n",
+        "agent/night.replaced_directory"),
+    Sabotage(
+        "a timer is not set anew when the clock was set", "queue/agent/main.c",
+        "    a->timer_at = a->retry_at = 0;\n",
+        "    a->retry_at = 0;\n",
+        "agent/night.clock_forward"),
 ]
