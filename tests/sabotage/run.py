@@ -134,7 +134,7 @@ class Tree:
         if test.startswith("gpu/"):  # as tests/gpu/meson.build runs rehearsals
             environment |= {"T_GPU_REHEARSE": "fake", "FAKE_SCRIPT": "gpu.txt",
                             "LD_LIBRARY_PATH": str(self.build / "tests/programs")}
-        with tempfile.TemporaryFile("w+") as output:
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
             runner = subprocess.Popen(self.command(test), stdout=output, stderr=subprocess.STDOUT,
                                       env=environment)
             try:
