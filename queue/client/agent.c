@@ -75,6 +75,8 @@ static void print_mark(const json_t *mark)
     char since[32];
     const char *kind = gpq_text_of(mark, "kind"), *reason = gpq_text_of(mark, "reason");
     const char *device = gpq_text_of(mark, "device");
+    if (strcmp(kind, "evict") == 0) /* of drain --now, whose mark is there, too */
+        return;
     if (!*device)
         device = gpq_text_of(mark, "subject");
     printf("  %s%s", strcmp(kind, "pause") == 0 ? "paused" : "drained", *device ? " " : "");

@@ -77,7 +77,7 @@ static void put_range(uint64_t least, uint64_t most, char ret[48])
         snprintf(ret, 48, "%.20s-%.20s", a, b);
 }
 
-/* Tasks start, and mostly end, in the order of their numbers: the newest ends have the last ones. */
+/* Tasks start, and mostly end, in the order of their numbers: the last numbers are the newest. */
 static json_t *newest_ends(const json_t *batch, uint64_t total)
 {
     char id[40];

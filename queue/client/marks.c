@@ -62,7 +62,7 @@ int gpq_verb_drain(const struct call *call)
     json_t *reply;
     int status = mark(call, "drain", &reply);
     if (status == 0)
-        printf("%s drained; %s; gpudispatch undrain %s ends it\n", call->operand[0],
+        printf("GPU %s drained; %s; gpudispatch undrain %s ends it\n", call->operand[0],
                call->given[OPTION_NOW] ? "its tasks return to their places"
                                        : "its running tasks go on",
                call->operand[0]);
@@ -75,7 +75,7 @@ int gpq_verb_undrain(const struct call *call)
     json_t *reply;
     int status = mark(call, "undrain", &reply);
     if (status == 0)
-        printf("%s %s\n", call->operand[0],
+        printf("GPU %s %s\n", call->operand[0],
                json_is_true(json_object_get(reply, "was_drained")) ? "takes tasks again"
                                                                    : "was not drained");
     json_decref(reply);

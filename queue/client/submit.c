@@ -415,11 +415,11 @@ static int read_sources(struct gpq_submit_call *s)
     return call->operands > 0 ? read_file(s, call->operand[0], false) : read_command(s);
 }
 
-/* Tasks are joined within a name: what may join has one. */
+/* Tasks are joined within a name, so that each batch has one. */
 static void set_name(struct gpq_submit_call *s)
 {
     const struct call *call = s->call;
-    if (*s->name || !joins(s))
+    if (*s->name)
         return;
     if (call->given[OPTION_CLASS])
         snprintf(s->name, sizeof(s->name), "%s", call->value[OPTION_CLASS]);

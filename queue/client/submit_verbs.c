@@ -12,6 +12,7 @@
 #include "queue/client/follow.h"
 #include "queue/client/ids.h"
 #include "queue/client/interrupts.h"
+#include "queue/client/stay.h"
 #include "queue/client/submit.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
@@ -56,9 +57,13 @@ void gpq_submit_say(struct gpq_session *session, const struct gpq_submit_call *s
         putchar('\n');
         return;
     }
-    if (session->started)
-        printf("agent started (%" PRIu32 " GPUs, pid %" PRIi64 "); state %s\n", session->devices,
-               session->pid, session->state);
+    if (session->started) {
+        struct gpq_stay stay;
+        gpq_stay_read("", "self", &stay);
+        printf("agent started (%" PRIu32 " GPUs, pid %" PRIi64 "); state %s; %s; %s\n",
+               session->devices, session->pid, session->state, gpq_stay_logout(&stay),
+               gpq_stay_reboot(&stay));
+    }
     if (s->call->given[OPTION_DRY_RUN])
         printf("nothing is submitted; it would be: ");
     else

@@ -226,7 +226,8 @@ int gpq_wait_for(struct gpq_session *s, json_t *selections, uint64_t deadline)
 struct counted {
     struct gpq_session *s;
     json_t *outcomes;
-    json_t *bad;       /* the first rows that are not ok */
+    json_t *bad;       /* the first rows that failed */
+    uint64_t failed;   /* not ok, and neither cancelled nor skipped */
     uint64_t from, to; /* times: made, last end */
 };
 
@@ -240,8 +241,12 @@ static int count_row(json_t *row, void *user)
     (void)json_object_set_new(c->outcomes, outcome,
                               json_integer(gpq_number_of(c->outcomes, outcome) + 1));
     c->to = ended > c->to ? ended : c->to;
-    if (strcmp(outcome, "ok") != 0 && json_array_size(c->bad) < FAILURES_SHOWN)
-        (void)json_array_append(c->bad, row);
+    if (strcmp(outcome, "ok") != 0 && strcmp(outcome, "cancelled") != 0 &&
+        strcmp(outcome, "skipped") != 0) {
+        c->failed++;
+        if (json_array_size(c->bad) < FAILURES_SHOWN)
+            (void)json_array_append(c->bad, row);
+    }
     if (c->s->call->given[OPTION_JSON])
         print_json(row);
     return 0;
@@ -253,9 +258,9 @@ static void print_failure(struct gpq_session *s, const json_t *row)
     char state[64], what[64], line[128], status[16] = "";
     const char *task = gpq_text_of(row, "task");
     int64_t attempt = gpq_number_of(row, "attempt");
-    int of = gpq_task_status(s, row);
+    int of = strcmp(gpq_text_of(row, "outcome"), "timeout") ? gpq_task_status(s, row) : 0;
     if (of != 0)
-        snprintf(status, sizeof(status), " %d", of);
+        snprintf(status, sizeof(status), of < 0 ? ", signal %d" : " %d", of < 0 ? -of : of);
     printf("  %s  %s%s  ", task, gpq_state_text_of(row, state), status);
     put_plain(gpq_task_text(row, what, sizeof(what)));
     gpq_log_last_line(s->state, task, attempt, line, sizeof(line));
@@ -321,16 +326,18 @@ static void print_again(const json_t *selection, const json_t *outcomes)
 static int summary_of(struct gpq_session *s, json_t *selection)
 {
     json_t *batch = about_batch(s, selection), *request = gpq_request_of("tasks", selection);
-    struct counted c = { s, json_object(), json_array(), (uint64_t)gpq_number_of(batch, "made"),
-                         0 };
+    struct counted c = { .s = s,
+                         .outcomes = json_object(),
+                         .bad = json_array(),
+                         .from = (uint64_t)gpq_number_of(batch, "made") };
     (void)json_object_set_new(request, "whole", json_true());
     int status = gpq_rows(s, request, "tasks", count_row, &c);
     if (status == 0 && !s->call->given[OPTION_JSON]) {
         print_counts(&c, selection, gpq_text_of(batch, "name"));
         for (size_t i = 0; i < json_array_size(c.bad); i++)
             print_failure(s, json_array_get(c.bad, i));
-        if (gpq_bad(c.outcomes) > json_array_size(c.bad))
-            printf("  and %" PRIu64 " more\n", gpq_bad(c.outcomes) - json_array_size(c.bad));
+        if (c.failed > json_array_size(c.bad))
+            printf("  and %" PRIu64 " more\n", c.failed - json_array_size(c.bad));
         print_again(selection, c.outcomes);
     }
     if (status == 0 && gpq_bad(c.outcomes) > 0)

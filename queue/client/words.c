@@ -141,8 +141,9 @@ char *gpq_state_text_of(const json_t *row, char ret[64])
     ret[0] = '\0';
     put_text(&b, *outcome ? outcome : gpq_text_of(row, "state"));
     for (size_t i = 0; i < json_array_size(holds); i++) {
+        const char *hold = json_string_value(json_array_get(holds, i));
         put_text(&b, i == 0 ? ": " : ", ");
-        put_text(&b, json_string_value(json_array_get(holds, i)));
+        put_text(&b, hold && strcmp(hold, "user") == 0 ? "by you" : hold ? hold : "?");
     }
     if (!*outcome && json_is_true(json_object_get(row, "cancel")))
         put_text(&b, ", to be cancelled");

@@ -21,7 +21,7 @@ char *gpq_time_text(uint64_t ns, char ret[32]);
 char *gpq_command_text(const json_t *argv, char *ret, size_t size);
 /* The name of a task, or its command, or what its class works on. */
 char *gpq_task_text(const json_t *row, char *ret, size_t size);
-/* "OK", "ERROR 1", "held: time", "running". */
+/* "ok", "held: time", "running, to be cancelled". */
 char *gpq_state_text_of(const json_t *row, char ret[64]);
 /* "497 ok, 2 error, 1 timeout": the outcomes of a batch, or of a list. */
 char *gpq_outcomes_text(const json_t *outcomes, char *ret, size_t size);

@@ -10,7 +10,7 @@ import time
 sys.dont_write_bytecode = True
 from tool import PATIENCE, Skip, contains, equal, patiently, run
 
-GROUPS = ["system", "limits", "driver", "devices", "environment", "tasks"]
+GROUPS = ["system", "limits", "queue", "driver", "devices", "environment", "tasks"]
 PR_SET_CHILD_SUBREAPER = 36
 # The program's parent inherits orphans and reaps them at once, since the first process of a machine
 # may be slow.

@@ -16,8 +16,9 @@ static const struct {
     const char *name;
     void (*check)(struct doctor *d);
 } group[] = {
-    { "system", check_system },   { "limits", check_limits },           { "driver", check_driver },
-    { "devices", check_devices }, { "environment", check_environment }, { "tasks", check_tasks },
+    { "system", check_system }, { "limits", check_limits },   { "queue", check_queue },
+    { "driver", check_driver }, { "devices", check_devices }, { "environment", check_environment },
+    { "tasks", check_tasks },
 };
 
 static const char *const verdict_name[VERDICT_COUNT] = { "ok", "note", "PROBLEM" };

@@ -38,6 +38,7 @@ void check_limits(struct doctor *d);
 void check_driver(struct doctor *d);
 void check_devices(struct doctor *d);
 void check_environment(struct doctor *d);
+void check_queue(struct doctor *d);
 void check_tasks(struct doctor *d);
 
 /* What the program runs as a worker: called first thing in main. */

@@ -83,8 +83,8 @@ static const struct status_entry done_statuses[] = {
 
 static const struct status_entry submit_statuses[] = {
     { EXIT_OK, "the tasks are in the queue, and survive a crash and a power cut" },
-    { EXIT_FAILED, "a file could not be read" },
-    { EXIT_USAGE, "wrong usage, or a bad line: no task was submitted" },
+    { EXIT_FAILED, "the output could not be written, or there is no memory" },
+    { EXIT_USAGE, "wrong usage, or a bad line or file: no task was submitted" },
     QUEUE_STATUSES,
     { 0, NULL },
 };
@@ -217,8 +217,10 @@ const struct verb verbs[] = {
       OPTIONS(OPTION_ORIGIN, OPTION_JSON, QUEUE_OPTIONS), QUEUE(config), done_statuses },
     /* ---- the machine ---- */
     { "doctor", NULL, 0, 0, false,
-      "check system, limits, driver, devices and tasks, and name remedies",
-      "Checks the system, its limits, the library, the driver and each device, then runs tasks. On "
+      "check system, limits, queue, driver, devices and tasks, and name remedies",
+      "Checks the system, its limits, the library, the queue, the driver and each device, then "
+      "runs "
+      "tasks. On "
       "a CPU slot: one that succeeds, one that crashes and one that ignores its time limit. On "
       "each GPU: a task, one that is killed, the canary and a task of the successor. Each check is "
       "\"ok\", \"note\" (worth knowing) or \"PROBLEM\", and names a remedy.\n"
