@@ -23,7 +23,8 @@ void gpq_log_open(struct gpq_log *l, const char *state, const char *task, int64_
 
 static void put_line(struct gpq_log *l, bool end)
 {
-    fwrite(l->line, 1, l->used, stdout);
+    if (l->used > 0)
+        fwrite(l->line, 1, l->used, stdout);
     if (end)
         putchar('\n');
     l->used = 0;
@@ -98,7 +99,8 @@ bool gpq_log_print(struct gpq_log *l)
     if (l->fd < 0)
         return true;
     for (;;) {
-        ssize_t n = pread(l->fd, data, skip_hole(l), (off_t)l->read);
+        size_t size = skip_hole(l); /* moves l->read */
+        ssize_t n = pread(l->fd, data, size, (off_t)l->read);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)

@@ -2,6 +2,7 @@
 /* spec.c - options as members of the protocol. */
 #include "queue/client/spec.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,8 @@
 #include "queue/config/split.h"
 #include "queue/config/values.h"
 #include "queue/files/files.h"
+
+enum { AFTER_MOST = 1000 }; /* tasks of a range */
 
 /* Takes the value. */
 static int set(json_t *object, const char *name, json_t *value, struct gpq_error *e)
@@ -234,12 +237,36 @@ static int set_time(const struct gpq_members *m, const char *name, const char *t
     return code < 0 ? code : set_number(m->spec, name, ns, e);
 }
 
+/* One id: a batch, a task, or the tasks of a range. */
+static int add_after_id(json_t *spec, const char *text, const char *when, struct gpq_error *e)
+{
+    struct gpq_id id = gpq_id_read(text);
+    char one[32];
+    uint32_t count = id.kind == GPQ_ID_RANGE ? id.last - id.first + 1 : 1;
+    if (id.kind == GPQ_ID_NONE)
+        return gpq_fail(e, GPQ_EINVAL, "expected ids such as 12, 12.44 or 12.40-49");
+    if (count > AFTER_MOST)
+        return gpq_fail(e, GPQ_EINVAL, "expected up to %d tasks of a range, or its whole batch",
+                        AFTER_MOST);
+    for (uint32_t i = 0; i < count; i++) {
+        snprintf(one, sizeof(one), "%" PRIu32 ".%" PRIu32, id.batch, id.first + i);
+        if (json_array_append_new(list_of(spec, "after"),
+                                  json_pack("{s:s, s:s}", "id",
+                                            id.kind == GPQ_ID_BATCH ? text : one, "when", when)) !=
+            0)
+            return gpq_fail(e, GPQ_ENOMEM, "no memory");
+    }
+    return 0;
+}
+
 /* [WHEN:]IDS, added to those before. */
 static int add_after(json_t *spec, const char *text, struct gpq_error *e)
 {
     char when[16] = "ok", id[40];
+    struct gpq_error why;
     size_t length = strcspn(text, ":");
     const char *at = text;
+    int code = 0;
     if (text[length]) {
         snprintf(when, sizeof(when), "%.*s", (int)(length < 15 ? length : 15), text);
         at = text + length + 1;
@@ -250,15 +277,10 @@ static int add_after(json_t *spec, const char *text, struct gpq_error *e)
     do {
         length = strcspn(at, ",");
         snprintf(id, sizeof(id), "%.*s", (int)(length < 39 ? length : 39), at);
-        enum gpq_id_kind kind = gpq_id_read(id).kind;
-        if (kind != GPQ_ID_BATCH && kind != GPQ_ID_TASK)
-            return gpq_fail(e, GPQ_EINVAL, "'%.80s': expected ids such as 12 or 12.44", text);
-        if (json_array_append_new(list_of(spec, "after"),
-                                  json_pack("{s:s, s:s}", "id", id, "when", when)) != 0)
-            return gpq_fail(e, GPQ_ENOMEM, "no memory");
+        code = add_after_id(spec, id, when, &why);
         at += length;
-    } while (*at++ == ',');
-    return 0;
+    } while (code == 0 && *at++ == ',');
+    return code < 0 ? gpq_fail(e, code, "'%.80s': %s", text, why.text) : 0;
 }
 
 static int set_cwd(json_t *spec, const char *text, struct gpq_error *e)

@@ -103,7 +103,8 @@ static void put_quoted(struct built *b, const char *text)
 static bool is_line(const json_t *argv)
 {
     const char *flag = json_string_value(json_array_get(argv, 1));
-    return json_array_size(argv) == 3 && flag && !strcmp(flag, "-c");
+    return json_array_size(argv) == 3 && flag && !strcmp(flag, "-c") &&
+           json_is_string(json_array_get(argv, 2));
 }
 
 char *gpq_command_text(const json_t *argv, char *ret, size_t size)
@@ -117,7 +118,8 @@ char *gpq_command_text(const json_t *argv, char *ret, size_t size)
     for (size_t i = 0; i < json_array_size(argv); i++) {
         if (i > 0)
             put_text(&b, " ");
-        put_quoted(&b, json_string_value(json_array_get(argv, i)));
+        const char *text = json_string_value(json_array_get(argv, i));
+        put_quoted(&b, text ? text : "?");
     }
     return ret;
 }

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* client_words.c - rows as texts for people. */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "queue/client/words.h"
+
+#define SECOND UINT64_C(1000000000)
+
+T_CASE(spans)
+{
+    static const struct {
+        uint64_t ns;
+        const char *text;
+    } spans[] = {
+        { 0, "0 ms" },
+        { SECOND - 1, "999 ms" },
+        { SECOND, "1 s" },
+        { 119 * SECOND, "119 s" },
+        { 120 * SECOND, "2 min" },
+        { 7199 * SECOND, "119 min" },
+        { 7200 * SECOND, "2 h 0 min" },
+        { 13260 * SECOND, "3 h 41 min" },
+        { 36000 * SECOND, "10 h" },
+        { 172800 * SECOND, "2 days" },
+        { UINT64_MAX, "213503 days" },
+    };
+    char text[32];
+    for (size_t i = 0; i < T_LENGTH(spans); i++)
+        T_TEXT(gpq_span_text(spans[i].ns, text), spans[i].text);
+}
+
+T_CASE(numbers)
+{
+    char text[32];
+    T_TEXT(gpq_number_text(0, text), "0");
+    T_TEXT(gpq_number_text(999, text), "999");
+    T_TEXT(gpq_number_text(1000, text), "1,000");
+    T_TEXT(gpq_number_text(1234567, text), "1,234,567");
+    T_TEXT(gpq_number_text(UINT64_MAX, text), "18,446,744,073,709,551,615");
+}
+
+T_CASE(times)
+{
+    char text[32];
+    setenv("TZ", "UTC", 1);
+    tzset();
+    T_TEXT(gpq_time_text(0, text), "1970-01-01 00:00");
+    T_TEXT(gpq_time_text(UINT64_C(1769894043) * SECOND, text), "2026-01-31 21:14");
+    (void)gpq_time_text(UINT64_MAX, text);
+    (void)gpq_time_text((uint64_t)time(NULL) * SECOND, text);
+    T_CHECK(text[2] == ':' || text[4] == '-'); /* today, but for midnight */
+    unsetenv("TZ");
+}
+
+static const char *state(const char *row, char text[64])
+{
+    json_t *object = json_loads(row, 0, NULL);
+    gpq_state_text_of(object, text);
+    json_decref(object);
+    return text;
+}
+
+T_CASE(states)
+{
+    static const struct {
+        const char *row, *text;
+    } states[] = {
+        { "{}", "" },
+        { "{\"state\":\"running\"}", "running" },
+        { "{\"state\":\"running\",\"cancel\":true}", "running, to be cancelled" },
+        { "{\"state\":\"held\",\"holds\":[\"after\",\"time\"]}", "held: after, time" },
+        { "{\"state\":\"held\",\"holds\":[\"user\",7]}", "held: by you, ?" },
+        { "{\"state\":\"done\",\"outcome\":\"no worker\",\"cancel\":true}", "no worker" },
+        { "{\"state\":7,\"holds\":{},\"outcome\":[]}", "" },
+    };
+    char text[64];
+    for (size_t i = 0; i < T_LENGTH(states); i++)
+        T_TEXT(state(states[i].row, text), states[i].text);
+}
+
+T_CASE(commands)
+{
+    static const struct {
+        const char *argv, *text;
+    } commands[] = {
+        { "[]", "" },
+        { "[\"true\"]", "true" },
+        { "[\"/bin/sh\",\"-c\",\"a | b 'c'\"]", "a | b 'c'" },
+        { "[\"a b\",\"\",\"it's\",\"x=1\"]", "'a b' '' 'it'\\''s' x=1" },
+        { "[\"0123456789012345678901234567890123456789\"]", "0123456789012345678901234567890" },
+    };
+    char text[32];
+    for (size_t i = 0; i < T_LENGTH(commands); i++) {
+        json_t *argv = json_loads(commands[i].argv, 0, NULL);
+        T_TEXT(gpq_command_text(argv, text, sizeof(text)), commands[i].text);
+        json_decref(argv);
+    }
+    T_TEXT(gpq_command_text(NULL, text, sizeof(text)), "");
+}
+
+/* What an agent must not send: a list of other things than texts. */
+T_CASE(rows_of_any_shape)
+{
+    static const char *const rows[] = { "{\"argv\":[1,null,{}]}", "{\"argv\":{}}", "{\"name\":1}",
+                                        "{\"argv\":[\"sh\",\"-c\",7]}", "{\"payload\":[]}" };
+    char text[64];
+    for (size_t i = 0; i < T_LENGTH(rows); i++) {
+        json_t *row = json_loads(rows[i], 0, NULL);
+        (void)gpq_task_text(row, text, sizeof(text));
+        (void)gpq_state_text_of(row, text);
+        json_decref(row);
+    }
+}
+
+T_CASE(outcomes)
+{
+    json_t *outcomes = json_loads("{\"ok\":12345,\"error\":2}", 0, NULL);
+    char text[64];
+    T_TEXT(gpq_outcomes_text(outcomes, text, sizeof(text)), "12,345 ok, 2 error");
+    T_EQ(gpq_ended(outcomes), 12347);
+    T_EQ(gpq_bad(outcomes), 2);
+    T_TEXT(gpq_outcomes_text(outcomes, text, 10), "12,345 ok");
+    json_decref(outcomes);
+    T_TEXT(gpq_outcomes_text(NULL, text, sizeof(text)), "");
+    T_EQ(gpq_ended(NULL), 0);
+}
