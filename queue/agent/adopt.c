@@ -14,6 +14,7 @@
 #include "queue/agent/dispatch.h"
 #include "queue/agent/oom.h"
 #include "queue/agent/runs.h"
+#include "queue/agent/workers.h"
 #include "queue/files/names.h"
 #include "queue/files/out.h"
 #include "queue/files/publish.h"
@@ -27,7 +28,8 @@ enum { SWEEP_MS = 2000, RETRIES = 2000 };
 struct claim {
     struct gpq_claimed claimed;
     char *devices;
-    bool known; /* the store has the identity of its run */
+    bool known;     /* the store has the identity of its run */
+    bool is_worker; /* it had no run, but a worker, which ended with its agent */
     struct gpq_found found;
 };
 
@@ -51,6 +53,7 @@ static int keep(const struct gpq_attempt *attempt, void *user)
     struct claim *c = &all->claim[all->n++];
     *c = (struct claim){ .claimed.id = { .task = attempt->task, .attempt = attempt->number } };
     c->known = gpq_run_text_read(attempt->run, &c->claimed.id, c->claimed.boot);
+    c->is_worker = attempt->run && !strcmp(attempt->run, GPQ_WORKER_RUN);
     c->devices = attempt->devices ? strdup(attempt->devices) : NULL;
     return 0;
 }
@@ -186,6 +189,10 @@ static int settle(struct gpq_agent *a, struct claims *all, struct claim *c, stru
                                        0, false, read_row, &row, e);
     if (code < 0 || !row.found)
         return code;
+    if (c->is_worker) {
+        all->returned++;
+        return give_back(a, c, GPQ_RETURN_STOPPED, "its worker ended with its agent", e);
+    }
     if (!c->known) {
         all->lost++;
         return give_back(a, c, GPQ_RETURN_LOST, "the store has no run of it", e);
@@ -274,7 +281,7 @@ int gpq_adopt(struct gpq_agent *a, struct gpq_error *e)
     if (code == 0)
         code = clean_up(a, &all, e);
     if (code == 0 && all.n != 0)
-        gpq_log("%zu tasks were running: %u go on, %u have ended, %u had not started, %u crashed, "
+        gpq_log("%zu tasks were running: %u go on, %u have ended, %u returned, %u crashed, "
                 "%u lost",
                 all.n, all.adopted, all.ended, all.returned, all.crashed, all.lost);
     free_claims(&all);

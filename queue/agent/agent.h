@@ -34,6 +34,7 @@
 
 struct gpq_work;      /* work.h: tasks that the dispatcher has */
 struct gpq_ahead;     /* ahead.c */
+struct gpq_classes;   /* classes.h */
 struct gpq_server;    /* server.c */
 struct gpq_notes;     /* turn.c */
 struct gpq_notify;    /* notify.c */
@@ -65,6 +66,7 @@ struct gpq_agent {
     uint32_t devices; /* GPUs that the dispatcher has */
     struct gpq_work *work;
     struct gpq_ahead *ahead;
+    struct gpq_classes *classes;
     struct gpq_server *server;
     struct gpq_notes *notes;
     struct gpq_ports ports; /* of commands */

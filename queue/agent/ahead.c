@@ -7,6 +7,7 @@
 
 #include "queue/agent/dispatch.h"
 #include "queue/agent/needs.h"
+#include "queue/agent/workers.h"
 
 /* One shape that has READY tasks. */
 struct window {
@@ -15,19 +16,26 @@ struct window {
     int64_t inside; /* of them, at the dispatcher */
     bool fill;      /* it has changed */
     bool fresh;     /* a task became READY, which may come before those inside */
-    bool bad;       /* its bytes are no needs: its tasks stay where they are */
+    bool bad;       /* its bytes are no needs, or of no class: its tasks stay where they are */
     bool known;     /* needs is read */
+    struct gpq_class *class; /* of workers; NULL: commands, or there is no such class */
     struct gpq_needs needs;
     struct window *next;
 };
 
+/* Of a spec. */
+struct properties {
+    uint64_t limit;
+    bool at_most_once;
+};
+
 struct gpq_ahead {
     struct window **bucket;
-    size_t room; /* a power of two */
-    size_t open; /* windows with tasks inside */
-    bool full;   /* the dispatcher has refused a task for want of room */
-    uint32_t limit_spec;
-    uint64_t limit; /* of the spec that was read last */
+    size_t room;   /* a power of two */
+    size_t open;   /* windows with tasks inside */
+    bool full;     /* the dispatcher has refused a task for want of room */
+    uint32_t spec; /* that was read last, with its properties */
+    struct properties of_spec;
 };
 
 static struct window *find(struct gpq_agent *a, uint32_t shape)
@@ -144,6 +152,11 @@ void gpq_ahead_again(struct gpq_agent *a)
             w->fill = true;
 }
 
+void gpq_ahead_full(struct gpq_agent *a)
+{
+    a->ahead->full = true;
+}
+
 void gpq_ahead_room(struct gpq_agent *a)
 {
     a->ahead->full = false;
@@ -151,38 +164,45 @@ void gpq_ahead_room(struct gpq_agent *a)
 
 /* ---- Filling ---- */
 
-static int read_limit(const struct gpq_spec *spec, void *user)
+static int read_properties(const struct gpq_spec *spec, void *user)
 {
-    uint64_t *ret = user;
+    struct properties *ret = user;
     json_t *json = json_loadb(spec->options.data, spec->options.size, 0, NULL);
     json_t *limit = json_object_get(json, "limit");
-    *ret = json_is_integer(limit) && json_integer_value(limit) > 0
-               ? (uint64_t)json_integer_value(limit)
-               : GPUD_NEVER;
+    if (json_is_integer(limit) && json_integer_value(limit) > 0)
+        ret->limit = (uint64_t)json_integer_value(limit);
+    ret->at_most_once = spec->at_most_once;
     json_decref(json);
     return 0;
 }
 
-uint64_t gpq_limit_of(struct gpq_agent *a, uint32_t spec)
+static struct properties properties_of(struct gpq_agent *a, uint32_t spec)
 {
-    uint64_t limit = GPUD_NEVER;
+    struct properties p = { .limit = GPUD_NEVER };
     struct gpq_error e;
-    if (a->ahead && a->ahead->limit_spec == spec)
-        return a->ahead->limit;
-    int code = a->store->engine->spec(a->store, spec, read_limit, &limit, &e);
+    if (a->ahead && a->ahead->spec == spec)
+        return a->ahead->of_spec;
+    int code = a->store->engine->spec(a->store, spec, read_properties, &p, &e);
     if (code < 0)
         gpq_log("spec %u: %s", spec, e.text);
     if (a->ahead && code == 0) {
-        a->ahead->limit_spec = spec;
-        a->ahead->limit = limit;
+        a->ahead->spec = spec;
+        a->ahead->of_spec = p;
     }
-    return limit;
+    return p;
+}
+
+uint64_t gpq_limit_of(struct gpq_agent *a, uint32_t spec)
+{
+    return properties_of(a, spec).limit;
 }
 
 /* How many tasks of a shape the dispatcher shall have. */
-static int64_t wanted(const struct gpq_agent *a, const struct window *w)
+static int64_t wanted(struct gpq_agent *a, const struct window *w)
 {
     const struct gpud_request *r = &w->needs.request[0];
+    if (w->class)
+        return gpq_workers_ahead(a, w->class, false);
     uint64_t fit = r->devices == 0 ? 0 : a->devices / r->devices;
     if (r->share != 0 && r->share < 10000)
         fit = fit * 10000 / r->share;
@@ -201,11 +221,26 @@ static int keep_task(const struct gpq_task *t, void *user)
     return 0;
 }
 
-/* Reads the first tasks, and submits those that are not inside. */
+/* Submits a task, or notes it for its claim.  1: it is not inside, and no later one shall be. */
+static int let_in(struct gpq_agent *a, struct window *w, const struct gpq_task *t,
+                  struct gpq_error *e)
+{
+    const struct properties p = properties_of(a, t->spec);
+    if (!w->class)
+        return gpq_dispatch_submit(a, t, w->needs.request, p.limit, e);
+    if (p.at_most_once && w->inside >= gpq_workers_ahead(a, w->class, true))
+        return 1;
+    return gpq_workers_want(a, w->class, t, p.limit, e);
+}
+
+/* Reads the first tasks, and lets those in that are not inside.  Those of a command are READY as
+ * long as they are inside. */
 static void fill_window(struct gpq_agent *a, struct window *w)
 {
-    int64_t most = wanted(a, w);
+    int64_t most = wanted(a, w) - (w->class ? w->inside : 0);
     struct gpq_error e = { 0 };
+    if (most <= 0)
+        return;
     struct first f = { calloc((size_t)most, sizeof(struct gpq_task)), 0 };
     int code = f.task ? a->store->engine->ready(a->store, w->shape, INT32_MAX, INT64_MIN,
                                                 (uint32_t)most, keep_task, &f, &e)
@@ -213,13 +248,12 @@ static void fill_window(struct gpq_agent *a, struct window *w)
     for (size_t i = 0; code == 0 && i < f.n; i++) {
         if (gpq_work_of(a, f.task[i].id))
             continue;
-        code = gpq_dispatch_submit(a, &f.task[i], w->needs.request, gpq_limit_of(a, f.task[i].spec),
-                                   &e);
+        code = let_in(a, w, &f.task[i], &e);
         if (code == 0)
             count_inside(a, w, 1);
     }
     free(f.task);
-    if (code == 0) {
+    if (code >= 0) {
         w->fill = w->fresh = false;
     } else if (code == GPQ_EREFUSED) { /* this shape alone, until a device arrives */
         w->fill = w->fresh = false;
@@ -248,13 +282,33 @@ static bool know_needs(struct gpq_agent *a, struct window *w)
     struct gpq_error e = { 0 };
     struct shape_call call = { w, &e, GPQ_ENOTFOUND };
     if (w->known || w->bad)
-        return w->known;
+        return !w->bad;
     int code = a->store->engine->shape(a->store, w->shape, read_needs, &call, &e);
     w->known = code == 1 && call.code == 0;
     w->bad = code == 1 && call.code == GPQ_EINVAL;
+    if (w->known && w->needs.class_name) {
+        w->class = gpq_class_find(a, w->needs.class_name);
+        w->bad = !w->class || !w->class->there; /* explain says so */
+    }
     if (!w->known)
         gpq_log("shape %u: %s", w->shape, e.text);
-    return w->known;
+    return w->known && !w->bad;
+}
+
+/* Whether the window may let tasks in. */
+static bool is_open(struct gpq_agent *a, struct window *w)
+{
+    if (!w->fill || a->ahead->full || (w->inside == 0 && a->ahead->open >= GPQ_SHAPES) ||
+        !know_needs(a, w))
+        return false;
+    return w->class ? !w->class->paused && !a->starts_wait : !a->paused;
+}
+
+/* Whether it has few enough.  Tasks of a class are not READY any more once they are claimed. */
+static bool is_low(struct gpq_agent *a, const struct window *w)
+{
+    int64_t more = w->class ? w->ready : w->ready - w->inside;
+    return more > 0 && (w->fresh || w->inside <= wanted(a, w) / 2);
 }
 
 void gpq_ahead_fill(struct gpq_agent *a)
@@ -263,13 +317,11 @@ void gpq_ahead_fill(struct gpq_agent *a)
         for (struct window *w = a->ahead->bucket[i], *next; w; w = next) {
             next = w->next;
             if (w->ready == 0 && w->inside == 0) {
+                if (w->class)
+                    gpq_workers_idle(a, w->class);
                 drop(a, w);
-                continue;
-            }
-            if (!w->fill || a->paused || a->ahead->full ||
-                (w->inside == 0 && a->ahead->open >= GPQ_SHAPES) || !know_needs(a, w))
-                continue;
-            if (w->inside < w->ready && (w->fresh || w->inside <= wanted(a, w) / 2))
+            } else if (is_open(a, w) && is_low(a, w)) {
                 fill_window(a, w);
+            }
         }
 }

@@ -7,11 +7,15 @@
  * half of them have started, or a task that may come before them is READY, the next ones follow.
  * At most GPQ_SHAPES shapes are inside at a time, and the other ones wait until one has no task
  * left.  Each task has the store's order, so that FIFO holds over all of this.              [Q7]
+ *
+ * Tasks of a class of workers are inside from the note for their claim to their end (workers.h).
  */
 #ifndef GPQ_AGENT_AHEAD_H
 #define GPQ_AGENT_AHEAD_H
 
 #include "queue/agent/work.h"
+
+struct gpq_class;
 
 enum { GPQ_AHEAD = 64, GPQ_SHAPES = 1000 };
 
@@ -24,6 +28,8 @@ void gpq_ahead_change(struct gpq_agent *a, const struct gpq_change *c);
 void gpq_ahead_left(struct gpq_agent *a, uint32_t shape);
 /* The dispatcher may have room again, or another device: all windows are looked at. */
 void gpq_ahead_again(struct gpq_agent *a);
+/* It has no room: nothing is submitted until a task has left. */
+void gpq_ahead_full(struct gpq_agent *a);
 /* A task has left the dispatcher. */
 void gpq_ahead_room(struct gpq_agent *a);
 /* Submits tasks to the dispatcher.  Reads the store outside of a transaction. */

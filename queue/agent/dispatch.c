@@ -13,11 +13,12 @@
 #include "queue/agent/grant.h"
 #include "queue/agent/needs.h"
 #include "queue/agent/turn.h"
+#include "queue/agent/workers.h"
 #include "queue/runner/process.h"
 
 /* The store's order may be below 0 (`first`), and the dispatcher's may not. */
 #define ORDER_BASE (INT64_C(1) << 62)
-enum { QUEUE = 65536, EVENTS = 64 };
+enum { QUEUE = 65536, EVENTS = 64, REASONS = 16 };
 #define DRIVER_WAIT GPUD_S(10)
 /* Descriptors: of a place of the dispatcher with its run, and of everything else. */
 enum { PER_WORKER = 10, OTHERS = 320, FEWEST = 8, MOST = 256 };
@@ -92,8 +93,8 @@ void gpq_dispatch_close(struct gpq_agent *a)
     (void)gpud_dispatcher_destroy(&a->dispatcher, NULL);
 }
 
-static void describe(struct gpud_task_desc *d, const struct gpq_task *t,
-                     const struct gpud_request *needs, uint64_t limit, char label[64])
+void gpq_dispatch_describe(struct gpud_task_desc *d, const struct gpq_task *t, uint64_t limit,
+                           char label[64])
 {
     *d = (struct gpud_task_desc)GPUD_TASK_DESC_INIT;
     snprintf(label, 64, "%u.%u", GPQ_BATCH_OF(t->id), GPQ_NUMBER_OF(t->id));
@@ -102,7 +103,6 @@ static void describe(struct gpud_task_desc *d, const struct gpq_task *t,
     d->label = label;
     d->priority = t->priority;
     d->order = (uint64_t)(ORDER_BASE + t->order);
-    d->request = needs;
     d->limit = limit;
     d->max_attempts = 1; /* retries are the store's */
 }
@@ -114,7 +114,8 @@ int gpq_dispatch_submit(struct gpq_agent *a, const struct gpq_task *t,
     struct gpud_error why = GPUD_ERROR_INIT;
     char label[64];
     uint64_t id = 0;
-    describe(&d, t, needs, limit, label);
+    gpq_dispatch_describe(&d, t, limit, label);
+    d.request = needs;
     int code = gpud_dispatcher_submit(a->dispatcher, &d, 0, &id, &why);
     if (code < 0)
         return refused(e, code, &why);
@@ -146,7 +147,7 @@ int gpq_dispatch_adopt(struct gpq_agent *a, const struct gpq_task *t, uint64_t l
     adoption.memory = grant.memory;
     adoption.host_memory = grant.host_memory;
     adoption.proc = proc;
-    describe(&d, t, NULL, limit, label);
+    gpq_dispatch_describe(&d, t, limit, label);
     int code = gpud_dispatcher_adopt(a->dispatcher, &d, &adoption, &id, &why);
     gpq_grant_free(&grant);
     if (code < 0)
@@ -173,7 +174,7 @@ struct gpq_unit *gpq_dispatch_alone(struct gpq_agent *a, const struct gpq_task *
 
 void gpq_dispatch_leave(struct gpq_agent *a, struct gpq_unit *u)
 {
-    if (u->phase <= GPQ_GRANTED)
+    if (u->phase <= GPQ_GRANTED || u->class) /* a claimed one is in the window of its class */
         gpq_ahead_left(a, u->shape);
     if (u->alone || u->gone) {
         gpq_work_remove(a, u);
@@ -186,7 +187,7 @@ void gpq_dispatch_leave(struct gpq_agent *a, struct gpq_unit *u)
 static void hold_one(struct gpq_agent *a, struct gpq_unit *u, void *user)
 {
     (void)user;
-    if (u->phase <= GPQ_GRANTED)
+    if (u->phase <= GPQ_GRANTED && (!u->class || a->stop.now))
         gpq_dispatch_leave(a, u);
 }
 
@@ -206,6 +207,10 @@ void gpq_dispatch_decline(struct gpq_agent *a, struct gpq_unit *u)
 {
     if (u->phase != GPQ_GRANTED)
         return;
+    if (u->class) {
+        gpq_dispatch_leave(a, u);
+        return;
+    }
     u->phase = GPQ_INSIDE;
     (void)gpud_dispatcher_decline(a->dispatcher, u->id, u->grant, in_a_second(), NULL);
 }
@@ -260,6 +265,8 @@ static void ended(struct gpq_agent *a, const struct gpud_event *event)
     u->gone = true;
     if (u->phase == GPQ_WITHDRAWN)
         gpq_work_remove(a, u);
+    else if (u->class)
+        gpq_workers_ended(a, u, event);
     else if (u->concluded)
         return; /* its note is on the way */
     else if (u->lost)
@@ -282,6 +289,10 @@ static void hear_one(struct gpq_agent *a, const struct gpud_event *event)
         revoked(a, event);
     else if (event->kind == GPUD_EVENT_OUTCOME)
         ended(a, event);
+    else if (event->kind == GPUD_EVENT_CLASS)
+        gpq_workers_changed(a, event);
+    else if (event->kind == GPUD_EVENT_SETUP_FAILURE)
+        gpq_log("class %s on %s: %s", event->class_name, event->device, event->text);
     else if (event->kind == GPUD_EVENT_DEVICE) {
         gpq_log("%s: %s", event->device, event->text);
         gpq_ahead_again(a);
@@ -301,18 +312,16 @@ void gpq_dispatch_hear(struct gpq_agent *a)
     } while (n > 0);
 }
 
-int gpq_work_explain(struct gpq_agent *a, uint64_t task, json_t *array)
+int gpq_dispatch_explain(struct gpq_agent *a, uint64_t id, const struct gpud_task_desc *task,
+                         json_t *array)
 {
-    struct gpud_reason reasons[16];
-    struct gpq_unit *u = gpq_work_of(a, task);
-    if (!u || u->phase != GPQ_INSIDE)
-        return 0;
-    for (int i = 0; i < 16; i++)
-        reasons[i] = (struct gpud_reason)GPUD_REASON_INIT;
+    struct gpud_reason reasons[REASONS];
     size_t n = 0;
-    if (gpud_dispatcher_explain(a->dispatcher, u->id, NULL, reasons, 16, &n, NULL) < 0)
+    for (int i = 0; i < REASONS; i++)
+        reasons[i] = (struct gpud_reason)GPUD_REASON_INIT;
+    if (gpud_dispatcher_explain(a->dispatcher, id, task, reasons, REASONS, &n, NULL) < 0)
         return 0;
-    for (size_t i = 0; i < n && i < 16; i++) {
+    for (size_t i = 0; i < n && i < REASONS; i++) {
         char text[256] = "";
         (void)gpud_reason_format(&reasons[i], text, sizeof(text));
         json_t *one =
@@ -321,4 +330,12 @@ int gpq_work_explain(struct gpq_agent *a, uint64_t task, json_t *array)
             return GPQ_ENOMEM;
     }
     return 0;
+}
+
+int gpq_work_explain(struct gpq_agent *a, uint64_t task, json_t *array)
+{
+    struct gpq_unit *u = gpq_work_of(a, task);
+    if (u && u->phase == (u->class ? GPQ_RUNS : GPQ_INSIDE))
+        return gpq_dispatch_explain(a, u->id, NULL, array);
+    return u ? 0 : gpq_workers_explain(a, task, array);
 }

@@ -3,6 +3,8 @@
 #ifndef GPQ_AGENT_DISPATCH_H
 #define GPQ_AGENT_DISPATCH_H
 
+#include <jansson.h>
+
 #include "queue/agent/work.h"
 
 /* All GPUs of the machine; where it has none, tasks without GPUs run. */
@@ -13,6 +15,9 @@ int gpq_dispatch_open(struct gpq_agent *a, const char *devices, uint32_t cpus,
                       struct gpq_error *e);
 void gpq_dispatch_close(struct gpq_agent *a);
 
+/* What the dispatcher gets of a task of commands; a caller may change it. */
+void gpq_dispatch_describe(struct gpud_task_desc *d, const struct gpq_task *t, uint64_t limit,
+                           char label[64]);
 /* Submits a READY task.  EFULL: the dispatcher has no room now. */
 int gpq_dispatch_submit(struct gpq_agent *a, const struct gpq_task *t,
                         const struct gpud_request *needs, uint64_t limit, struct gpq_error *e);
@@ -25,10 +30,16 @@ struct gpq_unit *gpq_dispatch_alone(struct gpq_agent *a, const struct gpq_task *
 /* The one way in which a unit leaves: it is no more inside, and gets no devices.  If the dispatcher
  * knows it no more, it is freed, else after the dispatcher's outcome. */
 void gpq_dispatch_leave(struct gpq_agent *a, struct gpq_unit *u);
-/* All units that have not started leave: nothing starts. */
+/* All units of commands that have not started leave, and if the agent stops those of classes, too:
+ * nothing starts. */
 void gpq_dispatch_hold(struct gpq_agent *a);
-/* Returns a grant; the task gets no other one for a second. */
+/* Returns a grant; the task gets no other one for a second.  A task of a class leaves. */
 void gpq_dispatch_decline(struct gpq_agent *a, struct gpq_unit *u);
+
+/* Appends the reasons why a task of the dispatcher, or one that is not submitted, does not start.
+ * GPQ_ENOMEM. */
+int gpq_dispatch_explain(struct gpq_agent *a, uint64_t id, const struct gpud_task_desc *task,
+                         json_t *array);
 
 /* Reads all events: notes grants, requests of the dispatcher to runs, and outcomes (turn.h). */
 void gpq_dispatch_hear(struct gpq_agent *a);

@@ -87,6 +87,15 @@ static int set_list(struct gpq_call *c, json_t *reply, const char *name, json_t 
     return list ? (code < 0 ? code : 0) : GPQ_ENOMEM;
 }
 
+static int set_waiting(struct gpq_call *c, json_t *reply, const struct gpq_task *t)
+{
+    json_t *list = json_array();
+    int code = list ? c->a->store->engine->marks(c->a->store, one_pause, list, c->e) : GPQ_ENOMEM;
+    code = set_list(c, reply, "pauses", list, code);
+    return code == 0 ? set_place(c, reply, t) : code;
+}
+
+/* A RUNNING task may wait, too: for a worker of its class (workers.h). */
 static int set_reasons(struct gpq_call *c, json_t *reply, const struct gpq_task *t)
 {
     const struct gpq_engine *engine = c->a->store->engine;
@@ -97,13 +106,10 @@ static int set_reasons(struct gpq_call *c, json_t *reply, const struct gpq_task 
         code = list ? engine->after(c->a->store, t->id, one_condition, list, c->e) : GPQ_ENOMEM;
         code = set_list(c, reply, "after", list, code);
     }
-    if (code < 0 || t->state != GPQ_READY)
+    if (code < 0 || (t->state != GPQ_READY && t->state != GPQ_RUNNING))
         return code;
-    list = json_array();
-    code = list ? engine->marks(c->a->store, one_pause, list, c->e) : GPQ_ENOMEM;
-    code = set_list(c, reply, "pauses", list, code);
-    if (code == 0)
-        code = set_place(c, reply, t);
+    if (t->state == GPQ_READY)
+        code = set_waiting(c, reply, t);
     if (code < 0)
         return code;
     list = json_array();

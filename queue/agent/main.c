@@ -26,6 +26,7 @@
 
 #include "queue/agent/adopt.h"
 #include "queue/agent/ahead.h"
+#include "queue/agent/define.h"
 #include "queue/agent/descriptors.h"
 #include "queue/agent/dispatch.h"
 #include "queue/agent/fsck.h"
@@ -37,6 +38,7 @@
 #include "queue/agent/runs.h"
 #include "queue/agent/settings.h"
 #include "queue/agent/turn.h"
+#include "queue/agent/workers.h"
 #include "queue/files/lock.h"
 #include "queue/files/reserve.h"
 #include "queue/files/statedir.h"
@@ -131,6 +133,8 @@ static int open_all(struct gpq_agent *a, const struct gpq_settings *s,
     if (code == 0)
         code = gpq_dispatch_open(a, s->devices, s->cpus, e);
     if (code == 0)
+        code = gpq_classes_open(a, &s->config, e);
+    if (code == 0)
         code = open_loop(a, watched, e);
     if (code == 0)
         code = gpq_adopt(a, e);
@@ -189,7 +193,7 @@ static void hear_run(struct gpq_agent *a, struct gpq_unit *u)
 static void look_again(struct gpq_agent *a, struct gpq_unit *u, void *user)
 {
     (void)user;
-    if (u->phase != GPQ_RUNS)
+    if (u->phase != GPQ_RUNS || u->class)
         return;
     if (u->runner.fd < 0)
         hear_run(a, u);
@@ -286,7 +290,7 @@ static void set_timer(struct gpq_agent *a)
 static void cancel_run(struct gpq_agent *a, struct gpq_unit *u, void *user)
 {
     (void)user;
-    if (u->phase == GPQ_RUNS)
+    if (u->phase == GPQ_RUNS && (!u->class || gpq_workers_run(a, u)))
         gpq_runs_cancel(a, u);
 }
 
@@ -295,6 +299,7 @@ static void check_stop(struct gpq_agent *a)
 {
     if (!a->stop.now || a->over)
         return;
+    gpq_workers_drain(a);
     if (a->stop.cancels)
         gpq_work_each(a, cancel_run, NULL);
     if ((!a->stop.drains && !a->stop.cancels) || gpq_work_started(a) == 0)
@@ -333,6 +338,7 @@ static void close_all(struct gpq_agent *a)
     gpq_notify_close(a);
     gpq_retention_close(a);
     gpq_forget_close(a);
+    gpq_classes_close(a);
     gpq_dispatch_close(a);
     gpq_ahead_close(a);
     gpq_work_close(a);

@@ -8,7 +8,7 @@
 
 #include "queue/agent/grant.h"
 #include "queue/agent/needs.h"
-#include "queue/agent/work.h"
+#include "queue/agent/workers.h"
 #include "queue/runner/process.h"
 
 enum { DEVICES = 128 };
@@ -34,13 +34,49 @@ static int see_pause(const struct gpq_mark *m, void *user)
     return 0;
 }
 
+/* ---- Classes of workers ---- */
+
+struct class_pause {
+    const char *name;
+    bool paused;
+};
+
+static int see_class(const struct gpq_mark *m, void *user)
+{
+    struct class_pause *c = user;
+    c->paused = c->paused || (strcmp(m->kind, "pause") == 0 &&
+                              (m->subject[0] == 0 || strcmp(m->subject, c->name) == 0));
+    return 0;
+}
+
+/* Reads which classes are paused. */
+static void read_classes(struct gpq_agent *a)
+{
+    for (size_t i = 0; a->classes && i < a->classes->n; i++) {
+        struct class_pause c = { .name = a->classes->list[i].name };
+        struct gpq_error e;
+        if (a->store->engine->marks(a->store, see_class, &c, &e) == 0)
+            a->classes->list[i].pausing = c.paused;
+    }
+}
+
+static void pause_classes(struct gpq_agent *a)
+{
+    read_classes(a);
+    for (size_t i = 0; a->classes && i < a->classes->n; i++)
+        gpq_workers_pause(a, &a->classes->list[i], a->classes->list[i].pausing);
+}
+
 void gpq_marks_read_pause(struct gpq_agent *a)
 {
     bool paused = false;
     struct gpq_error e;
     if (a->store->engine->marks(a->store, see_pause, &paused, &e) == 0)
         a->paused = paused;
+    read_classes(a);
 }
+
+/* ---- Devices ---- */
 
 static int see(const struct gpq_mark *m, void *user)
 {
@@ -93,5 +129,10 @@ void gpq_marks_apply(struct gpq_agent *a)
             (void)gpud_dispatcher_device_return(a->dispatcher, s->device[i].name);
     }
     gpq_work_each(a, evict, s);
+    for (int i = 0; i < s->n; i++)
+        if (s->evicted[i])
+            gpq_workers_evict(a, s->device[i].name);
     free(s);
+    if (!a->stop.now) /* then nothing starts any more */
+        pause_classes(a);
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/agent/classes.h"
+
 enum { GPUS_MOST = 16, SHARE_WHOLE = 10000, CPUS_MOST = 1 << 20, NAMES_MOST = 4095 };
 
 struct variant {
@@ -155,16 +157,27 @@ char *gpq_needs_write(const struct gpq_needs *n)
     return text;
 }
 
+/* The needs of a class were checked when it was added. */
+static int check_class(const struct gpq_agent *a, const char *name, const struct gpq_at *at,
+                       struct gpq_error *e)
+{
+    char why[384];
+    if (gpq_class_usable(a, name, why, sizeof(why)))
+        return 0;
+    return gpq_at_fail(at, e, GPQ_EREFUSED, "class is \"%.63s\": %s", name, why);
+}
+
 int gpq_needs_check(struct gpq_agent *a, const struct gpq_needs *n, const char *class_name,
                     bool allow_wait, const struct gpq_at *at, struct gpq_error *e)
 {
     struct gpud_task_desc desc = GPUD_TASK_DESC_INIT;
     struct gpud_error why = GPUD_ERROR_INIT;
-    bool is_command = !strcmp(class_name, GPQ_COMMANDS);
     if (!a->dispatcher)
         return 0;
+    if (strcmp(class_name, GPQ_COMMANDS) != 0)
+        return check_class(a, class_name, at->in, e);
     desc.class_name = class_name;
-    desc.request = is_command ? n->request : NULL; /* a class has needs of its own */
+    desc.request = n->request;
     switch (gpud_dispatcher_check(a->dispatcher, &desc, &why)) {
     case GPUD_EDEVICE:
         return allow_wait ? 0
@@ -174,9 +187,6 @@ int gpq_needs_check(struct gpq_agent *a, const struct gpq_needs *n, const char *
                                         why.text);
     case GPUD_EINVAL:
         return gpq_at_fail(at, e, GPQ_EINVAL, "is refused: %.300s", why.text);
-    case GPUD_ENODEFINITION:
-        return gpq_at_fail(at->in, e, GPQ_EINVAL, "class is \"%.63s\": there is no such class",
-                           class_name);
     default: /* no room now, or no more: the store keeps the task */
         return 0;
     }

@@ -45,9 +45,10 @@ json_t *gpq_needs_json(const struct gpq_needs *n);
 /* The same as text, which the caller frees. */
 char *gpq_needs_write(const struct gpq_needs *n);
 /*
- * Whether the dispatcher could ever start a task of this class with these needs.  EREFUSED: no
- * device that is here could ever hold them, with the numbers; with `allow_wait` that is no failure.
- * EINVAL: there is no such class.  Without a dispatcher everything is fine.
+ * Whether the dispatcher could ever start a task of this class with these needs, which count for
+ * commands only.  EREFUSED: no device that is here could ever hold them, with the numbers; with
+ * `allow_wait` that is no failure.  Or no task of such a class can run here (classes.h).  Without a
+ * dispatcher everything is fine.
  */
 int gpq_needs_check(struct gpq_agent *a, const struct gpq_needs *n, const char *class_name,
                     bool allow_wait, const struct gpq_at *at, struct gpq_error *e);

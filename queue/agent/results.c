@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/agent/base64.h"
 #include "queue/agent/page.h"
 #include "queue/files/files.h"
 
@@ -42,29 +43,6 @@ static int one_ended(const struct gpq_task *t, void *user)
     return gpq_page_add(&d->page, t->id, gpq_task_json(t, true), t->content.size + t->key.size);
 }
 
-static json_t *base64(struct gpq_bytes bytes)
-{
-    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *in = bytes.data;
-    char *text = malloc((bytes.size + 2) / 3 * 4 + 1), *out = text;
-    if (!text)
-        return NULL;
-    for (size_t i = 0; i < bytes.size; i += 3) {
-        size_t left = bytes.size - i;
-        uint32_t three = (uint32_t)in[i] << 16 | (left > 1 ? (uint32_t)in[i + 1] << 8 : 0) |
-                         (left > 2 ? in[i + 2] : 0U);
-        for (int k = 0; k < 4; k++)
-            *out++ = digit[three >> (18 - 6 * k) & 63];
-        if (left < 3)
-            out[-1] = '=';
-        if (left < 2)
-            out[-2] = '=';
-    }
-    json_t *json = json_stringn(text, (size_t)(out - text));
-    free(text);
-    return json;
-}
-
 /* As text, if it is one that JSON can hold and every reader takes. */
 static int set_data(json_t *row, struct gpq_bytes data)
 {
@@ -73,7 +51,7 @@ static int set_data(json_t *row, struct gpq_bytes data)
                        : NULL;
     if (text)
         return json_object_set_new(row, "text", text);
-    return json_object_set_new(row, "base64", base64(data));
+    return json_object_set_new(row, "base64", gpq_base64_json(data));
 }
 
 struct row {

@@ -2,6 +2,9 @@
 /* rows.c - rows of the store as JSON. */
 #include <string.h>
 
+#include "queue/agent/base64.h"
+#include "queue/agent/needs.h"
+#include "queue/agent/payload.h"
 #include "queue/agent/requests.h"
 
 static const struct {
@@ -129,13 +132,21 @@ static void set_holds(struct built *b, uint32_t holds)
     set(b, "holds", list.json);
 }
 
-/* A list of arguments ends with a NUL byte, and what a class works on has none. */
+/* A payload is shown as text, if it is one that JSON can hold. */
 static void set_content(struct built *b, struct gpq_bytes content)
 {
-    if (content.size != 0 && ((const char *)content.data)[content.size - 1] == '\0')
+    if (gpq_is_argv(content)) {
         set(b, "argv", gpq_texts_json(content));
+        return;
+    }
+    struct gpq_bytes payload = gpq_payload_of(content);
+    json_t *text = payload.size != 0 && !memchr(payload.data, 0, payload.size)
+                       ? json_stringn(payload.data, payload.size)
+                       : NULL;
+    if (text)
+        set(b, "payload", text);
     else
-        set_bytes(b, "payload", content);
+        set(b, "payload_base64", gpq_base64_json(payload));
 }
 
 json_t *gpq_task_json(const struct gpq_task *t, bool whole)
@@ -173,16 +184,19 @@ static void set_retries(struct built *b, const uint32_t retries[GPQ_CAUSES])
     set_counts(b, "retries", &gpq_cause_words, retries);
 }
 
-/* Members of `content` are those of the row: class and cwd.  needs are those of the shape, which a
- * change may have replaced. */
+/* Members of `content` are those of the row: class and cwd.  The needs of a command are those of
+ * the shape, which a change may have replaced. */
 static void set_content_of_spec(struct built *b, const struct gpq_spec *spec)
 {
     json_t *content = json_loadb(spec->content.data, spec->content.size, 0, NULL), *value;
     const char *name;
     json_object_foreach(content, name, value) if (strcmp(name, "needs") != 0)
         set(b, name, json_incref(value));
+    const char *class_name = json_string_value(json_object_get(content, "class"));
+    bool is_command = class_name && !strcmp(class_name, GPQ_COMMANDS);
     json_decref(content);
-    set_json(b, "needs", spec->shape);
+    if (is_command)
+        set_json(b, "needs", spec->shape);
 }
 
 json_t *gpq_spec_json(const struct gpq_spec *spec, bool with_environment)

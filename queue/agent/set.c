@@ -182,11 +182,15 @@ static int set_needs(struct copy *copy)
     int code = gpq_needs_parse(copy->spec.shape, &before, c->e);
     if (code < 0)
         return code;
+    if (before.class_name) {
+        code = gpq_fail(c->e, GPQ_EREFUSED, "needs: those of class %s are in the config file",
+                        before.class_name);
+        gpq_needs_free(&before);
+        return code;
+    }
     code = gpq_needs_read(copy->asked->needs, &at, c->a->devices, &after, c->e);
     if (code == 0) {
-        after.class_name = before.class_name;
-        code = gpq_needs_check(c->a, &after, after.class_name ? after.class_name : GPQ_COMMANDS,
-                               copy->asked->allow_wait, &at, c->e);
+        code = gpq_needs_check(c->a, &after, GPQ_COMMANDS, copy->asked->allow_wait, &at, c->e);
         if (code == 0)
             code = replace(copy, &copy->shape, &copy->spec.shape, gpq_needs_write(&after));
         gpq_needs_free(&after);

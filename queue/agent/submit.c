@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/agent/base64.h"
 #include "queue/agent/needs.h"
+#include "queue/agent/payload.h"
 #include "queue/agent/requests.h"
 #include "queue/files/stamp.h"
 
@@ -125,7 +127,7 @@ static const struct gpq_field source_fields[] = {
 struct task {
     uint32_t spec, line;
     json_t *argv;
-    const char *payload, *name, *key, *stamp;
+    const char *payload, *base64, *name, *key, *stamp;
 };
 
 #define AT(member) offsetof(struct task, member)
@@ -133,6 +135,7 @@ static const struct gpq_field task_fields[] = {
     { "spec", GPQ_FIELD_U32, AT(spec), 0, UINT32_MAX },
     { "argv", GPQ_FIELD_LIST, AT(argv), 1, ARGV_MOST },
     { "payload", GPQ_FIELD_TEXT, AT(payload), 1, INT32_MAX },
+    { "payload_base64", GPQ_FIELD_TEXT, AT(base64), 1, INT32_MAX },
     { "name", GPQ_FIELD_TEXT, AT(name), 1, GPQ_NAME_MOST },
     { "key", GPQ_FIELD_TEXT, AT(key), 1, KEY_MOST },
     { "line", GPQ_FIELD_U32, AT(line), 1, UINT32_MAX },
@@ -303,11 +306,18 @@ static int read_environment(struct submit *s, json_t *list, const struct gpq_at 
     return 0;
 }
 
+/* The needs of a class are in the config file, and no part of what a task is. */
+static json_t *content_json(const struct spec *spec, const struct built *b)
+{
+    if (!b->is_command)
+        return json_pack("{s:s, s:s?}", "class", spec->class_name, "cwd", spec->cwd);
+    return json_pack("{s:s, s:s?, s:o}", "class", GPQ_COMMANDS, "cwd", spec->cwd, "needs",
+                     gpq_needs_json(&b->needs));
+}
+
 static int write_content(struct submit *s, const struct spec *spec, struct built *b)
 {
-    json_t *content =
-        json_pack("{s:s, s:s?, s:o}", "class", b->is_command ? GPQ_COMMANDS : spec->class_name,
-                  "cwd", spec->cwd, "needs", gpq_needs_json(&b->needs));
+    json_t *content = content_json(spec, b);
     json_t *options = json_object();
     int fault = content && options ? 0 : -1;
     if (fault == 0 && spec->replace) /* equal contents of older submits have no such member */
@@ -347,6 +357,10 @@ static int check_spec(struct submit *s, const struct spec *spec, const struct bu
     if (spec->cwd && *spec->cwd != '/')
         return gpq_at_fail(&cwd, s->c->e, GPQ_EINVAL, "is \"%.80s\", expected an absolute path",
                            spec->cwd);
+    if (!b->is_command && spec->needs)
+        return gpq_at_fail(at, s->c->e, GPQ_EINVAL,
+                           "has the member \"needs\": those of class %s are in the config file",
+                           spec->class_name);
     if (spec->expires != 0 && spec->begin >= spec->expires)
         return gpq_at_fail(at, s->c->e, GPQ_EINVAL,
                            "begin is %" PRIu64 ", and expires %" PRIu64
@@ -402,7 +416,8 @@ static int read_spec(struct submit *s, size_t index)
     if (code == 0)
         code = check_spec(s, &spec, b, &at);
     if (code == 0)
-        code = gpq_needs_read(spec.needs, &needs, s->c->a->devices, &b->needs, e);
+        code =
+            gpq_needs_read(spec.needs, &needs, b->is_command ? s->c->a->devices : 0, &b->needs, e);
     if (code < 0)
         return code;
     b->needs.class_name = b->is_command ? NULL : spec.class_name;
@@ -473,12 +488,21 @@ static int read_argv(struct submit *s, json_t *argv, const struct gpq_at *at, st
     return 0;
 }
 
-static int read_payload(struct submit *s, const char *payload, struct gpq_item *item)
+static int read_payload(struct submit *s, const struct task *t, const struct gpq_at *at,
+                        struct gpq_item *item)
 {
-    char *copy = strdup(payload);
+    const struct gpq_at base64 = { at, "payload_base64", GPQ_NO_INDEX };
+    size_t length = strlen(t->base64 ? t->base64 : t->payload), size = length;
+    char *copy = malloc(length + 1);
     if (!copy)
         return no_memory(s);
-    item->content = bytes_of(copy);
+    item->content.data = copy; /* freed with the item */
+    if (!t->base64)
+        memcpy(copy, t->payload, length);
+    else if (!gpq_base64_read(t->base64, length, copy, &size))
+        return gpq_at_fail(&base64, s->c->e, GPQ_EINVAL, "is no base64 (RFC 4648, with padding)");
+    copy[size] = GPQ_PAYLOAD_END;
+    item->content.size = size + 1;
     return 0;
 }
 
@@ -488,7 +512,10 @@ static int check_task(struct submit *s, const struct task *t, const struct gpq_a
         return gpq_at_fail(at, s->c->e, GPQ_EINVAL, "spec is %u, and specs has %u items", t->spec,
                            s->what.n_specs);
     bool command = s->built[t->spec].is_command;
-    if (command ? !t->argv || t->payload : !t->payload || t->argv)
+    if (t->payload && t->base64)
+        return gpq_at_fail(at, s->c->e, GPQ_EINVAL, "has both payload and payload_base64");
+    bool payload = t->payload || t->base64;
+    if (command ? !t->argv || payload : !payload || t->argv)
         return gpq_at_fail(at, s->c->e, GPQ_EINVAL, "must have the member \"%s\", and not \"%s\"",
                            command ? "argv" : "payload", command ? "payload" : "argv");
     return 0;
@@ -510,7 +537,7 @@ static int read_task(struct submit *s, size_t index)
     item->name = t.name;
     item->key = bytes_of(t.key);
     item->stamp = bytes_of(t.stamp);
-    return t.argv ? read_argv(s, t.argv, &at, item) : read_payload(s, t.payload, item);
+    return t.argv ? read_argv(s, t.argv, &at, item) : read_payload(s, &t, &at, item);
 }
 
 /* ---- The whole ---- */

@@ -15,6 +15,7 @@
 #include "queue/agent/oom.h"
 #include "queue/agent/retention.h"
 #include "queue/agent/runs.h"
+#include "queue/agent/workers.h"
 #include "queue/files/out.h"
 #include "queue/files/publish.h"
 #include "queue/files/reserve.h"
@@ -109,12 +110,13 @@ static bool has_changed(const struct gpq_agent *a, uint64_t task)
 static int store_claim(struct gpq_agent *a, struct note *n, struct gpq_unit *u, bool requests,
                        uint64_t now, struct gpq_error *e)
 {
-    char run[128];
-    if (u->phase != GPQ_GRANTED || n->grant != u->grant || !u->devices || a->stop.now ||
-        a->paused || a->starts_wait || (requests && has_changed(a, u->task)) ||
-        gpq_runs_prepare(u) < 0)
+    char run[128] = GPQ_WORKER_RUN;
+    if (u->phase != GPQ_GRANTED || n->grant != u->grant || a->stop.now || a->starts_wait ||
+        (u->class ? u->class->paused || u->class->pausing : a->paused || !u->devices) ||
+        (requests && has_changed(a, u->task)) || (!u->class && gpq_runs_prepare(u) < 0))
         return 0;
-    gpq_run_text(a, &u->run, run);
+    if (!u->class)
+        gpq_run_text(a, &u->run, run);
     int64_t attempt = a->store->engine->claim(a->store, now, u->task, u->devices, run, e);
     if (attempt == GPQ_ESTALE || attempt == GPQ_ENOTFOUND)
         return 0;
@@ -125,9 +127,10 @@ static int store_claim(struct gpq_agent *a, struct note *n, struct gpq_unit *u, 
     return 0;
 }
 
-static int store_end(struct gpq_agent *a, const struct note *n, const struct gpq_unit *u,
-                     uint64_t now, struct gpq_error *e)
+static int store_end(struct gpq_agent *a, const struct note *n, struct gpq_unit *u, uint64_t now,
+                     struct gpq_error *e)
 {
+    char name[GPQ_RESULT_NAME];
     struct gpq_end end = { .task = u->task,
                            .attempt = u->attempt,
                            .outcome = n->outcome,
@@ -140,7 +143,10 @@ static int store_end(struct gpq_agent *a, const struct note *n, const struct gpq
     if (u->phase <
         GPQ_STARTING) /* NO_WORKER: it is submitted again, and refused if nothing has it */
         return 0;
-    int code = gpq_oom_complete(a, &end, e);
+    int code = gpq_workers_result(a, u, &end, name, e);
+    if (code < 0)
+        return code;
+    code = gpq_oom_complete(a, &end, e);
     return code == GPQ_ESTALE || code == GPQ_ENOTFOUND || code > 0 ? 0 : code;
 }
 
@@ -223,6 +229,10 @@ static int transact(struct gpq_agent *a, bool all, struct gpq_error *e)
 static void start(struct gpq_agent *a, struct gpq_unit *u)
 {
     struct gpq_error e = { 0 };
+    if (u->class) {
+        gpq_workers_start(a, u);
+        return;
+    }
     u->phase = GPQ_STARTING;
     gpq_ahead_left(a, u->shape);
     if (gpq_runs_start(a, u, &e) == 0)
@@ -258,7 +268,7 @@ static void finish_all(struct gpq_agent *a)
         struct gpq_unit *u = gpq_work_by_id(a, n->id);
         if (!u || n->kind == GRANTED)
             continue;
-        if (u->phase >= GPQ_STARTING)
+        if (u->phase >= GPQ_STARTING && !u->class)
             finish_outputs(a, n, u);
         gpq_dispatch_leave(a, u); /* the dispatcher knows no such task if it gave the outcome */
     }
@@ -369,7 +379,7 @@ bool gpq_turn(struct gpq_agent *a)
     if (!waits && (!gpq_retention_goes_on(a) || a->starts_wait)) {
         gpq_ahead_fill(a);
         gpq_forget_some(a);
-        return false;
+        return a->notes && a->notes->n != 0; /* claims for workers */
     }
     const struct gpq_stop stop = a->stop; /* a request to stop counts with its commit */
     int failed = transact(a, true, &first), code = failed;

@@ -35,6 +35,7 @@ static void free_unit(struct gpq_unit *u)
         close(u->runner.fd);
     free(u->devices);
     free(u->stamp);
+    free(u->result);
     free(u);
 }
 
@@ -140,15 +141,27 @@ void gpq_work_withdrawn(struct gpq_agent *a, struct gpq_unit *u)
     u->phase = GPQ_WITHDRAWN;
 }
 
+static void unlink_id(struct gpq_work *w, struct gpq_unit *u)
+{
+    for (struct gpq_unit **at = &w->by_id[place_of(w, u->id)]; *at; at = &(*at)->next_id)
+        if (*at == u) {
+            *at = u->next_id;
+            return;
+        }
+}
+
+void gpq_work_renumber(struct gpq_agent *a, struct gpq_unit *u, uint64_t id)
+{
+    unlink_id(a->work, u);
+    u->id = id;
+    link_id(a->work, u);
+}
+
 void gpq_work_remove(struct gpq_agent *a, struct gpq_unit *u)
 {
     struct gpq_work *w = a->work;
     unlink_task(w, u);
-    for (struct gpq_unit **at = &w->by_id[place_of(w, u->id)]; *at; at = &(*at)->next_id)
-        if (*at == u) {
-            *at = u->next_id;
-            break;
-        }
+    unlink_id(w, u);
     w->n--;
     gpq_ports_release(&a->ports, u->port);
     gpq_unwatch(a, &u->runner);

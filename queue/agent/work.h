@@ -27,14 +27,18 @@ struct gpq_unit {
     uint32_t attempt; /* of the store */
     bool evicted;     /* its device is drained at once: it returns to its place */
     bool cancelled;   /* its running attempt is cancelled */
-    bool alone;       /* the dispatcher has refused to adopt it: it is not in its books */
+    bool alone;       /* it is not in the books of the dispatcher: its adoption was refused, or it
+                         waits for its claim */
     bool stuck;       /* processes of its killed runner did not end at once */
     bool lost;        /* its grant was over before its start was reported */
     bool gone;        /* the dispatcher has given its outcome, and knows it no more */
     bool concluded;   /* its end is noted without that outcome */
     bool decided;     /* the dispatcher's outcome came while its runner lives (phase KILL) */
     uint32_t verdict; /* that outcome */
-    uint64_t limit;   /* of the task, where the dispatcher does not enforce it */
+    struct gpq_class *class; /* of workers; NULL: it is a command */
+    void *result;     /* that its worker has set; freed with it */
+    size_t result_size;
+    uint64_t limit;   /* of the task, where the dispatcher does not enforce it, or for its worker */
     char *devices;    /* of the grant, as the store keeps it: JSON */
     struct gpq_run_id run;
     struct gpq_watched runner; /* pidfd; fd -1: none */
@@ -58,6 +62,8 @@ struct gpq_unit *gpq_work_by_id(struct gpq_agent *a, uint64_t id);
 struct gpq_unit *gpq_work_of(struct gpq_agent *a, uint64_t task);
 /* Unlinks it by its task: another one may be added. */
 void gpq_work_withdrawn(struct gpq_agent *a, struct gpq_unit *u);
+/* It has another number, which is that of the dispatcher. */
+void gpq_work_renumber(struct gpq_agent *a, struct gpq_unit *u, uint64_t id);
 void gpq_work_remove(struct gpq_agent *a, struct gpq_unit *u);
 /* How many are started and not stored: STARTING, RUNS or ENDED. */
 size_t gpq_work_started(const struct gpq_agent *a);

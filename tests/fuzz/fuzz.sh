@@ -61,7 +61,8 @@ for target in $targets; do
         parts="../queue/jobs/template.c ../queue/jobs/texts.c ../queue/jobs/utf8.c"
         ;;
     queue_request)
-        parts="../queue/agent/changes.c ../queue/agent/control.c ../queue/agent/explain.c"
+        parts="../queue/agent/base64.c ../queue/agent/changes.c ../queue/agent/classes.c"
+        parts="$parts ../queue/agent/control.c ../queue/agent/explain.c"
         parts="$parts ../queue/agent/facts.c ../queue/agent/fields.c ../queue/proto/lines.c"
         parts="$parts ../queue/agent/needs.c ../queue/agent/page.c ../queue/agent/query.c"
         parts="$parts ../queue/agent/requests.c ../queue/agent/results.c ../queue/agent/rows.c"

@@ -34,6 +34,14 @@ int gpud_dispatcher_check(gpud_dispatcher *d, const struct gpud_task_desc *task,
     abort();
 }
 
+int gpud_dispatcher_classes(gpud_dispatcher *d, struct gpud_class_stats *rows, size_t n)
+{
+    (void)d;
+    (void)rows;
+    (void)n;
+    abort();
+}
+
 int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info *rows, size_t n)
 {
     (void)d;

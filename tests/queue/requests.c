@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/agent/base64.h"
+
 #define SPEC "{'cwd':'/tmp','environment':['A=B'],'limit':60,'priority':3}"
 #define TASK "{'spec':0,'argv':['true']}"
 #define ALL_OF(verb) "{'do':'" verb "','batch':'1'}"
@@ -218,6 +220,12 @@ T_CASE(refusals_of_a_submit)
           "needs.or has 4 items, the maximum is 3" },
         { "{'cwd':'/','needs':{'class':'x'}}", TASK, "has no member \"class\"" },
         { "{'class':'x'}", TASK, "tasks[0] must have the member \"payload\", and not \"argv\"" },
+        { "{'class':'x','needs':{'gpus':1}}", "{'spec':0,'payload':'a'}",
+          "specs[0] has the member \"needs\": those of class x are in the config file" },
+        { "{'class':'x'}", "{'spec':0,'payload':'a','payload_base64':'YQ=='}",
+          "tasks[0] has both payload and payload_base64" },
+        { "{'class':'x'}", "{'spec':0,'payload_base64':'YQ='}",
+          "tasks[0].payload_base64 is no base64" },
         { "{'cwd':'/'}", "{'spec':0}", "tasks[0] must have the member \"argv\"" },
         { "{'cwd':'/'}", "{'spec':1,'argv':['a']}", "tasks[0] spec is 1, and specs has 1 items" },
         { "{'cwd':'/'}", "{'spec':0,'argv':[]}", "tasks[0].argv has 0 items, the minimum is 1" },
@@ -582,6 +590,28 @@ T_CASE(lists_of_texts)
     json_decref(again);
 }
 
+T_CASE(base64)
+{
+    static const char *const wrong[] = {
+        "A",        "AA",   "AAA",  "AAAAA", "A===",  "AA=A", "=AAA",
+        "AA==AAAA", "AB==", "AAB=", "AA-_",  "AA \n", "AA=",  "===="
+    };
+    char bytes[64], again[64];
+    size_t size = 0;
+    for (size_t n = 0; n < sizeof(bytes); n++) {
+        for (size_t i = 0; i < n; i++)
+            bytes[i] = (char)(i * 37 + n * 101);
+        json_t *json = gpq_base64_json((struct gpq_bytes){ bytes, n });
+        const char *text = json_string_value(json);
+        T_CHECK(gpq_base64_read(text, strlen(text), again, &size));
+        T_EQ(size, n);
+        T_CHECK(!memcmp(bytes, again, n));
+        json_decref(json);
+    }
+    for (size_t i = 0; i < T_LENGTH(wrong); i++)
+        T_CHECK(!gpq_base64_read(wrong[i], strlen(wrong[i]), again, &size));
+}
+
 /* What a shape says is read as it was written. */
 T_CASE(needs_are_read_as_they_were_written)
 {
@@ -698,8 +728,8 @@ T_CASE(needs_that_no_device_can_meet)
         { "{'cwd':'/','needs':{'memory':99999999999999}}", "EREFUSED", "95367431 MiB" },
         { "{'cwd':'/','needs':{'on':'gpu:7'}}", "EREFUSED",
           "--allow-wait accepts it for devices to come" },
-        { "{'class':'whisper'}", "EINVAL",
-          "specs[0] class is \"whisper\": there is no such class" },
+        { "{'class':'whisper'}", "EREFUSED",
+          "specs[0] class is \"whisper\": no such class; the config file of the agent has none" },
     };
     char text[512];
     t_desk_open();

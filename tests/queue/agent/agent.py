@@ -104,9 +104,8 @@ class Agent:
             watch = os.pidfd_open(self.process.pid)
             try:
                 readable = select.select([ready, watch], [], [], PATIENCE)[0]
-                if ready not in readable:
+                if ready not in readable or ready.recv(100) != b"READY=1":
                     raise RuntimeError(f"the agent is not ready:\n{self.said()}")
-                assert ready.recv(100) == b"READY=1"
             finally:
                 os.close(watch)
         return self

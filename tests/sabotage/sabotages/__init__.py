@@ -2,7 +2,8 @@
 """The sabotages: small faults, each with the case that must notice it.
 
 The files here are named after the folders of lib/, and after queue/ and some of its folders.  night
-has faults of what the agent of the queue does beside running commands.
+has faults of what the agent of the queue does beside running commands, classes those of its
+workers.
 edges has faults of the tools and the benchmark, too, rows those of the rows of devices and slots,
 and pool those of pooled dispatchers.  A sabotage names a file, the exact text (which occurs there
 exactly once), its replacement, and the test as SUITE/PROGRAM.CASE.  run.py shows that the case
@@ -10,9 +11,9 @@ passes without the fault and fails with it.  If a text no longer occurs, run.py 
 table in the commit that changes it.
 """
 
-from . import (api, base, config, device, edges, host, keeper, monitor, night, os, plan, pool,
-               queue, rows, runner, sched, wire, worker)
+from . import (api, base, classes, config, device, edges, host, keeper, monitor, night, os, plan,
+               pool, queue, rows, runner, sched, wire, worker)
 
-AREAS = (api, base, config, device, edges, host, keeper, monitor, night, os, plan, pool, queue,
-         rows, runner, sched, wire, worker)
+AREAS = (api, base, classes, config, device, edges, host, keeper, monitor, night, os, plan, pool,
+         queue, rows, runner, sched, wire, worker)
 SABOTAGES = [sabotage for area in AREAS for sabotage in area.SABOTAGES]

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* classes.c - finds classes by their names, and lists them. */
+#include "queue/agent/classes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/agent/requests.h"
+
+struct gpq_class *gpq_class_find(const struct gpq_agent *a, const char *name)
+{
+    for (size_t i = 0; a->classes && i < a->classes->n; i++)
+        if (!strcmp(a->classes->list[i].name, name))
+            return &a->classes->list[i];
+    return NULL;
+}
+
+/* The names, as many as there is room for. */
+static void list_names(const struct gpq_classes *all, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < all->n && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i == 0 ? "" : ", ",
+                                 all->list[i].name);
+}
+
+bool gpq_class_usable(const struct gpq_agent *a, const char *name, char *text, size_t size)
+{
+    const struct gpq_class *class = gpq_class_find(a, name);
+    const char *path = a->classes ? a->classes->path : NULL;
+    char names[160];
+    if (class && class->there)
+        return true;
+    if (class) {
+        (void)snprintf(text, size, "it cannot run here: %s", class->text);
+    } else if (!path || a->classes->n == 0) {
+        (void)snprintf(text, size, "no such class; the config file %.120s has none",
+                       path ? path : "of the agent");
+    } else {
+        list_names(a->classes, names, sizeof(names));
+        (void)snprintf(text, size, "no such class; the config file %.120s has %s", path, names);
+    }
+    return false;
+}
+
+/* ---- The request ---- */
+
+const struct gpq_field gpq_classes_fields[] = { GPQ_COMMON_FIELDS, { 0 } };
+
+enum { CLASSES_MOST = 256 };
+
+/* The dispatcher's row of a class, or one of zeros. */
+static struct gpud_class_stats stats_of(const struct gpud_class_stats *rows, int n,
+                                        const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(rows[i].name, name))
+            return rows[i];
+    return (struct gpud_class_stats)GPUD_CLASS_STATS_INIT;
+}
+
+static json_t *class_json(const struct gpq_class *class, const struct gpud_class_stats *s)
+{
+    json_t *row =
+        json_pack("{s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I}", "class", class->name, "usable",
+                  (int)class->there, "paused", (int)class->paused, "failed", (int)class->failed,
+                  "fit", (json_int_t) class->fit, "workers", (json_int_t)s->workers, "starting",
+                  (json_int_t)s->starting, "batch", (json_int_t) class->batch);
+    if (row && class->text[0])
+        (void)json_object_set_new(row, "text", gpq_text_json(class->text));
+    return row;
+}
+
+json_t *gpq_do_classes(struct gpq_call *c)
+{
+    struct gpq_common asked = { 0 };
+    const struct gpq_classes *all = c->a->classes;
+    struct gpud_class_stats *rows = NULL;
+    if (gpq_call_read(c, gpq_classes_fields, &asked) < 0)
+        return NULL;
+    json_t *list = json_array();
+    rows = calloc(CLASSES_MOST, sizeof(*rows));
+    for (int i = 0; rows && i < CLASSES_MOST; i++)
+        rows[i] = (struct gpud_class_stats)GPUD_CLASS_STATS_INIT;
+    int n = rows && c->a->dispatcher ? gpud_dispatcher_classes(c->a->dispatcher, rows, CLASSES_MOST)
+                                     : 0;
+    for (size_t i = 0; list && rows && all && i < all->n; i++) {
+        struct gpud_class_stats s =
+            stats_of(rows, n < CLASSES_MOST ? n : CLASSES_MOST, all->list[i].name);
+        if (json_array_append_new(list, class_json(&all->list[i], &s)) == 0)
+            continue;
+        json_decref(list);
+        list = NULL;
+    }
+    free(rows);
+    if (!rows || !list) {
+        json_decref(list);
+        return gpq_no_memory(c);
+    }
+    return gpq_reply_end(c, json_pack("{s:o, s:o}", "classes", list, "config",
+                                      gpq_text_json(all ? all->path : NULL)));
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/* workers.c - claims tasks of classes, hands them to the dispatcher, and takes their results. */
+#include "queue/agent/workers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "queue/agent/ahead.h"
+#include "queue/agent/dispatch.h"
+#include "queue/agent/fields.h"
+#include "queue/agent/needs.h"
+#include "queue/agent/payload.h"
+#include "queue/agent/turn.h"
+
+/* Larger results are files: that of struct gpq_options, results_inline. */
+#define INLINE ((size_t)64 << 10)
+/* Until the dispatcher has learned them: those of struct gpud_class. */
+#define BOOT GPUD_S(60)
+#define RUN GPUD_S(1)
+enum { CLASSES = 256, CLAIMS_MOST = 4096 };
+
+/* ---- How many are claimed ---- */
+
+/* The row of the class.  False: the dispatcher has none. */
+static bool read_stats(struct gpq_agent *a, const char *name, struct gpud_class_stats *ret)
+{
+    struct gpud_class_stats *rows = calloc(CLASSES, sizeof(*rows));
+    bool found = false;
+    if (!rows)
+        return false;
+    for (int i = 0; i < CLASSES; i++)
+        rows[i] = (struct gpud_class_stats)GPUD_CLASS_STATS_INIT;
+    int n = gpud_dispatcher_classes(a->dispatcher, rows, CLASSES);
+    for (int i = 0; i < n && i < CLASSES && !found; i++) {
+        found = strcmp(rows[i].name, name) == 0;
+        if (found)
+            *ret = rows[i];
+    }
+    free(rows);
+    return found;
+}
+
+/* Twice as many as run at a time, and half as many again as make the dispatcher start a further
+ * worker: their run time, divided by the workers, exceeds the start of one (sched.h). */
+int64_t gpq_workers_ahead(struct gpq_agent *a, const struct gpq_class *class, bool at_most_once)
+{
+    struct gpud_class_stats s = GPUD_CLASS_STATS_INIT;
+    if (at_most_once)
+        return (int64_t) class->fit * class->batch;
+    if (!read_stats(a, class->name, &s))
+        return class->batch;
+    uint64_t workers = s.workers + s.starting != 0 ? s.workers + s.starting : 1;
+    uint64_t boot = s.boot_p50 != 0 ? s.boot_p50 : BOOT, run = s.run_p50 != 0 ? s.run_p50 : RUN;
+    uint64_t busy = 2 * class->batch * (workers + 1);
+    uint64_t further = workers < class->fit ? boot / run * workers * 3 / 2 + s.starting + 2 : 0;
+    uint64_t most = busy > further ? busy : further;
+    if (class->most != 0 && most > class->most)
+        most = class->most;
+    return most < CLAIMS_MOST ? (int64_t)most : CLAIMS_MOST;
+}
+
+/* ---- Claim ---- */
+
+/* A number that the dispatcher does not reach, until it has the task. */
+static uint64_t number_before(uint64_t task)
+{
+    return task | UINT64_C(1) << 63;
+}
+
+int gpq_workers_want(struct gpq_agent *a, struct gpq_class *class, const struct gpq_task *t,
+                     uint64_t limit, struct gpq_error *e)
+{
+    struct gpq_unit *u = gpq_work_add(a, number_before(t->id), t->id);
+    if (!u)
+        return gpq_fail(e, GPQ_ENOMEM, "no memory for a task");
+    u->shape = t->shape;
+    u->class = class;
+    u->limit = limit == GPUD_NEVER ? 0 : limit;
+    u->alone = true;
+    u->phase = GPQ_GRANTED;
+    gpq_turn_granted(a, u);
+    return 0;
+}
+
+/* ---- Start ---- */
+
+struct payload {
+    struct gpq_agent *a;
+    struct gpq_unit *u;
+    int code;
+    uint64_t id; /* of the dispatcher */
+    struct gpud_error why;
+};
+
+/* The row lives until the reader returns, and the dispatcher copies what it needs of it. */
+static int hand_over(const struct gpq_task *t, void *user)
+{
+    struct payload *p = user;
+    struct gpud_task_desc d;
+    char label[64];
+    gpq_dispatch_describe(&d, t, p->u->limit, label);
+    d.class_name = p->u->class->name;
+    d.data = gpq_payload_of(t->content).data;
+    d.size = gpq_payload_of(t->content).size;
+    p->code = gpud_dispatcher_submit(p->a->dispatcher, &d, 0, &p->id, &p->why);
+    return 1;
+}
+
+/* A payload that can never fit is the task's own fault.  All else is the machine's. */
+static void refuse(struct gpq_agent *a, struct gpq_unit *u, const struct payload *p)
+{
+    gpq_log("%u.%u not started: %s", GPQ_BATCH_OF(u->task), GPQ_NUMBER_OF(u->task), p->why.text);
+    if (p->code == GPUD_ETOOBIG) {
+        gpq_turn_ended(a, u, GPQ_OUTCOME_ERROR, p->why.text);
+        return;
+    }
+    if (p->code == GPUD_EFULL) { /* the payloads of those that are inside fill the memory */
+        u->class->most = u->class->inside != 0 ? u->class->inside : 1;
+        gpq_ahead_full(a);
+    } else
+        a->starts_wait = true;
+    gpq_turn_returned(a, u, GPQ_RETURN_UNSTARTED, p->why.text);
+}
+
+void gpq_workers_start(struct gpq_agent *a, struct gpq_unit *u)
+{
+    const struct gpq_select one = { .tasks = &u->task, .n_tasks = 1 };
+    struct payload p = { .a = a, .u = u, .code = GPUD_ESYSTEM, .why = GPUD_ERROR_INIT };
+    struct gpq_error e = { .text = "the store has no such task" };
+    u->phase = GPQ_STARTING;
+    if (a->store->engine->tasks(a->store, &one, 0, true, hand_over, &p, &e) <= 0)
+        snprintf(p.why.text, sizeof(p.why.text), "%.200s", e.text);
+    if (p.code != 0) {
+        refuse(a, u, &p);
+        return;
+    }
+    u->alone = false;
+    u->phase = GPQ_RUNS;
+    u->class->inside++;
+    gpq_work_renumber(a, u, p.id);
+    if (u->cancelled) /* between its claim and here */
+        (void)gpud_dispatcher_cancel(a->dispatcher, u->id, GPUD_CANCEL_HARD);
+}
+
+/* ---- End ---- */
+
+/* Wall time of a point of CLOCK_MONOTONIC, 0 for none. */
+static uint64_t wall_of(uint64_t at)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    uint64_t now = (uint64_t)t.tv_sec * GPUD_S(1) + (uint64_t)t.tv_nsec;
+    return at == 0 ? 0 : gpq_wall() - (now > at ? now - at : 0);
+}
+
+static bool keep_result(struct gpq_unit *u, const struct gpud_event *event)
+{
+    u->result = malloc((size_t)event->result_size + 1);
+    if (!u->result)
+        return false;
+    if (event->result_size != 0)
+        memcpy(u->result, event->result, (size_t)event->result_size);
+    u->result_size = (size_t)event->result_size;
+    return true;
+}
+
+/* Of what the worker printed: the last bytes, as the log of the attempt. */
+static void write_log(const struct gpq_agent *a, const struct gpq_unit *u,
+                      const struct gpud_event *event)
+{
+    char path[GPQ_PATH];
+    if (event->output_size == 0 ||
+        gpq_path(path, "%s/logs/%u.%u.%u", a->state, GPQ_BATCH_OF(u->task), GPQ_NUMBER_OF(u->task),
+                 u->attempt) < 0)
+        return;
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || write(fd, event->output, (size_t)event->output_size) < 0)
+        gpq_log("%s: %s", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+}
+
+static int32_t status_of(const struct gpud_event *event)
+{
+    if (event->outcome == GPUD_OUTCOME_SUCCESS)
+        return 0;
+    if (event->exit_kind == GPUD_EXIT_SIGNAL)
+        return -event->exit_status;
+    return event->exit_kind == GPUD_EXIT_CODE ? event->exit_status : event->code;
+}
+
+/* Why an attempt does not count, or GPQ_RETURNS: it does. */
+static uint32_t returns_by(const struct gpq_unit *u, const struct gpud_event *event)
+{
+    if (event->outcome == GPUD_OUTCOME_CANCELLED && u->evicted && !u->cancelled)
+        return GPQ_RETURN_DEVICE;
+    if (event->outcome == GPUD_OUTCOME_CANCELLED && !u->cancelled)
+        return event->attempt == 0 ? GPQ_RETURN_UNSTARTED : GPQ_RETURN_STOPPED;
+    if (event->outcome == GPUD_OUTCOME_CRASHED && event->code == GPUD_EDEVICE)
+        return GPQ_RETURN_DEVICE;
+    return GPQ_RETURNS;
+}
+
+void gpq_workers_ended(struct gpq_agent *a, struct gpq_unit *u, const struct gpud_event *event)
+{
+    uint32_t why = returns_by(u, event);
+    bool success = event->outcome == GPUD_OUTCOME_SUCCESS;
+    u->phase = GPQ_ENDED;
+    u->class->inside--;
+    u->class->most += u->class->most != 0;
+    u->status = status_of(event);
+    u->started = wall_of(event->started_at);
+    u->ended = wall_of(event->ended_at);
+    write_log(a, u, event);
+    if (success && event->result && !keep_result(u, event))
+        gpq_turn_returned(a, u, GPQ_RETURN_STOPPED, "no memory for its result");
+    else if (why != GPQ_RETURNS)
+        gpq_turn_returned(a, u, why, event->text);
+    else
+        gpq_turn_ended(a, u, event->outcome, success ? event->device : event->text);
+}
+
+int gpq_workers_result(struct gpq_agent *a, struct gpq_unit *u, struct gpq_end *end,
+                       char name[GPQ_RESULT_NAME], struct gpq_error *e)
+{
+    const struct gpq_bytes bytes = { u->result, u->result_size };
+    if (!u->result || end->outcome != GPQ_OUTCOME_SUCCESS)
+        return 0;
+    end->result_size = bytes.size;
+    if (bytes.size <= INLINE) {
+        end->result = bytes;
+        return 0;
+    }
+    end->result_file = name;
+    return gpq_result_save(&gpq_system_files, a->state, u->task, u->attempt, bytes, name, e);
+}
+
+/* ---- Pause, drain, failure ---- */
+
+/* The dispatcher has reasons for a task that has not started, and knows none that has ended. */
+bool gpq_workers_run(struct gpq_agent *a, const struct gpq_unit *u)
+{
+    size_t n = 0;
+    return gpud_dispatcher_explain(a->dispatcher, u->id, NULL, NULL, 0, &n, NULL) == 0 && n == 0;
+}
+
+/* No worker sees the cancel of a task that has not started. */
+static void take_back(struct gpq_agent *a, struct gpq_unit *u, void *user)
+{
+    if (u->class == user && u->phase == GPQ_RUNS && !u->cancelled && !gpq_workers_run(a, u))
+        (void)gpud_dispatcher_cancel(a->dispatcher, u->id, GPUD_CANCEL_SOFT);
+}
+
+void gpq_workers_pause(struct gpq_agent *a, struct gpq_class *class, bool paused)
+{
+    if (!class->there || class->paused == paused)
+        return;
+    class->paused = paused;
+    (void)gpud_dispatcher_class_set(a->dispatcher, class->name,
+                                    paused ? GPUD_CLASS_PAUSE : GPUD_CLASS_RESUME, NULL);
+    if (paused)
+        gpq_work_each(a, take_back, class);
+    else
+        gpq_ahead_again(a);
+}
+
+void gpq_workers_drain(struct gpq_agent *a)
+{
+    for (size_t i = 0; a->classes && i < a->classes->n; i++)
+        gpq_workers_pause(a, &a->classes->list[i], true);
+}
+
+static bool is_in_list(const char *name, const char *list)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == length && !strncmp(at, name, length))
+            return true;
+    return false;
+}
+
+static void evict_slot(struct gpq_agent *a, const struct gpud_slot_stats *slot, const char *device)
+{
+    struct gpq_unit *u = slot->task_id != 0 ? gpq_work_by_id(a, slot->task_id) : NULL;
+    if (!u || !u->class || u->evicted || !is_in_list(device, slot->devices))
+        return;
+    u->evicted = true;
+    (void)gpud_dispatcher_cancel(a->dispatcher, u->id, GPUD_CANCEL_HARD);
+}
+
+void gpq_workers_evict(struct gpq_agent *a, const char *device)
+{
+    int n = gpud_dispatcher_slots(a->dispatcher, NULL, 0);
+    struct gpud_slot_stats *rows = n > 0 ? calloc((size_t)n, sizeof(*rows)) : NULL;
+    if (!rows)
+        return;
+    for (int i = 0; i < n; i++)
+        rows[i] = (struct gpud_slot_stats)GPUD_SLOT_STATS_INIT;
+    int there = gpud_dispatcher_slots(a->dispatcher, rows, (size_t)n);
+    for (int i = 0; i < there && i < n; i++)
+        evict_slot(a, &rows[i], device);
+    free(rows);
+}
+
+void gpq_workers_changed(struct gpq_agent *a, const struct gpud_event *event)
+{
+    struct gpq_class *class = gpq_class_find(a, event->class_name);
+    if (!class ||
+        (event->class_change != GPUD_CHANGE_FAILED && event->class_change != GPUD_CHANGE_RESUMED))
+        return;
+    class->failed = event->class_change == GPUD_CHANGE_FAILED;
+    if (!class->failed)
+        return;
+    snprintf(class->text, sizeof(class->text), "%.255s", event->text);
+    gpq_log("class %s has failed: %s; its tasks that wait end, and the next one tries again",
+            class->name, event->text);
+}
+
+void gpq_workers_idle(struct gpq_agent *a, struct gpq_class *class)
+{
+    if (!class->failed || class->paused)
+        return;
+    class->failed = false;
+    (void)gpud_dispatcher_class_set(a->dispatcher, class->name, GPUD_CLASS_RESUME, NULL);
+}
+
+/* ---- Why a task waits ---- */
+
+static int add_reason(json_t *array, const char *reason, const char *text)
+{
+    json_t *one = json_pack("{s:s, s:o}", "reason", reason, "text", gpq_text_json(text));
+    return one && json_array_append_new(array, one) == 0 ? 0 : GPQ_ENOMEM;
+}
+
+static int read_spec(const struct gpq_task *t, void *user)
+{
+    uint32_t *spec = user;
+    *spec = t->spec;
+    return 1;
+}
+
+static int read_content(const struct gpq_spec *spec, void *user)
+{
+    json_t **content = user;
+    *content = json_loadb(spec->content.data, spec->content.size, 0, NULL);
+    return 1;
+}
+
+/* The content of the task's spec, which has its class; NULL without memory, or without a task. */
+static json_t *content_of(struct gpq_agent *a, uint64_t task)
+{
+    const struct gpq_select one = { .tasks = &task, .n_tasks = 1 };
+    json_t *content = NULL;
+    struct gpq_error e;
+    uint32_t spec;
+    if (a->store->engine->tasks(a->store, &one, 0, false, read_spec, &spec, &e) == 1)
+        (void)a->store->engine->spec(a->store, spec, read_content, &content, &e);
+    return content;
+}
+
+static int explain_class(struct gpq_agent *a, const char *name, json_t *array)
+{
+    const struct gpq_class *class = gpq_class_find(a, name);
+    struct gpud_task_desc d = GPUD_TASK_DESC_INIT;
+    char text[384];
+    int code = 0;
+    if (!gpq_class_usable(a, name, text, sizeof(text)))
+        return add_reason(array, "CLASS", text);
+    if (class->failed)
+        code = add_reason(array, "FAILED", class->text);
+    d.class_name = name;
+    return code == 0 ? gpq_dispatch_explain(a, 0, &d, array) : code;
+}
+
+int gpq_workers_explain(struct gpq_agent *a, uint64_t task, json_t *array)
+{
+    json_t *content = content_of(a, task);
+    const char *name = json_string_value(json_object_get(content, "class"));
+    int code = name && strcmp(name, GPQ_COMMANDS) != 0 ? explain_class(a, name, array) : 0;
+    json_decref(content);
+    return code;
+}
