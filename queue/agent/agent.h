@@ -131,8 +131,8 @@ void gpq_server_settle(struct gpq_agent *a, int code, const struct gpq_error *e)
 struct gpq_wish;
 json_t *gpq_request(struct gpq_agent *a, uint64_t now, json_t *request, struct gpq_wish *wish);
 
-/* Appends to `array` why the dispatcher does not start a task that it has: objects with "reason"
- * and "text", and nothing for a task that it does not have.  GPQ_ENOMEM. */
-int gpq_work_explain(struct gpq_agent *a, uint64_t task, json_t *array);
+/* Appends to `array` why the dispatcher does not start a task, whether it has it or not
+ * (reasons.h).  GPQ_ENOMEM. */
+int gpq_work_explain(struct gpq_agent *a, const struct gpq_task *t, json_t *array);
 
 #endif

@@ -311,31 +311,3 @@ void gpq_dispatch_hear(struct gpq_agent *a)
             hear_one(a, &events[i]);
     } while (n > 0);
 }
-
-int gpq_dispatch_explain(struct gpq_agent *a, uint64_t id, const struct gpud_task_desc *task,
-                         json_t *array)
-{
-    struct gpud_reason reasons[REASONS];
-    size_t n = 0;
-    for (int i = 0; i < REASONS; i++)
-        reasons[i] = (struct gpud_reason)GPUD_REASON_INIT;
-    if (gpud_dispatcher_explain(a->dispatcher, id, task, reasons, REASONS, &n, NULL) < 0)
-        return 0;
-    for (size_t i = 0; i < n && i < REASONS; i++) {
-        char text[256] = "";
-        (void)gpud_reason_format(&reasons[i], text, sizeof(text));
-        json_t *one =
-            json_pack("{s:s, s:s}", "reason", gpud_reason_name(reasons[i].kind), "text", text);
-        if (!one || json_array_append_new(array, one) < 0)
-            return GPQ_ENOMEM;
-    }
-    return 0;
-}
-
-int gpq_work_explain(struct gpq_agent *a, uint64_t task, json_t *array)
-{
-    struct gpq_unit *u = gpq_work_of(a, task);
-    if (u && u->phase == (u->class ? GPQ_RUNS : GPQ_INSIDE))
-        return gpq_dispatch_explain(a, u->id, NULL, array);
-    return u ? 0 : gpq_workers_explain(a, task, array);
-}

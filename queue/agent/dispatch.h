@@ -36,11 +36,6 @@ void gpq_dispatch_hold(struct gpq_agent *a);
 /* Returns a grant; the task gets no other one for a second.  A task of a class leaves. */
 void gpq_dispatch_decline(struct gpq_agent *a, struct gpq_unit *u);
 
-/* Appends the reasons why a task of the dispatcher, or one that is not submitted, does not start.
- * GPQ_ENOMEM. */
-int gpq_dispatch_explain(struct gpq_agent *a, uint64_t id, const struct gpud_task_desc *task,
-                         json_t *array);
-
 /* Reads all events: notes grants, requests of the dispatcher to runs, and outcomes (turn.h). */
 void gpq_dispatch_hear(struct gpq_agent *a);
 

@@ -113,7 +113,7 @@ static int set_reasons(struct gpq_call *c, json_t *reply, const struct gpq_task 
     if (code < 0)
         return code;
     list = json_array();
-    code = list ? gpq_work_explain(c->a, t->id, list) : GPQ_ENOMEM;
+    code = list ? gpq_work_explain(c->a, t, list) : GPQ_ENOMEM;
     return set_list(c, reply, "reasons", list, code);
 }
 

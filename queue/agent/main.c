@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -110,6 +111,15 @@ static int open_loop(struct gpq_agent *a, struct gpq_watched watched[3], struct 
     return 0;
 }
 
+/* SQLite makes files by the umask, which commands inherit and therefore comes back. */
+static int open_store(struct gpq_agent *a, struct gpq_error *e)
+{
+    mode_t before = umask(077);
+    int code = gpq_sqlite_open(&(struct gpq_options){ .directory = a->state }, &a->store, e);
+    (void)umask(before);
+    return code;
+}
+
 /* Commands are adopted before the dispatcher gets other work, and before a client is heard. */
 static int open_all(struct gpq_agent *a, const struct gpq_settings *s,
                     struct gpq_watched watched[3], struct gpq_error *e)
@@ -127,7 +137,7 @@ static int open_all(struct gpq_agent *a, const struct gpq_settings *s,
     if (code == 0 && gpq_boot_read(a->boot) < 0)
         code = gpq_fail(e, GPQ_EIO, "the id of this boot cannot be read");
     if (code == 0)
-        code = gpq_sqlite_open(&(struct gpq_options){ .directory = a->state }, &a->store, e);
+        code = open_store(a, e);
     if (code == 0 && gpq_work_open(a) < 0)
         code = gpq_fail(e, GPQ_ENOMEM, "no memory");
     if (code == 0)

@@ -16,6 +16,7 @@
 #include "queue/agent/fields.h"
 #include "queue/agent/needs.h"
 #include "queue/agent/payload.h"
+#include "queue/agent/reasons.h"
 #include "queue/agent/turn.h"
 
 /* Larger results are files: that of struct gpq_options, results_inline. */
@@ -332,12 +333,6 @@ void gpq_workers_idle(struct gpq_agent *a, struct gpq_class *class)
 
 /* ---- Why a task waits ---- */
 
-static int add_reason(json_t *array, const char *reason, const char *text)
-{
-    json_t *one = json_pack("{s:s, s:o}", "reason", reason, "text", gpq_text_json(text));
-    return one && json_array_append_new(array, one) == 0 ? 0 : GPQ_ENOMEM;
-}
-
 static int read_spec(const struct gpq_task *t, void *user)
 {
     uint32_t *spec = user;
@@ -371,9 +366,9 @@ static int explain_class(struct gpq_agent *a, const char *name, json_t *array)
     char text[384];
     int code = 0;
     if (!gpq_class_usable(a, name, text, sizeof(text)))
-        return add_reason(array, "CLASS", text);
+        return gpq_reason_add(array, "CLASS", text);
     if (class->failed)
-        code = add_reason(array, "FAILED", class->text);
+        code = gpq_reason_add(array, "FAILED", class->text);
     d.class_name = name;
     return code == 0 ? gpq_dispatch_explain(a, 0, &d, array) : code;
 }

@@ -17,7 +17,7 @@ static struct gpq_agent agent = { .devices = 8 };
 
 /* ---- What the agent has beside them; its dispatcher is NULL ---- */
 
-int gpq_work_explain(struct gpq_agent *a, uint64_t task, json_t *array)
+int gpq_work_explain(struct gpq_agent *a, const struct gpq_task *task, json_t *array)
 {
     (void)a;
     (void)task;

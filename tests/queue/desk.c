@@ -37,7 +37,7 @@ void gpq_log(const char *format, ...)
     (void)putchar('\n');
 }
 
-int gpq_work_explain(struct gpq_agent *a, uint64_t task, json_t *array)
+int gpq_work_explain(struct gpq_agent *a, const struct gpq_task *task, json_t *array)
 {
     (void)a;
     (void)task;
