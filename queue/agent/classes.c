@@ -61,15 +61,16 @@ static struct gpud_class_stats stats_of(const struct gpud_class_stats *rows, int
     return (struct gpud_class_stats)GPUD_CLASS_STATS_INIT;
 }
 
-static json_t *class_json(const struct gpq_class *class, const struct gpud_class_stats *s)
+static json_t *class_json(const struct gpq_class *c, const struct gpud_class_stats *s)
 {
     json_t *row =
-        json_pack("{s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I}", "class", class->name, "usable",
-                  (int)class->there, "paused", (int)class->paused, "failed", (int)class->failed,
-                  "fit", (json_int_t) class->fit, "workers", (json_int_t)s->workers, "starting",
-                  (json_int_t)s->starting, "batch", (json_int_t) class->batch);
-    if (row && class->text[0])
-        (void)json_object_set_new(row, "text", gpq_text_json(class->text));
+        json_pack("{s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "class", c->name, "usable",
+                  (int)c->there, "paused", (int)c->paused, "failed", (int)c->failed, "fit",
+                  (json_int_t)c->fit, "batch", (json_int_t)c->batch, "workers",
+                  (json_int_t)s->workers, "starting", (json_int_t)s->starting, "queued",
+                  (json_int_t)s->queued, "running", (json_int_t)s->running);
+    if (row && c->text[0])
+        (void)json_object_set_new(row, "text", gpq_text_json(c->text));
     return row;
 }
 

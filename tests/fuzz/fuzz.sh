@@ -5,8 +5,8 @@
 #
 #     sh tests/fuzz/fuzz.sh [SECONDS] [control] [devices] [frame] [hello] [launch] [log] [page]
 #                           [plan] [queue_config] [queue_csv] [queue_jsonl] [queue_lines]
-#                           [queue_request] [queue_stamp] [queue_template] [reading] [run_plan]
-#                           [run_record] [sched] [script] [versioned] [xid]
+#                           [queue_request] [queue_stamp] [queue_template] [queue_values]
+#                           [reading] [run_plan] [run_record] [sched] [script] [versioned] [xid]
 #
 # Exit 1 when a target fails.  libFuzzer then writes the input to the current directory (crash-...):
 # add it to tests/fuzz/corpus/TARGET together with the repair.
@@ -20,8 +20,8 @@ case ${1:-} in
     ;;
 esac
 targets=${*:-control devices frame hello launch log page plan queue_config queue_csv queue_jsonl \
-queue_lines queue_request queue_stamp queue_template reading run_plan run_record sched script \
-versioned xid}
+queue_lines queue_request queue_stamp queue_template queue_values reading run_plan run_record sched \
+script versioned xid}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -76,6 +76,7 @@ for target in $targets; do
         flags=-fno-sanitize=pointer-overflow # tables of the model begin as NULL
         ;;
     queue_stamp) parts="../queue/files/stamp.c $numbers" ;;
+    queue_values) parts="../queue/config/values.c ../queue/fail.c" ;;
     plan)
         parts=$(files 'sched/*.c log/fact*.c log/line.c sim/fact*.c sim/line_read.c' \
             'sim/plan_script.c sim/plan_world*.c sim/slow*.c sim/trial.c')

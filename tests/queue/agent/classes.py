@@ -361,6 +361,25 @@ def several_classes(agent):
     equal(reply["added"], 100)  # another batch
 
 
+def claimed_first(agent):
+    """Q2: an attempt whose first act is to kill the agent is in the store."""
+    configure(agent, max_workers=1, min_workers=1)
+    for _ in range(5):
+        agent.start()
+        c = agent.client()
+        submit(c, ["say warm"], batch="warm")
+        c.ask("wait", batch=c.ask("batches", name="warm")["batches"][0]["batch"])
+        batch = submit(c, [f"kill {agent.process.pid}"], batch="kill")["batch"]
+        agent.process.wait(60)
+        agent.start()
+        c = agent.client()
+        c.ask("wait", batch=batch)
+        attempts = c.ask("attempts", task=f"{batch}.1")["attempts"]
+        equal([a.get("returned") for a in attempts], ["worker stopped", None])
+        equal(lines(agent, "started").count(f"{batch}.1"), 2)
+        agent.stop()
+
+
 def killed_agents(agent):
     """Q3 Q4: the agent is killed while 1,000 tasks run; each ends SUCCESS once."""
     kills = int(os.environ.get("T_KILLS", 10 if EFFORT else 4))
@@ -392,7 +411,7 @@ def killed_agents(agent):
 
 CASES = [results, kinds_of_results, failures, class_limit, failed_setup, unknown_classes,
          class_leaves_the_config, paused, drained, cancelled, evicted, at_most_once, stopped,
-         several_classes, killed_agents]
+         several_classes, claimed_first, killed_agents]
 BUILD = sys.argv[1]
 
 

@@ -4,13 +4,14 @@
  * adds a line with its id to the file `started` there.
  *
  * Payloads: "say TEXT", "print TEXT", "big BYTES", "bytes", "sleep MS", "wait" (until the fifo
- * `gate` has a byte), "fail STATUS", "crash"; any other one is returned.
+ * `gate` has a byte), "fail STATUS", "crash", "kill PID"; any other one is returned.
  */
 #include <gpudispatch/gpudispatch.h>
 #include <gpudispatch/plugin.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +94,10 @@ static int run(gpud_task *t, const char *directory, char *text)
     rest = rest ? rest : text + strlen(text);
     if (!strcmp(word, "crash"))
         abort();
+    if (!strcmp(word, "kill")) {
+        (void)kill((pid_t)atoi(rest), SIGKILL);
+        return 0;
+    }
     if (!strcmp(word, "fail"))
         return gpud_task_fail(t, atoi(rest), "as it was told");
     if (!strcmp(word, "sleep"))

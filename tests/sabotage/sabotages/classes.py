@@ -5,6 +5,12 @@ from .entry import Sabotage
 
 SABOTAGES = [
     Sabotage(
+        "a worker gets a task before its claim is committed", "queue/agent/turn.c",
+        "    u->attempt = (uint32_t)attempt;\n    n->done = true;\n",
+        "    u->attempt = (uint32_t)attempt;\n    n->done = !u->class;\n"
+        "    if (u->class)\n        gpq_workers_start(a, u);\n",
+        "agent/classes.claimed_first"),
+    Sabotage(
         "the task of a worker that ended with its agent is lost", "queue/agent/adopt.c",
         "    if (c->is_worker) {\n",
         "    if (c->is_worker && c->known) {\n",
