@@ -76,7 +76,7 @@ int gpq_rows(struct gpq_session *s, json_t *request, const char *list,
         json_decref(reply);
     }
     json_decref(request);
-    return status;
+    return status == GPQ_ENOUGH ? 0 : status;
 }
 
 /* ---- Filters ---- */

@@ -31,7 +31,8 @@ int gpq_selections(struct gpq_session *s, json_t **ret);
 int gpq_one_task(struct gpq_session *s, char ret[32]);
 
 /* Calls fn with each row of all pages of a request, until it returns another value than 0, which is
- * returned.  Takes the request. */
+ * returned; GPQ_ENOUGH ends the rows, and is returned as 0.  Takes the request. */
+enum { GPQ_ENOUGH = -1000 };
 int gpq_rows(struct gpq_session *s, json_t *request, const char *list,
              int (*fn)(json_t *row, void *user), void *user);
 

@@ -50,7 +50,7 @@ static int keep_end(json_t *row, void *user)
     struct ends *e = user;
     uint64_t ended = (uint64_t)gpq_number_of(row, "ended");
     if (e->n == ENDS)
-        return -1;
+        return GPQ_ENOUGH;
     if (ended >= e->since)
         e->at[e->n++] = ended;
     return 0;

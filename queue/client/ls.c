@@ -2,13 +2,13 @@
 /* ls.c - lists batches, or tasks. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "queue/client/ids.h"
 #include "queue/client/left.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
+#include "queue/config/values.h"
 #include "tools/cli/out.h"
 
 enum { NEWEST = 20, NEWEST_MOST = 1000000 };
@@ -18,7 +18,7 @@ static int print_row(json_t *row, void *user)
     (void)user;
     (void)json_dumpf(row, stdout, JSON_COMPACT);
     putchar('\n');
-    return out_reader_gone() ? EXIT_FAILED : 0;
+    return out_reader_gone() ? GPQ_ENOUGH : 0;
 }
 
 /* ---- Batches ---- */
@@ -91,21 +91,21 @@ static void print_batches(struct gpq_session *s, json_t *list)
     table_print(&t);
 }
 
-static int list_batches(struct gpq_session *s)
+static int read_newest(const struct call *call, size_t *ret)
+{
+    const char *last = call->value[OPTION_LAST];
+    struct gpq_error e = { 0 };
+    uint64_t n = NEWEST;
+    if (last && gpq_value_number(last, 0, NEWEST_MOST, &n, &e) < 0)
+        return usage(call->verb, "ls: --last: %s", e.text);
+    *ret = call->given[OPTION_ALL] ? SIZE_MAX : (size_t)n;
+    return 0;
+}
+
+static int list_batches(struct gpq_session *s, size_t newest)
 {
     const struct call *call = s->call;
-    struct batches b = { json_array(), NEWEST };
-    const char *last = call->value[OPTION_LAST];
-    char *end;
-    if (last) {
-        b.newest = strtoul(last, &end, 10);
-        if (*end || !*last || b.newest > NEWEST_MOST) {
-            json_decref(b.list);
-            return usage(call->verb, "ls: --last is '%s', expected 0 to %d", last, NEWEST_MOST);
-        }
-    }
-    if (call->given[OPTION_ALL])
-        b.newest = SIZE_MAX;
+    struct batches b = { json_array(), newest };
     int status = gpq_rows(s, json_pack("{s:s}", "do", "batches"), "batches", keep_batch, &b);
     if (status == 0 && call->given[OPTION_JSON])
         for (size_t i = 0; i < json_array_size(b.list); i++)
@@ -155,7 +155,7 @@ static int list_tasks(struct gpq_session *s, json_t *list)
     for (size_t i = 0; status == 0 && i < json_array_size(list); i++)
         status = gpq_rows(s, tasks_request(json_array_get(list, i)), "tasks",
                           json ? print_row : task_cells, &t);
-    if (!json)
+    if (!json && (status == 0 || t.cells > 0))
         table_print(&t);
     return status;
 }
@@ -167,11 +167,15 @@ int gpq_verb_ls(const struct call *call)
     bool tasks = call->operands > 0 || call->given[OPTION_STATE] || call->given[OPTION_FAILED] ||
                  call->given[OPTION_LOST];
     struct call all = *call;
+    size_t newest = NEWEST;
+    int status = read_newest(call, &newest);
+    if (status != 0)
+        return status;
     if (tasks && call->operands == 0)
         all.given[OPTION_ALL] = true;
-    int status = gpq_session_open(&s, &all, GPQ_AGENT_RESUMED);
+    status = gpq_session_open(&s, &all, GPQ_AGENT_RESUMED);
     if (status == 0 && !tasks)
-        status = list_batches(&s);
+        status = list_batches(&s, newest);
     if (status == 0 && tasks)
         status = gpq_selections(&s, &list);
     if (status == 0 && tasks)

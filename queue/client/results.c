@@ -44,7 +44,7 @@ static int print_result(json_t *row, void *user)
     if (s->call->given[OPTION_JSON]) {
         (void)json_dumpf(row, stdout, JSON_COMPACT);
         putchar('\n');
-        return out_reader_gone() ? EXIT_FAILED : 0;
+        return out_reader_gone() ? GPQ_ENOUGH : 0;
     }
     printf("%s\t%s\t", gpq_text_of(row, "task"), gpq_state_text_of(row, state));
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
@@ -55,7 +55,7 @@ static int print_result(json_t *row, void *user)
         break;
     }
     putchar('\n');
-    return out_reader_gone() ? EXIT_FAILED : 0;
+    return out_reader_gone() ? GPQ_ENOUGH : 0;
 }
 
 int gpq_verb_results(const struct call *call)

@@ -20,7 +20,7 @@ static int set(json_t *object, const char *name, json_t *value, struct gpq_error
 {
     if (json_object_set_new(object, name, value) == 0)
         return 0;
-    return gpq_fail(e, GPQ_ENOMEM, "no memory, or a text that is not UTF-8");
+    return gpq_fail(e, GPQ_ENOMEM, "no memory");
 }
 
 static int set_number(json_t *object, const char *name, uint64_t value, struct gpq_error *e)
@@ -30,7 +30,9 @@ static int set_number(json_t *object, const char *name, uint64_t value, struct g
 
 static int set_text(json_t *object, const char *name, const char *text, struct gpq_error *e)
 {
-    return set(object, name, json_string(text), e);
+    json_t *value = json_string(text);
+    return value ? set(object, name, value, e)
+                 : gpq_fail(e, GPQ_EINVAL, "'%.80s': expected UTF-8", text);
 }
 
 /* ---- Needs ---- */

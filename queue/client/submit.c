@@ -400,7 +400,9 @@ static int read_config(struct gpq_submit_call *s)
 {
     struct gpq_error e = { 0 };
     int code = gpq_config_read(s->call->value[OPTION_CONFIG], &s->config, &e);
-    return code < 0 ? gpq_say(gpq_error_status(code), "%s", e.text) : 0;
+    return code == GPQ_EINVAL || code == GPQ_ENOTFOUND ? failed("", &e)
+           : code < 0 ? gpq_say(gpq_error_status(code), "%s", e.text)
+                      : 0;
 }
 
 static int read_sources(struct gpq_submit_call *s)
@@ -415,67 +417,7 @@ static int read_sources(struct gpq_submit_call *s)
     return call->operands > 0 ? read_file(s, call->operand[0], false) : read_command(s);
 }
 
-/* Tasks are joined within a name, so that each batch has one. */
-static void set_name(struct gpq_submit_call *s)
-{
-    const struct call *call = s->call;
-    if (*s->name)
-        return;
-    if (call->given[OPTION_CLASS])
-        snprintf(s->name, sizeof(s->name), "%s", call->value[OPTION_CLASS]);
-    else if (call->command)
-        name_of_file(call->command[0], s->name);
-}
-
-int gpq_submit_read(struct gpq_submit_call *s, const struct call *call)
-{
-    *s = (struct gpq_submit_call){ .call = call, .now = gpq_now_wall() };
-    int status = check_call(call);
-    if (status != 0)
-        return status;
-    s->specs = json_array();
-    s->tasks = json_array();
-    s->index = json_object();
-    s->found = json_object();
-    s->is_list = call->operands > 0 || call->given[OPTION_EACH] || call->given[OPTION_ARRAY] ||
-                 call->given[OPTION_CLASS];
-    snprintf(s->name, sizeof(s->name), "%s",
-             call->value[OPTION_BATCH] ? call->value[OPTION_BATCH] : "");
-    if ((status = read_config(s)) != 0 || (status = read_base(s)) != 0)
-        return status;
-    json_t *first = json_copy(s->base);
-    if (!first || json_object_set(first, "environment", s->environment) != 0 ||
-        json_array_append_new(s->specs, first) != 0)
-        return gpq_say(EXIT_FAILED, "no memory");
-    status = read_sources(s);
-    set_name(s);
-    if (status == 0 && json_array_size(s->tasks) == 0 && !call->given[OPTION_FOLLOW_FILE])
-        status = gpq_say(EXIT_USAGE, "%s: there are no tasks in it",
-                         call->operands > 0 ? call->operand[0] : call->verb->name);
-    return status;
-}
-
-void gpq_submit_free(struct gpq_submit_call *s)
-{
-    json_decref(s->environment);
-    json_decref(s->base);
-    json_decref(s->specs);
-    json_decref(s->tasks);
-    json_decref(s->index);
-    json_decref(s->found);
-    gpq_config_free(&s->config);
-}
-
-/* ---- The request ---- */
-
-static void draw_request(char ret[33])
-{
-    unsigned char bytes[16];
-    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-        abort(); /* 16 bytes are never short (getrandom(2)) */
-    for (int i = 0; i < 16; i++)
-        snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
-}
+/* ---- The batch ---- */
 
 static int set_max_fails(const struct call *call, json_t *batch)
 {
@@ -530,6 +472,74 @@ static json_t *batch_of(struct gpq_submit_call *s, const char *append)
         return batch;
     json_decref(batch);
     return NULL;
+}
+
+/* ---- All of it ---- */
+
+/* Tasks are joined within a name, so that each batch has one. */
+static void set_name(struct gpq_submit_call *s)
+{
+    const struct call *call = s->call;
+    if (*s->name)
+        return;
+    if (call->given[OPTION_CLASS])
+        snprintf(s->name, sizeof(s->name), "%s", call->value[OPTION_CLASS]);
+    else if (call->command)
+        name_of_file(call->command[0], s->name);
+}
+
+int gpq_submit_read(struct gpq_submit_call *s, const struct call *call)
+{
+    *s = (struct gpq_submit_call){ .call = call, .now = gpq_now_wall() };
+    int status = check_call(call);
+    if (status != 0)
+        return status;
+    s->specs = json_array();
+    s->tasks = json_array();
+    s->index = json_object();
+    s->found = json_object();
+    s->is_list = call->operands > 0 || call->given[OPTION_EACH] || call->given[OPTION_ARRAY] ||
+                 call->given[OPTION_CLASS];
+    snprintf(s->name, sizeof(s->name), "%s",
+             call->value[OPTION_BATCH] ? call->value[OPTION_BATCH] : "");
+    if ((status = read_config(s)) != 0 || (status = read_base(s)) != 0)
+        return status;
+    json_t *first = json_copy(s->base);
+    if (!first || json_object_set(first, "environment", s->environment) != 0 ||
+        json_array_append_new(s->specs, first) != 0)
+        return gpq_say(EXIT_FAILED, "no memory");
+    status = read_sources(s);
+    set_name(s);
+    if (status == 0 && json_array_size(s->tasks) == 0 && !call->given[OPTION_FOLLOW_FILE])
+        status = gpq_say(EXIT_USAGE, "%s: there are no tasks in it",
+                         call->operands > 0 ? call->operand[0] : call->verb->name);
+    json_t *batch = status == 0 ? batch_of(s, NULL) : NULL; /* before an agent is started */
+    if (status == 0 && !batch)
+        status = EXIT_USAGE;
+    json_decref(batch);
+    return status;
+}
+
+void gpq_submit_free(struct gpq_submit_call *s)
+{
+    json_decref(s->environment);
+    json_decref(s->base);
+    json_decref(s->specs);
+    json_decref(s->tasks);
+    json_decref(s->index);
+    json_decref(s->found);
+    gpq_config_free(&s->config);
+}
+
+/* ---- The request ---- */
+
+static void draw_request(char ret[33])
+{
+    unsigned char bytes[16];
+    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+        abort(); /* 16 bytes are never short (getrandom(2)) */
+    for (int i = 0; i < 16; i++)
+        snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
 }
 
 json_t *gpq_submit_request(struct gpq_submit_call *s, const char *append)

@@ -293,7 +293,7 @@ static void print_counts(const struct counted *c, const json_t *selection, const
 static int batch_row(json_t *row, void *user)
 {
     *(json_t **)user = json_incref(row);
-    return -1;
+    return GPQ_ENOUGH;
 }
 
 /* Of a whole batch: its name, and when it was made. */

@@ -11,6 +11,7 @@ import pathlib
 import signal
 import sqlite3
 import sys
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -407,7 +408,50 @@ def watch_file(q):
     equal(q.submit("grow.txt")["joined"], 3)
 
 
+def environment(q):
+    """Q12: the environment is shown only to who asks for it; commands get that of the submit."""
+    q.agent()
+    q.environment["SECRET"] = "5ec7e7"
+    q.submit("--env", "MORE=a b", "--unset", "HOME", "--", "sh", "-c",
+             'echo "$SECRET $MORE ${HOME-none} $PYTHONUNBUFFERED" > env')
+    q.run("wait", "1")
+    equal(q.path("env").read_text(), "5ec7e7 a b none 1\n")
+    for args in (("ls", "1"), ("show", "1"), ("show", "1.1"), ("results", "1"), ("explain", "1"),
+                 ("wait", "1"), ("agent", "status"), ("ls",)):
+        assert "5ec7e7" not in q.run(*args) + q.run(args[0], "--json", *args[1:]), args
+    assert "SECRET=5ec7e7" in q.run("show", "--env", "1.1")
+    assert "SECRET=5ec7e7" in q.json("show", "--env", "1.1")[0]["spec"]["environment"]
+    q.submit("--clean-env", "--env", "SECRET", "--", "sh", "-c", "env > env")
+    q.run("wait", "2")
+    names = {row.split("=")[0] for row in q.path("env").read_text().splitlines()}
+    assert "SECRET" in names and "LD_LIBRARY_PATH" not in names, names
+
+
+def many_lines(q):
+    """Prints how long submits of many lines take; the goal of 10,000 lines is 0.5 s."""
+    q.agent()
+    q.run("pause")
+
+    def measured(what, *args):
+        began = time.monotonic()
+        reply = q.submit(*args)
+        took = time.monotonic() - began
+        print(f"   {what}: {took:.2f} s")
+        assert took < 30, f"{what}: {took} s"
+        return reply
+
+    q.write("lines.txt", "".join(f"python3 a.py --x {i}\n" for i in range(10000)))
+    for _ in range(3):
+        equal(measured("10,000 lines", "--fresh", "lines.txt")["added"], 10000)
+    equal(measured("10,000 lines that join", "lines.txt")["joined"], 10000)
+    q.write("rows.csv", "command,limit,gpus,name\n"
+            + "".join(f"python3 b.py {i},{i % 1000 + 1}s,{i % 2},n{i}\n" for i in range(100000)))
+    equal(measured("100,000 rows with options", "rows.csv")["added"], 100000)
+    equal(measured("100,000 rows that join", "rows.csv")["joined"], 100000)
+    equal(len(q.json("ls", "rows", "--state", "ready")), 100000)
+
+
 if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
         five_hundred, changed_files, sweep, loaded_model, look, follow_ends, run_verb, why,
-        sick_gpu, power_cut, changes, watch_file], Queue))
+        sick_gpu, power_cut, changes, watch_file, environment, many_lines], Queue))
