@@ -135,15 +135,32 @@ static int add_filters(const struct call *call, json_t *selection)
 
 /* ---- Operands ---- */
 
-static int batch_of_name(struct gpq_session *s, const char *name, uint32_t *ret)
+/* Replaces the name of a batch, which is the whole text or the part before .44 or .40-49, by its id.
+ * A name may end like that itself: the whole text counts first. */
+static int id_of_name(struct gpq_session *s, const char *text, struct gpq_id *ret)
 {
-    json_t *reply;
-    json_t *request = json_pack("{s:s, s:s}", "do", "batches", "name", name);
+    const char *dot = strrchr(text, '.');
+    char name[256], numbers[40];
+    json_t *reply = NULL, *request = json_pack("{s:s, s:s}", "do", "batches", "name", text);
     if (!request)
-        return gpq_say(EXIT_USAGE, "'%.80s': expected ids or the name of a batch, in UTF-8", name);
-    int status = gpq_session_insist(s, request, &reply);
+        return gpq_say(EXIT_USAGE, "'%.80s': expected ids or the name of a batch, in UTF-8", text);
+    int status = gpq_session_hear_reply(s, request, &reply);
+    bool found = status == 0 && json_is_true(json_object_get(reply, "ok"));
+    *ret = (struct gpq_id){ GPQ_ID_BATCH, 0, 0, 0 };
+    if (status == 0 && !found && dot && strlen(dot) < 36 && dot - text < 256) {
+        snprintf(numbers, sizeof(numbers), "1%s", dot);
+        *ret = gpq_id_read(numbers);
+    }
+    if (ret->kind == GPQ_ID_TASK || ret->kind == GPQ_ID_RANGE) {
+        json_decref(reply);
+        snprintf(name, sizeof(name), "%.*s", (int)(dot - text), text);
+        status =
+            gpq_session_insist(s, json_pack("{s:s, s:s}", "do", "batches", "name", name), &reply);
+    } else if (status == 0) {
+        status = gpq_session_judge(reply);
+    }
     if (status == 0)
-        *ret =
+        ret->batch =
             gpq_id_read(gpq_text_of(json_array_get(json_object_get(reply, "batches"), 0), "batch"))
                 .batch;
     json_decref(reply);
@@ -160,6 +177,12 @@ static int no_memory(void)
     return gpq_say(EXIT_FAILED, "no memory");
 }
 
+static char *task_text(const struct gpq_id *id, char ret[32])
+{
+    snprintf(ret, 32, "%" PRIu32 ".%" PRIu32, id->batch, id->first);
+    return ret;
+}
+
 static int add_task(struct found *f, const char *text)
 {
     if (!f->tasks) {
@@ -174,14 +197,12 @@ static int add_task(struct found *f, const char *text)
 static int add_id(struct gpq_session *s, struct found *f, const char *text)
 {
     struct gpq_id id = gpq_id_read(text);
-    char batch[16];
+    char batch[16], task[32];
+    int status = id.kind == GPQ_ID_NONE ? id_of_name(s, text, &id) : 0;
+    if (status != 0)
+        return status;
     if (id.kind == GPQ_ID_TASK)
-        return add_task(f, text);
-    if (id.kind == GPQ_ID_NONE) {
-        int status = batch_of_name(s, text, &id.batch);
-        if (status != 0)
-            return status;
-    }
+        return add_task(f, task_text(&id, task));
     snprintf(batch, sizeof(batch), "%" PRIu32, id.batch);
     json_t *one = json_pack("{s:s}", "batch", batch);
     if (one && id.kind == GPQ_ID_RANGE &&
@@ -255,22 +276,20 @@ int gpq_one_task(struct gpq_session *s, char ret[32])
     const char *text = s->call->operand[0];
     struct gpq_id id = gpq_id_read(text);
     char batch[16];
+    int status = id.kind == GPQ_ID_NONE ? id_of_name(s, text, &id) : 0;
     ret[0] = '\0';
+    if (status != 0)
+        return status;
     if (id.kind == GPQ_ID_TASK) {
-        snprintf(ret, 32, "%" PRIu32 ".%" PRIu32, id.batch, id.first);
+        (void)task_text(&id, ret);
         return 0;
     }
     if (id.kind == GPQ_ID_RANGE)
         return usage(s->call->verb, "%s: '%s' is a range, expected a task such as 12.44",
                      s->call->verb->name, text);
-    if (id.kind == GPQ_ID_NONE) {
-        int status = batch_of_name(s, text, &id.batch);
-        if (status != 0)
-            return status;
-    }
     snprintf(batch, sizeof(batch), "%" PRIu32, id.batch);
-    int status = gpq_rows(s, json_pack("{s:s, s:s, s:i}", "do", "tasks", "batch", batch, "most", 2),
-                          "tasks", first_task, ret);
+    status = gpq_rows(s, json_pack("{s:s, s:s, s:i}", "do", "tasks", "batch", batch, "most", 2),
+                      "tasks", first_task, ret);
     if (status == 0 && !*ret)
         return gpq_say(EXIT_NONE, "batch %s has no tasks", batch);
     if (status != SEVERAL)

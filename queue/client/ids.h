@@ -3,7 +3,8 @@
  * ids.h - the tasks that a verb names: operands and options as selections of the protocol.
  *
  * An operand has one or more ids, separated by commas: 12 (a batch), 12.44 (a task), 12.40-49 (a
- * range), or the name of a batch, which is the newest one of that name.
+ * range), or the name of a batch in place of its number: night, night.44.  It is the newest one of
+ * that name.
  */
 #ifndef GPQ_CLIENT_IDS_H
 #define GPQ_CLIENT_IDS_H

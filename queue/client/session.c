@@ -160,29 +160,39 @@ static int exchange(struct gpq_session *s, json_t *request, json_t **ret)
     return heard == GPQ_LINE ? 0 : heard == GPQ_CLOSED ? EXIT_NONE : EXIT_FAILED;
 }
 
-static int ask(struct gpq_session *s, json_t *request, bool again, json_t **ret)
+static int hear_reply(struct gpq_session *s, json_t *request, bool again, json_t **ret)
 {
     int status = exchange(s, request, ret);
     if (status == EXIT_NONE && again && (status = gpq_session_again(s)) == 0)
         status = exchange(s, request, ret);
     json_decref(request);
-    if (status == EXIT_NONE)
-        return gpq_say(status, "the agent has closed the connection before its reply");
-    if (status == 0 && (status = gpq_session_judge(*ret)) == 0)
+    return status == EXIT_NONE
+               ? gpq_say(status, "the agent has closed the connection before its reply")
+               : status;
+}
+
+static int judged(int status, json_t **reply)
+{
+    if (status == 0 && (status = gpq_session_judge(*reply)) == 0)
         return 0;
-    json_decref(*ret);
-    *ret = NULL;
+    json_decref(*reply);
+    *reply = NULL;
     return status;
 }
 
 int gpq_session_ask(struct gpq_session *s, json_t *request, json_t **ret)
 {
-    return ask(s, request, false, ret);
+    return judged(hear_reply(s, request, false, ret), ret);
 }
 
 int gpq_session_insist(struct gpq_session *s, json_t *request, json_t **ret)
 {
-    return ask(s, request, true, ret);
+    return judged(hear_reply(s, request, true, ret), ret);
+}
+
+int gpq_session_hear_reply(struct gpq_session *s, json_t *request, json_t **ret)
+{
+    return hear_reply(s, request, true, ret);
 }
 
 /* ---- Connection ---- */

@@ -57,6 +57,8 @@ enum gpq_heard gpq_session_hear(struct gpq_session *s, uint64_t deadline, json_t
 int gpq_session_ask(struct gpq_session *s, json_t *request, json_t **ret);
 /* The same; again after a loss of the connection.  For requests that may be applied twice. */
 int gpq_session_insist(struct gpq_session *s, json_t *request, json_t **ret);
+/* The same, whatever the reply is: the caller judges it. */
+int gpq_session_hear_reply(struct gpq_session *s, json_t *request, json_t **ret);
 
 /* Prints the error of a reply, and returns its exit status; 0 for a reply without one. */
 int gpq_session_judge(const json_t *reply);

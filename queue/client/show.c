@@ -55,6 +55,45 @@ static void put_duration(const char *name, int64_t ns)
 
 /* ---- A task ---- */
 
+/* "2 GPUs, 40.0 GiB each, on gpu:0, 4 CPU slots": members at their defaults are left out. */
+static char *needs_text(const json_t *needs, char *ret, size_t size)
+{
+    char bytes[24], host[24];
+    int64_t gpus = gpq_number_of(needs, "gpus"), share = gpq_number_of(needs, "share"),
+            memory = gpq_number_of(needs, "memory"), cpus = gpq_number_of(needs, "cpus"),
+            host_memory = gpq_number_of(needs, "host_memory"),
+            compute = gpq_number_of(needs, "compute");
+    const char *on = gpq_text_of(needs, "on"), *not_on = gpq_text_of(needs, "not_on");
+    FILE *f = fmemopen(ret, size, "w");
+    ret[0] = '\0';
+    if (!f)
+        return ret;
+    if (share > 0 && share < 10000)
+        fprintf(f, "%g of a GPU", (double)share / 10000);
+    else
+        fprintf(f, "%" PRIi64 " %s", gpus, gpus == 1 ? "GPU" : "GPUs");
+    if (memory > 0)
+        fprintf(f, ", %s each", bytes_text((uint64_t)memory, bytes));
+    if (compute > 0)
+        fprintf(f, ", compute %" PRIi64 ".%" PRIi64, compute / 100, compute % 100);
+    fprintf(f, "%s%s%s%s", *on ? ", on " : "", on, *not_on ? ", not on " : "", not_on);
+    if (cpus != 1)
+        fprintf(f, ", %" PRIi64 " CPU slots", cpus);
+    if (host_memory > 0)
+        fprintf(f, ", %s of the machine", bytes_text((uint64_t)host_memory, host));
+    fclose(f);
+    return ret;
+}
+
+static void print_needs(const json_t *needs)
+{
+    char text[512];
+    const json_t * or = json_object_get(needs, "or");
+    put_line("needs", needs_text(needs, text, sizeof(text)));
+    for (size_t i = 0; i < json_array_size(or); i++)
+        put_line("  or", needs_text(json_array_get(or, i), text, sizeof(text)));
+}
+
 static void print_attempt(const json_t *a)
 {
     char from[32], span[32];
@@ -78,7 +117,7 @@ static void print_attempt(const json_t *a)
         put_plain(gpq_text_of(a, "text"));
     }
     putchar('\n');
-    put_member("  devices", json_object_get(a, "devices"));
+    put_line("  devices", gpq_text_of(json_object_get(a, "devices"), "names"));
 }
 
 static int print_one_attempt(json_t *row, void *user)
@@ -118,7 +157,7 @@ static void print_task(struct gpq_session *s, const json_t *row)
     put_line("key", gpq_text_of(row, "key"));
     put_line("class", gpq_text_of(spec, "class"));
     put_line("directory", gpq_text_of(spec, "cwd"));
-    put_member("needs", json_object_get(spec, "needs"));
+    print_needs(json_object_get(spec, "needs"));
     put_member("priority", json_object_get(row, "priority"));
     put_duration("limit", gpq_number_of(spec, "limit"));
     put_time("not before", gpq_number_of(row, "not_before"));

@@ -322,6 +322,16 @@ static int read_command(struct gpq_submit_call *s)
     return code < 0 ? failed("", &e) : 0;
 }
 
+/* Without a place for the line or number all tasks are equal, and would join the first one. */
+static bool has_place(const struct call *call)
+{
+    const char *key = call->value[OPTION_KEY];
+    for (char **word = call->command; *word; word++)
+        if (strchr(*word, '{'))
+            return true;
+    return key && strchr(key, '{');
+}
+
 /* Which of them it is. */
 static int check_call(const struct call *call)
 {
@@ -346,6 +356,11 @@ static int check_call(const struct call *call)
     if ((given[OPTION_EACH] || given[OPTION_ARRAY]) && !call->command)
         return usage(call->verb, "%s: --%s needs a command behind --", verb,
                      given[OPTION_EACH] ? "each" : "array");
+    if ((given[OPTION_EACH] || given[OPTION_ARRAY]) && !given[OPTION_FRESH] && !has_place(call))
+        return usage(call->verb,
+                     "%s: --%s: the command has no {}, so that its tasks are equal and join the "
+                     "first one; --fresh makes each a task of its own",
+                     verb, given[OPTION_EACH] ? "each" : "array");
     if (call->operands > 0 && call->command)
         return usage(call->verb,
                      "%s: FILE '%s' has its own commands; --each makes it the data of "

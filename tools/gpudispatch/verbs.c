@@ -38,7 +38,9 @@ const char program_summary[] = "runs tasks on the GPUs of this machine from a du
         OPTION_AT_ONCE, OPTION_MAX_FAILS, OPTION_NOTIFY
 #define SELECT_OPTIONS OPTION_STATE, OPTION_FAILED, OPTION_LOST, OPTION_ALL
 
-#define IDS "IDS are batches (12), tasks (12.44), ranges of them (12.40-49) and names of batches."
+#define IDS                                                                                       \
+    "IDS are batches (12), tasks (12.44) and ranges of them (12.40-49); the name of a batch may " \
+    "stand in place of its number: night, night.44."
 
 #define QUEUE_STATUSES                                                          \
     { EXIT_NONE, "no agent runs here, or there is no such task" },              \
@@ -151,7 +153,8 @@ const struct verb verbs[] = {
       "Shows command, needs, conditions, attempts and files of tasks, and counts of batches. " IDS,
       OPTIONS(OPTION_SHOW_ENV, OPTION_JSON, QUEUE_OPTIONS), QUEUE(show), done_statuses },
     { "results", "IDS", 1, OPERANDS_ANY, false, "print the results of ended tasks",
-      "Prints a line per ended task: id, outcome, and its result or the path of its outputs. " IDS,
+      "Prints a line per ended task, with tabs between id, outcome, and result or path of its "
+      "outputs. " IDS,
       OPTIONS(SELECT_OPTIONS, OPTION_JSON, QUEUE_OPTIONS), QUEUE(results), done_statuses },
     { "log", "TASK", 1, 1, false, "print the output of a task",
       "Prints the standard output and the standard error of the command. In a file or a "

@@ -137,6 +137,8 @@ def sweep(q):
             "train.sh", "{gpus}", "{port}", "{lr}", "{seed}", "{out}", "{gpu}")
     reply = q.submit(*args)
     equal((reply["batch"], reply["added"]), ("1", 25))
+    said = q.run("show", "sweep.1")
+    assert "2 GPUs\n" in said, said
     q.run("wait", "1", status=3)
     tasks = q.json("ls", "1")
     equal([t["name"] for t in tasks][:3], ["lr3e-4-s0", "lr3e-4-s1", "lr3e-4-s2"])
@@ -200,6 +202,8 @@ def look(q):
     equal(q.run("log", "1.1"), "begin\nmiddle\nb\nend\n")
     (task,) = q.json("ls", "1")
     equal((task["attempt"], task["outcome"]), (1, "ok"))
+    equal(q.run("log", "sh.1"), q.run("log", "1.1"))
+    equal(q.json("show", "sh.1-1"), q.json("show", "1.1"))
     for args in (("ls",), ("ls", "1"), ("ls", "--state", "ok")):
         q.table(*args)
 

@@ -50,9 +50,10 @@ def usage(q):
             (["submit", "a", "--", "true"], ["'a'", "--each"]),
             (["submit", "--each", "a"], ["--each", "--"]),
             (["submit", "--array", "1-2"], ["--array", "--"]),
-            (["submit", "--array", "1-2", "--each", "a", "--", "true"], ["--each", "--array"]),
+            (["submit", "--array", "1-2", "--each", "a", "--", "x{}"], ["--each", "--array"]),
             (["submit", "--files", "a"], ["--files", "--class"]),
             (["submit", "--class", "c", "--", "true"], ["--class", "command"]),
+            (["submit", "--array", "1-2", "--", "true"], ["--array", "{}", "--fresh"]),
             (["submit", "--watch", "--", "true"], ["--watch", "file"]),
             (["submit", "--fresh", "--join", "--", "true"], ["--fresh", "--join"]),
             (["submit", "--batch", "x" * 256, "--", "true"], ["--batch", "256", "255"]),
@@ -131,8 +132,8 @@ def files(q):
     q.write("s.csv", "lr,seed\n1,2\n")
     refused(q, 2, ["submit", "--each", "s.csv", "--", "echo", "{lrr}"], ["{lrr}", "lr, seed"])
     refused(q, 2, ["submit", "--format", "xml", "s.csv"], ["'xml'", "csv"])
-    refused(q, 2, ["submit", "--array", "5-1", "--", "true"], ["--array", "5-1"])
-    refused(q, 2, ["submit", "--array", "1-9999999", "--", "true"], ["--array", "1000000"])
+    refused(q, 2, ["submit", "--array", "5-1", "--", "x{}"], ["--array", "5-1"])
+    refused(q, 2, ["submit", "--array", "1-9999999", "--", "x{}"], ["--array", "1000000"])
     q.write("columns.csv", ",".join(f"c{i}" for i in range(10 ** 6)) + "\n")
     began = time.monotonic()
     refused(q, 2, ["submit", "columns.csv"], ["c0"])
@@ -152,6 +153,8 @@ def ids(q):
         refused(q, 4, [verb, "7"], ["7"])
         refused(q, 4, [verb, "1.2"], ["1.2"])
         refused(q, 4, [verb, "night"], ["night"])
+        refused(q, 4, [verb, "night.1"], ["night"])
+        refused(q, 4, [verb, "true.2"], ["1.2"])
         if verb != "ls":
             refused(q, 2, [verb, b"\xff".decode(errors="surrogateescape")], ["UTF-8"])
     refused(q, 2, ["log", "1.1-2"], ["1.1-2", "12.44"])
