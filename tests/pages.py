@@ -25,6 +25,10 @@ language selects, and Y lists exactly these checkers, with commas between them (
 CONDITIONS, without which the page is skipped.  It is also skipped where the program of one of its
 checkers is missing.  "<!-- only with: CONDITION -->" and "<!-- always -->" enclose a part that is
 left out where the condition does not hold.
+
+The durable queue of a page has a state directory of its own, and eight fake GPUs by the file
+"config" (QUEUE below), which the page may replace.  Its agent is stopped at the end, and so are the
+commands that it still runs.
 Exit status: 0; 1 if a page fails; 77 if all are skipped.
 """
 import json
@@ -41,6 +45,8 @@ PATIENCE = 120  # seconds for one block of commands, or one run of a checker
 WARNINGS = "-std=gnu11 -Wall -Wextra -Werror"
 CXX_WARNINGS = "-std=c++17 -Wall -Wextra -Werror"
 SKIPPED = 77
+QUEUE = "devices = fake:8\ncpus = 16\n"
+NO_AGENT = 4  # exit status of gpudispatch where no agent runs
 ENDS = {"run": "run", "checked": "only checked", "skipped": "skipped", "failed": "failed"}
 # The Debian package of a program, where it has another name.
 PACKAGES = {"c++": "g++", "go": "golang-go", "pgrep": "procps", "systemd-analyze": "systemd"}
@@ -104,7 +110,16 @@ def no_torch(variables):
     return "needs PyTorch" if found.returncode else None
 
 
-CONDITIONS = {"ptrace": no_ptrace, "core dumps": no_core_dumps,
+def no_queue(variables):
+    """Where the program was built without the queue."""
+    gone = missing_program("gpudispatch", variables)
+    if gone:
+        return gone
+    status = start(["gpudispatch", "agent", "status"], None, variables)[1]
+    return None if status == NO_AGENT else "needs the durable queue: -Dqueue=enabled"
+
+
+CONDITIONS = {"ptrace": no_ptrace, "core dumps": no_core_dumps, "durable queue": no_queue,
               "gpudispatch for Python": no_package, "PyTorch": no_torch}
 
 
@@ -118,8 +133,13 @@ def blocks(text):
 
 def environment(build, scratch):
     """That of a user who has installed what lies in the build tree."""
-    found = {name: value for name, value in os.environ.items() if not name.startswith("GPUD_")}
+    found = {name: value for name, value in os.environ.items()
+             if not name.startswith(("GPUD_", "GPUDISPATCH_")) and name != "XDG_RUNTIME_DIR"}
+    found["GPUDISPATCH_STATE"] = f"{scratch}/.queue"
+    found["GPUDISPATCH_CONFIG"] = f"{scratch}/config"
+    pathlib.Path(scratch, "config").write_text(QUEUE)
     if build:
+        found["GPUD_AGENT_PROGRAM"] = str(build / "queue/gpudispatch-agent")
         headers = pathlib.Path(__file__).resolve().parent.parent / "include"
         pathlib.Path(scratch, "gpudispatch.pc").write_text(
             f"worker_program={build}/lib/gpudispatch-worker\n"
@@ -161,6 +181,12 @@ def differs(wanted, said):
     if left and "..." not in wanted.splitlines():
         return f"is printed as well: {left[0]}"
     return None
+
+
+def stop_agent(variables):
+    """Ends the agent of the page's queue, and its commands."""
+    if pathlib.Path(variables["GPUDISPATCH_STATE"]).exists():
+        start(["gpudispatch", "agent", "stop", "--cancel"], None, variables)
 
 
 def with_warnings(commands):
@@ -397,7 +423,10 @@ def judge(page, build):
             if gone:
                 raise Missing(gone)
             if listed is None:
-                return "run", run(found, scratch, variables)
+                try:
+                    return "run", run(found, scratch, variables)
+                finally:
+                    stop_agent(variables)
             return "checked", check(found, listed, scratch, variables)
         except Missing as e:
             return "skipped", str(e)
