@@ -91,33 +91,54 @@ static int read_ended(struct gpq_db *db, uint64_t before, uint64_t from, int64_t
     return db->failed != 0 ? db->failed : code;
 }
 
+enum { AT_ONCE = 1024 };
+
 struct purge {
     uint64_t before;
     bool keep_failed;
+    bool to_end; /* goes on behind the first looks */
     uint32_t most;
     int64_t looks;
     uint64_t from, last; /* tasks; last: UINT64_MAX at the end */
 };
 
-static int64_t forget_tasks(struct gpq_db *db, struct purge *p, struct gpq_error *e)
+/* Of these tasks; *count: those that are forgotten. */
+static int forget_some(struct gpq_db *db, struct purge *p, const struct gpq_ids *ids,
+                       int64_t *count, struct gpq_error *e)
 {
-    struct gpq_ids ids = { 0 };
-    int64_t count = 0;
-    int code = read_ended(db, p->before, p->from, p->looks, &ids, &p->last, e);
-    for (size_t i = 0; code == 0 && i < ids.n; i++) {
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < ids->n; i++) {
         struct gpq_row r;
-        if (count == p->most) {
-            p->last = ids.id[i] - 1;
+        if (*count == p->most) {
+            p->last = ids->id[i] - 1;
             break;
         }
-        code = gpq_row_read(db, ids.id[i], &r, e);
+        code = gpq_row_read(db, ids->id[i], &r, e);
         if (code == 0)
             code = may_go(db, &r, p->keep_failed, e);
         if (code <= 0)
             continue;
         code = forget(db, &r, e);
-        count++;
+        ++*count;
     }
+    return code;
+}
+
+/* With `to_end` it reads the tasks that it forgets and those that stay before them: not all that
+ * later calls will forget. */
+static int64_t forget_tasks(struct gpq_db *db, struct purge *p, struct gpq_error *e)
+{
+    struct gpq_ids ids = { 0 };
+    uint64_t from = p->from;
+    int64_t count = 0;
+    int code;
+    do {
+        ids.n = 0;
+        code = read_ended(db, p->before, from, p->looks, &ids, &p->last, e);
+        from = p->last;
+        if (code == 0)
+            code = forget_some(db, p, &ids, &count, e);
+    } while (code == 0 && p->to_end && count < p->most && p->last != UINT64_MAX);
     gpq_ids_free(&ids);
     return code < 0 ? code : count;
 }
@@ -179,8 +200,9 @@ int64_t gpq_sqlite_purge(struct gpq_store *s, uint64_t before, bool keep_failed,
     struct gpq_db *db = gpq_db_of(s);
     struct purge p = { .before = before,
                        .keep_failed = keep_failed,
+                       .to_end = !from,
                        .most = most,
-                       .looks = from ? (int64_t)most * GPQ_PURGE_LOOKS : INT64_MAX,
+                       .looks = from ? (int64_t)most * GPQ_PURGE_LOOKS : AT_ONCE,
                        .from = from ? *from : 0,
                        .last = from ? *from : 0 };
     int64_t count = gpq_db_enter(db, true, e);

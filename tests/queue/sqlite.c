@@ -357,3 +357,22 @@ T_LONG_CASE(cost_does_not_grow, 120)
     T_CMP(alone.claim, >, 20);
     s->engine->close(s);
 }
+
+/* Q11: a purge in parts reads the tasks that it forgets, and not the 20,000 behind them. */
+T_CASE(a_purge_in_parts_reads_parts)
+{
+    struct gpq_store *s = opened();
+    struct gpq_error e = { 0 };
+    submit(s, 20000, "gpus=1", true);
+    T_EQ(s->engine->begin(s, &e), 0);
+    T_EQ(s->engine->cancel(s, SECOND, &(struct gpq_select){ .batch = 1 }, &e), 20000);
+    T_EQ(s->engine->commit(s, &e), 0);
+    for (int part = 0; part < 3; part++) {
+        int64_t before = steps(s);
+        T_EQ(s->engine->begin(s, &e), 0);
+        T_EQ(s->engine->purge(s, 2 * (uint64_t)SECOND, false, 10, NULL, &e), 10);
+        T_EQ(s->engine->commit(s, &e), 0);
+        T_CMP(steps(s) - before, <, 20000);
+    }
+    s->engine->close(s);
+}

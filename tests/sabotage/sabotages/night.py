@@ -53,8 +53,8 @@ SABOTAGES = [
         "agent/night.forgotten_files"),
     Sabotage(
         "a purge that goes on skips a task", "queue/sqlite/purge.c",
-        "            p->last = ids.id[i] - 1;\n",
-        "            p->last = ids.id[i];\n",
+        "            p->last = ids->id[i] - 1;\n",
+        "            p->last = ids->id[i];\n",
         "queue/conformance.a_purge_that_goes_on_sqlite"),
     # ---- State directory, clock, disk ----
     Sabotage(

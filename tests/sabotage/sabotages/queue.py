@@ -134,6 +134,11 @@ SABOTAGES = [
         "CREATE INDEX task_key ON task(key) WHERE key IS NOT NULL;",
         "CREATE INDEX task_key ON task(ended) WHERE key IS NOT NULL;",
         "queue/sqlite.no_statement_scans"),
+    Sabotage(
+        "each part of a purge reads all tasks that will go", "queue/sqlite/purge.c",
+        "GPQ_PURGE_LOOKS : AT_ONCE,",
+        "GPQ_PURGE_LOOKS : INT64_MAX,",
+        "queue/sqlite.a_purge_in_parts_reads_parts"),
     # ---- versions ----
     Sabotage(
         "a newer file is written back by its close", "queue/sqlite/open.c",
