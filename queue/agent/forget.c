@@ -11,6 +11,7 @@
 #include "queue/files/names.h"
 #include "queue/files/numbers.h"
 #include "queue/files/publish.h"
+#include "queue/files/results.h"
 
 #define NOTIFY "notify-" /* logs of notifications: notify.c */
 /* Of one turn.  Each may be a directory with much below it. */
@@ -40,17 +41,20 @@ static void remove_notification(struct gpq_agent *a, uint32_t batch)
         (void)unlink(path);
 }
 
-/* Results that no row names go when the agent starts (adopt.c). */
+/* Files that cannot be removed now go when an agent starts, or by a check (fsck.h). */
 static void remove_files(struct gpq_agent *a, const struct forgotten *f)
 {
     struct gpq_error e;
-    char path[GPQ_PATH];
+    char path[GPQ_PATH], result[GPQ_RESULT_NAME];
     if (gpq_out_forget(&gpq_system_files, a->state, f->task, &e) < 0)
         gpq_log("outputs of %u.%u: %s", GPQ_BATCH_OF(f->task), GPQ_NUMBER_OF(f->task), e.text);
-    for (uint32_t i = 1; i <= f->attempt; i++)
+    for (uint32_t i = 1; i <= f->attempt; i++) {
+        gpq_result_name(result, f->task, i);
+        (void)gpq_result_drop(&gpq_system_files, a->state, result, &e);
         if (gpq_path(path, "%s/logs/%u.%u.%u", a->state, GPQ_BATCH_OF(f->task),
                      GPQ_NUMBER_OF(f->task), i) == 0)
             (void)unlink(path);
+    }
 }
 
 /* ---- The list ---- */

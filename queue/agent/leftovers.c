@@ -375,8 +375,7 @@ static int check_row(const struct gpq_result *r, void *user)
     struct leftovers *l = user;
     char name[GPQ_RESULT_NAME], path[GPQ_PATH], place[64], text[160];
     struct stat st;
-    snprintf(name, sizeof(name), "%u/%u.%u", GPQ_BATCH_OF(r->task), GPQ_NUMBER_OF(r->task),
-             r->attempt);
+    gpq_result_name(name, r->task, r->attempt);
     snprintf(place, sizeof(place), "task %u.%u", GPQ_BATCH_OF(r->task), GPQ_NUMBER_OF(r->task));
     if (!r->file || strcmp(r->file, name) != 0) {
         snprintf(text, sizeof(text), "its result is another file than results/%s", name);

@@ -30,14 +30,19 @@ static int make_directory(const struct gpq_files *f, const char *state, const ch
     return ret;
 }
 
+void gpq_result_name(char ret[GPQ_RESULT_NAME], uint64_t task, uint32_t attempt)
+{
+    (void)snprintf(ret, GPQ_RESULT_NAME, "%" PRIu32 "/%" PRIu32 ".%" PRIu32, GPQ_BATCH_OF(task),
+                   GPQ_NUMBER_OF(task), attempt);
+}
+
 int gpq_result_save(const struct gpq_files *f, const char *state, uint64_t task, uint32_t attempt,
                     struct gpq_bytes data, char ret_name[GPQ_RESULT_NAME], struct gpq_error *e)
 {
     char directory[GPQ_PATH], name[GPQ_RESULT_NAME];
     int ret = gpq_path(directory, "%s/results/%" PRIu32, state, GPQ_BATCH_OF(task));
 
-    (void)snprintf(name, sizeof(name), "%" PRIu32 "/%" PRIu32 ".%" PRIu32, GPQ_BATCH_OF(task),
-                   GPQ_NUMBER_OF(task), attempt);
+    gpq_result_name(name, task, attempt);
     if (!ret)
         ret = make_directory(f, state, directory);
     if (!ret)

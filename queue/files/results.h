@@ -16,6 +16,9 @@
 
 enum { GPQ_RESULT_NAME = 36 }; /* bytes of a name, with its NUL byte */
 
+/* Writes the name of an attempt's result. */
+void gpq_result_name(char ret[GPQ_RESULT_NAME], uint64_t task, uint32_t attempt);
+
 /* Writes the result of an attempt and its name. */
 int gpq_result_save(const struct gpq_files *f, const char *state, uint64_t task, uint32_t attempt,
                     struct gpq_bytes data, char ret_name[GPQ_RESULT_NAME], struct gpq_error *e);

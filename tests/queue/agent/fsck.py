@@ -200,6 +200,23 @@ def counts(agent):
     equal([t["attempt"] for t in c.tasks(1)], [1, 1, 2])
 
 
+def purged(agent):
+    """A purge takes outputs, logs and results of its tasks along."""
+    state = worked(agent)
+    with contextlib.closing(sqlite3.connect(state / "queue.db", isolation_level=None)) as db:
+        db.execute("INSERT INTO result VALUES((1 << 32) + 1, 1, 4, NULL, '1/1.1')")
+    (state / "results/1").mkdir(0o700)
+    (state / "results/1/1.1").write_text("text")
+    agent.start()
+    c = agent.client()
+    equal(c.ask("purge", before=2**62, keep_failed=True)["count"], 2)
+    until(lambda: not (state / "results/1/1.1").exists(), "the result is gone")
+    until(lambda: not list((state / "out").iterdir()), "the outputs are gone")
+    until(lambda: len(list((state / "logs").iterdir())) == 1, "the log of the failure stays")
+    equal(agent.stop(), 0)
+    equal(findings(agent), (0, []))
+
+
 def damaged(agent):
     """A damaged file keeps each byte, and the way out is named."""
     state = worked(agent)
@@ -231,7 +248,8 @@ def page(agent):
 
 
 runs.CASES = [killed_while_commands_run, an_agent_runs, nothing_there, leftovers,
-              a_runner_without_a_task, folders, files_of_results, counts, damaged, page]
+              a_runner_without_a_task, folders, files_of_results, counts, purged, damaged,
+              page]
 
 if __name__ == "__main__":
     sys.exit(runs.main())

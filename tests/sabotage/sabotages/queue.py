@@ -248,6 +248,11 @@ SABOTAGES = [
         "    if (n->kind == ENDED && n->outcome == GPUD_OUTCOME_COUNT && u->outputs)\n",
         "agent/runs.outputs"),
     Sabotage(
+        "a purge leaves the results of its tasks", "queue/agent/forget.c",
+        "        (void)gpq_result_drop(&gpq_system_files, a->state, result, &e);\n",
+        "        (void)result;\n",
+        "agent/fsck.purged"),
+    Sabotage(
         "a new agent forgets a pause", "queue/agent/marks.c",
         "    a->paused = s->paused;\n",
         "    a->paused = s->paused && a->paused;\n",
