@@ -246,11 +246,13 @@ struct gpq_mark {
     uint64_t since;
 };
 
-/* The state of a device, or of a task at the head, for a time. */
+/* The state of a device, of a task at the head, or of the agent, for a time. */
 struct gpq_span {
+    uint64_t id;
     const char *kind, *subject, *reason, *text;
     uint64_t since, until; /* until 0 = goes on */
-    uint64_t since_boot;   /* ns of CLOCK_BOOTTIME at since, to notice a clock that jumped */
+    uint64_t since_boot, until_boot; /* the same in ns of CLOCK_BOOTTIME, which never jumps */
+    const char *boot;      /* id of that boot */
 };
 
 /* One change of a task that a transaction made, which followers show after the commit. */
@@ -395,7 +397,8 @@ struct gpq_engine {
                   struct gpq_error *e);
     int (*span_begin)(struct gpq_store *s, const struct gpq_span *span, uint64_t *ret_id,
                       struct gpq_error *e);
-    int (*span_end)(struct gpq_store *s, uint64_t id, uint64_t until, struct gpq_error *e);
+    int (*span_end)(struct gpq_store *s, uint64_t id, uint64_t until, uint64_t until_boot,
+                    struct gpq_error *e);
 
     /* Readers, inside a transaction or outside. */
     int (*batches)(struct gpq_store *s, uint32_t from, gpq_batch_fn fn, void *user,
@@ -433,8 +436,9 @@ struct gpq_engine {
     int (*result_files)(struct gpq_store *s, gpq_result_fn fn, void *user,
                         struct gpq_error *e); /* all results that are files, of any round */
     int (*marks)(struct gpq_store *s, gpq_mark_fn fn, void *user, struct gpq_error *e);
-    int (*spans)(struct gpq_store *s, uint64_t since, gpq_span_fn fn, void *user,
-                 struct gpq_error *e);
+    int (*spans)(struct gpq_store *s, uint64_t since, uint64_t from, gpq_span_fn fn,
+                 void *user, struct gpq_error *e); /* that had not ended before `since`, by
+                                                      id, above `from` */
 
     /* Checks the whole store, outside a transaction: the file, each row against the rows
      * that belong to it, and the counts against a recount.  A store that only the operations

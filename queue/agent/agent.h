@@ -40,6 +40,7 @@ struct gpq_notes;     /* turn.c */
 struct gpq_notify;    /* notify.c */
 struct gpq_retention; /* retention.c */
 struct gpq_forget;    /* forget.c */
+struct gpq_spans;     /* spans.c */
 
 /* How long ended tasks are kept. */
 struct gpq_keep {
@@ -73,6 +74,7 @@ struct gpq_agent {
     struct gpq_notify *notify;
     struct gpq_retention *retention; /* NULL: all are kept */
     struct gpq_forget *forget;
+    struct gpq_spans *spans;
     struct gpq_keep keep;
     const char *notify_command; /* of batches without one of their own; NULL = none */
     uint64_t descriptors;   /* soft limit of commands (descriptors.h) */

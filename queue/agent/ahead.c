@@ -162,6 +162,15 @@ void gpq_ahead_room(struct gpq_agent *a)
     a->ahead->full = false;
 }
 
+void gpq_ahead_each(struct gpq_agent *a,
+                    void (*fn)(struct gpq_agent *a, uint32_t shape, void *user), void *user)
+{
+    for (size_t i = 0; i < a->ahead->room; i++)
+        for (const struct window *w = a->ahead->bucket[i]; w; w = w->next)
+            if (w->ready > 0)
+                fn(a, w->shape, user);
+}
+
 /* ---- Filling ---- */
 
 static int read_properties(const struct gpq_spec *spec, void *user)

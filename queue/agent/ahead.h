@@ -35,6 +35,10 @@ void gpq_ahead_room(struct gpq_agent *a);
 /* Submits tasks to the dispatcher.  Reads the store outside of a transaction. */
 void gpq_ahead_fill(struct gpq_agent *a);
 
+/* Calls fn for each shape that has READY tasks. */
+void gpq_ahead_each(struct gpq_agent *a,
+                    void (*fn)(struct gpq_agent *a, uint32_t shape, void *user), void *user);
+
 /* The limit of a task by its spec, GPUD_NEVER for none. */
 uint64_t gpq_limit_of(struct gpq_agent *a, uint32_t spec);
 

@@ -38,6 +38,7 @@
 #include "queue/agent/retention.h"
 #include "queue/agent/runs.h"
 #include "queue/agent/settings.h"
+#include "queue/agent/spans.h"
 #include "queue/agent/turn.h"
 #include "queue/agent/workers.h"
 #include "queue/files/lock.h"
@@ -152,6 +153,8 @@ static int open_all(struct gpq_agent *a, const struct gpq_settings *s,
         code = gpq_forget_open(a, e);
     if (code == 0)
         code = gpq_retention_open(a, e);
+    if (code == 0)
+        code = gpq_spans_open(a, e);
     if (code == 0)
         code = gpq_ahead_open(a, e);
     if (code == 0)
@@ -288,6 +291,7 @@ static void set_timer(struct gpq_agent *a)
     if (a->retry_at != 0 && (at == 0 || at > a->retry_at || at <= now))
         at = a->retry_at;
     at = earlier(at, earlier(gpq_notify_next(a), gpq_retention_next(a)));
+    at = earlier(at, gpq_spans_next(a));
     if (at == a->timer_at)
         return;
     uint64_t real = at != 0 ? at - (uint64_t)gpq_clock_ahead() : 0;
@@ -334,6 +338,7 @@ static void loop(struct gpq_agent *a)
         check_stop(a);
         if (a->over)
             break;
+        gpq_spans_look(a);
         set_timer(a);
         int n = epoll_wait(a->epoll, events, EVENTS, has_more(a) ? 0 : -1);
         for (int i = 0; i < n; i++)
@@ -346,6 +351,7 @@ static void close_all(struct gpq_agent *a)
     if (a->server)
         gpq_server_close(a);
     gpq_notify_close(a);
+    gpq_spans_close(a);
     gpq_retention_close(a);
     gpq_forget_close(a);
     gpq_classes_close(a);

@@ -64,11 +64,12 @@ bool gpq_device_find(struct gpq_agent *a, const char *name, struct gpud_device_i
 /* The causes of retries: an object into uint32_t[GPQ_CAUSES]. */
 extern const struct gpq_field gpq_retries_fields[];
 
-/* submit.c, query.c, results.c, explain.c, changes.c, set.c, facts.c, control.c, wait.c */
+/* submit.c, query.c, results.c, explain.c, changes.c, set.c, facts.c, control.c, wait.c,
+ * history.c */
 #define GPQ_VERB_MAP(X)                                                                \
     X(submit) X(batches) X(tasks) X(task) X(results) X(attempts) X(explain) X(cancel)  \
     X(retry) X(hold) X(release) X(set) X(seal) X(pause) X(resume) X(drain) X(undrain)  \
-    X(purge) X(wait) X(follow) X(status) X(classes) X(stop)
+    X(purge) X(wait) X(follow) X(status) X(classes) X(spans) X(stop)
 #define GPQ_X_VERB(name)                                                               \
     json_t *gpq_do_##name(struct gpq_call *c);                                         \
     extern const struct gpq_field gpq_##name##_fields[];

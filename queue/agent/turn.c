@@ -15,6 +15,7 @@
 #include "queue/agent/oom.h"
 #include "queue/agent/retention.h"
 #include "queue/agent/runs.h"
+#include "queue/agent/spans.h"
 #include "queue/agent/workers.h"
 #include "queue/files/out.h"
 #include "queue/files/publish.h"
@@ -210,6 +211,8 @@ static int transact(struct gpq_agent *a, bool all, struct gpq_error *e)
         code = gpq_retention_store(a, now, e);
     if (code == 0 && all)
         code = gpq_forget_store(a, now, e);
+    if (code == 0 && all)
+        code = gpq_spans_store(a, now, e);
     if (code < 0) {
         o->rollback(a->store);
         return code;
@@ -220,6 +223,7 @@ static int transact(struct gpq_agent *a, bool all, struct gpq_error *e)
     if (code == 0 && all) {
         gpq_notify_stored(a);
         gpq_retention_stored(a);
+        gpq_spans_stored(a);
     }
     return code;
 }

@@ -39,8 +39,9 @@ int gpq_sqlite_unmark(struct gpq_store *s, const char *kind, const char *subject
 int gpq_sqlite_marks(struct gpq_store *s, gpq_mark_fn fn, void *user, struct gpq_error *e);
 int gpq_sqlite_span_begin(struct gpq_store *s, const struct gpq_span *span, uint64_t *ret_id,
                           struct gpq_error *e);
-int gpq_sqlite_span_end(struct gpq_store *s, uint64_t id, uint64_t until, struct gpq_error *e);
-int gpq_sqlite_spans(struct gpq_store *s, uint64_t since, gpq_span_fn fn, void *user,
+int gpq_sqlite_span_end(struct gpq_store *s, uint64_t id, uint64_t until, uint64_t until_boot,
+                        struct gpq_error *e);
+int gpq_sqlite_spans(struct gpq_store *s, uint64_t since, uint64_t from, gpq_span_fn fn, void *user,
                      struct gpq_error *e);
 /* query.c */
 int gpq_sqlite_batches(struct gpq_store *s, uint32_t from, gpq_batch_fn fn, void *user,

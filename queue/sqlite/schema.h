@@ -100,7 +100,8 @@
     " since INTEGER NOT NULL, PRIMARY KEY(kind, subject)) STRICT, WITHOUT ROWID;"                \
     "CREATE TABLE span(id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL,"                \
     " subject TEXT NOT NULL, reason TEXT, text TEXT, since INTEGER NOT NULL,"                    \
-    " until INTEGER NOT NULL, since_boot INTEGER NOT NULL) STRICT;"                              \
+    " until INTEGER NOT NULL, since_boot INTEGER NOT NULL, until_boot INTEGER NOT NULL,"         \
+    " boot TEXT) STRICT;"                                                                        \
     "CREATE INDEX span_until ON span(until);"
 
 #define GPQ_TASK_COLUMNS                                                                         \
@@ -246,11 +247,11 @@
     X(MARK_SET, "INSERT OR REPLACE INTO mark VALUES(?1, ?2, ?3, ?4)")                            \
     X(MARK_FORGET, "DELETE FROM mark WHERE kind = ?1 AND subject = ?2")                          \
     X(MARKS, "SELECT kind, subject, text, since FROM mark ORDER BY kind, subject")               \
-    X(SPAN_ADD, "INSERT INTO span(kind, subject, reason, text, since, until, since_boot)"        \
-                " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                           \
-    X(SPAN_END, "UPDATE span SET until = ?2 WHERE id = ?1 AND until = 0")                        \
-    X(SPANS, "SELECT kind, subject, reason, text, since, until, since_boot FROM span"            \
-             " WHERE until = 0 OR until >= ?1 ORDER BY id")                                      \
+    X(SPAN_ADD, "INSERT INTO span(kind, subject, reason, text, since, until, since_boot,"        \
+                " until_boot, boot) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")                 \
+    X(SPAN_END, "UPDATE span SET until = ?2, until_boot = ?3 WHERE id = ?1 AND until = 0")       \
+    X(SPANS, "SELECT id, kind, subject, reason, text, since, until, since_boot, until_boot,"     \
+             " boot FROM span WHERE id > ?2 AND (until = 0 OR until >= ?1) ORDER BY id")         \
     X(SPAN_FORGET, "DELETE FROM span WHERE until > 0 AND until < ?1")
 
 #define GPQ_X_SQL(name, text) GPQ_SQL_##name,

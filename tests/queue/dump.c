@@ -207,7 +207,7 @@ int dump(struct gpq_store *s, struct text *t, struct gpq_error *e)
     if (rc >= 0)
         rc = o->marks(s, add_mark, &d, e);
     if (rc >= 0)
-        rc = o->spans(s, 0, add_span, &d, e);
+        rc = o->spans(s, 0, 0, add_span, &d, e);
     free(d.tasks);
     return rc < 0 ? rc : 0;
 }

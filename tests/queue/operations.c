@@ -253,7 +253,8 @@ static void op_span(struct world *w)
                                    .reason = world_below(w, 2) ? "kept" : NULL,
                                    .text = world_below(w, 2) ? "for 1.2" : NULL,
                                    .until = world_once_in(w, 3) ? w->now : 0,
-                                   .since_boot = 5 };
+                                   .since_boot = 5,
+                                   .boot = world_below(w, 2) ? "boot" : NULL };
     uint32_t at = w->n_spans ? (uint32_t)world_below(w, w->n_spans) : 0;
     bool begin = at == w->n_spans || (w->n_spans < SPANS && world_below(w, 2));
 
@@ -265,7 +266,7 @@ static void op_span(struct world *w)
             returned(w, i,
                      ENGINE(w, i)->span_begin(w->store[i], &span, &w->span[w->n_spans][i], &e), &e);
         else
-            returned(w, i, ENGINE(w, i)->span_end(w->store[i], w->span[at][i], w->now, &e), &e);
+            returned(w, i, ENGINE(w, i)->span_end(w->store[i], w->span[at][i], w->now, 8, &e), &e);
     }
     w->n_spans += begin;
 }

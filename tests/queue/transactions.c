@@ -122,7 +122,7 @@ BOTH(what_is_unknown)
     T_EQ(t->engine->hold(t, NOW, BATCH(7), true, &e), 0);
     T_EQ(t->engine->cancel(t, NOW, ONE(T1), &e), 0);
     T_EQ(t->engine->unmark(t, "pause", "", &e), GPQ_ENOTFOUND);
-    T_EQ(t->engine->span_end(t, 7, NOW, &e), GPQ_ENOTFOUND);
+    T_EQ(t->engine->span_end(t, 7, NOW, NOW, &e), GPQ_ENOTFOUND);
     T_EQ(t->engine->spec(t, 7, NULL, NULL, &e), GPQ_ENOTFOUND);
     T_EQ(t->engine->attempts(t, T1, NULL, NULL, &e), 0);
     T_EQ(t->engine->rounds(t, T1, NULL, NULL, &e), 0);
@@ -180,7 +180,7 @@ static const char *spans(struct gpq_store *s, struct view *v, uint64_t since)
     struct gpq_error e;
 
     view_clear(v);
-    T_EQ(s->engine->spans(s, since, add_span, v, &e), 0);
+    T_EQ(s->engine->spans(s, since, 0, add_span, v, &e), 0);
     return v->text;
 }
 
@@ -195,8 +195,8 @@ BOTH(spans_go_on_until_they_end)
     step_begin(s);
     T_EQ(s->engine->span_begin(s, &a, &id[0], &e), 0);
     T_EQ(s->engine->span_begin(s, &b, &id[1], &e), 0);
-    T_EQ(s->engine->span_end(s, id[0], 9, &e), 0);
-    T_EQ(s->engine->span_end(s, id[0], 10, &e), GPQ_ENOTFOUND); /* it has ended */
+    T_EQ(s->engine->span_end(s, id[0], 9, 9, &e), 0);
+    T_EQ(s->engine->span_end(s, id[0], 10, 10, &e), GPQ_ENOTFOUND); /* it has ended */
     step_commit(s);
     T_CHECK(id[0] != id[1]);
     T_TEXT(spans(s, &v, 0), "a 5-9 b 6-0 ");

@@ -216,9 +216,10 @@ static int add_mark(const struct gpq_mark *m, void *user)
 static int add_span(const struct gpq_span *s, void *user)
 {
     view_add(((struct making *)user)->v,
-             "span %s %s reason %s text %s since %" PRIu64 " until %" PRIu64 " boot %" PRIu64 "\n",
+             "span %s %s reason %s text %s since %" PRIu64 " until %" PRIu64 " boot %" PRIu64
+             " to %" PRIu64 " of %s\n",
              s->kind, or_none(s->subject), or_none(s->reason), or_none(s->text), s->since, s->until,
-             s->since_boot);
+             s->since_boot, s->until_boot, or_none(s->boot));
     return 0;
 }
 
@@ -317,7 +318,7 @@ void view_store(struct view *v, struct gpq_store *s, bool details)
     }
     note(&making, s->engine->running(s, add_attempt, &making, &e), &e);
     note(&making, s->engine->marks(s, add_mark, &making, &e), &e);
-    note(&making, s->engine->spans(s, 0, add_span, &making, &e), &e);
+    note(&making, s->engine->spans(s, 0, 0, add_span, &making, &e), &e);
     for (uint32_t i = 0; i < making.specs.n; i++)
         note(&making, s->engine->spec(s, making.specs.id[i], add_spec, &making, &e), &e);
     for (size_t i = 0; details && i < making.n_tasks; i++)

@@ -386,13 +386,18 @@ static int do_mark(struct work *w, struct gpq_error *e)
 
 static int do_span(struct work *w, struct gpq_error *e)
 {
-    struct gpq_span span = { "device", "gpu:0", "loading", "text", w->now, 0, w->now };
+    struct gpq_span span = { .kind = "device",
+                             .subject = "gpu:0",
+                             .reason = "loading",
+                             .text = "text",
+                             .since = w->now,
+                             .since_boot = w->now };
     uint64_t id;
     int rc = w->store->engine->span_begin(w->store, &span, &id, e);
 
     if (rc < 0 || draw_chance(&w->seed, 50))
         return rc;
-    return w->store->engine->span_end(w->store, id, w->now + 1, e);
+    return w->store->engine->span_end(w->store, id, w->now + 1, w->now + 1, e);
 }
 
 /* ---- Transactions ---- */

@@ -453,9 +453,117 @@ def full_disk(agent):
     equal({t["attempt"] for t in c.ask("tasks", batch="1")["tasks"]}, {1})
 
 
+def rows(client, kind, **fields):
+    return client.ask("spans", kinds=[kind], **fields)["spans"]
+
+
+def spans(agent):
+    """Where the time went: why the first task waits, which device is out of use, when an agent ran.
+    Rows are written with other commits, and those of a killed agent end at its last known time."""
+    gate = os.path.join(agent.directory, "gate")
+    os.mkfifo(gate)
+    agent.devices = "fake:2"
+    begun = time.time_ns()
+    agent.start()
+    c = agent.client()
+    c.submit([f"read x < {gate}"] * 4)
+    c.ask("drain", device="fake:1", reason="ECC")
+
+    def written(kind, count):
+        """Each look is written with a change of a task."""
+        c.ask("cancel", tasks=[c.submit(["true"], batch="x", hold=True)["batch"] + ".1"])
+        return len(rows(c, kind)) == count
+
+    until(lambda: written("device", 1), "a row of a device")
+    out, = rows(c, "device")
+    equal((out["reason"], out["text"].split(":")[:2], "until" in out),
+          ("drained", ["fake", "1"], False))
+    until(lambda: written("reason", 1), "a row of a reason")
+    why, = rows(c, "reason")
+    equal(why["text"].split(":")[0], "1.3")
+    assert begun < why["since"] < time.time_ns() and why["since_boot"] > 0, why
+    for task in ("1.1", "1.2"):
+        c.ask("cancel", tasks=[task])
+    c.ask("undrain", device="fake:1")
+    c.ask("wait", tasks=["1.1", "1.2"])
+    until(lambda: written("device", 1) and "until" in rows(c, "device")[0], "the device is back")
+    until(lambda: written("reason", 1) and "until" in rows(c, "reason")[0], "nothing waits")
+    why, = rows(c, "reason")
+    both = why["until"] - why["since"], why["until_boot"] - why["since_boot"]
+    assert abs(both[0] - both[1]) < 10**8, why
+    life, = rows(c, "life")
+    equal((life["reason"], "until" in life), ("opened", False))
+    page = c.ask("spans", most=1)
+    equal((page["next"], c.ask("spans", after=page["next"])["spans"][0]["span"] > page["next"]),
+          (page["spans"][0]["span"], True))
+    equal(rows(c, "device", since=time.time_ns()) + rows(c, "device", until=begun), [])
+    agent.kill()
+    agent.start()
+    c = agent.client()
+    life = rows(c, "life")[0]
+    assert begun < life["since"] <= life["until"] < time.time_ns(), life
+    equal("until_boot" in life, False)
+    equal(agent.stop(), 0)
+    agent.start()
+    equal(["until_boot" in r for r in rows(agent.client(), "life")], [False, True])
+
+
+def spans_of_clock(agent):
+    """A jump of the clock is one row without length, and durations are those of the boot."""
+    clock = Clock(agent)
+    agent.start()
+    c = agent.client()
+    c.submit(["true"])
+    c.ask("wait", batch="1")
+    time_of = clock.now()
+    clock.jump(-5 * HOUR)
+
+    def jumps():
+        c.submit(["true"], batch="x")
+        return [r for r in rows(c, "life") if r["reason"] == "clock"]
+
+    until(jumps, "a row of the clock")
+    jump, = jumps()
+    equal(jump["since"], jump["until"])
+    assert abs(float(jump["text"].split()[2]) + 5 * HOUR) < 1, jump
+    assert jump["since"] < time_of - 4 * HOUR * 10**9, jump
+    equal(agent.stop(), 0)
+    agent.start()
+    life = [r for r in rows(agent.client(), "life") if r["reason"] == "opened"][0]
+    assert life["until"] < life["since"], life
+    assert 0 < life["until_boot"] - life["since_boot"] < 60 * 10**9, life
+
+
+def idle(agent):
+    """Q11: with commands that sleep, tasks that wait, notifications, retention and spans to come,
+    the agent does not wake up."""
+    agent.options = ["--notify", "true"]
+    agent.start()
+    c = agent.client()
+    submit(c, ["true"] * 10, name="over")
+    c.ask("wait", batch="1")
+    c.submit(["sleep 600"] * 8 + ["true"] * 20, batch="runs")
+    c.submit(["true"], batch="later", begin=time.time_ns() + HOUR * 10**9)
+    until(lambda: len(agent.processes("sleep")) == 8, "eight commands")
+
+    def switches():
+        for line in pathlib.Path(f"/proc/{agent.process.pid}/status").read_text().splitlines():
+            if line.startswith("voluntary_ctxt_switches"):
+                return int(line.split()[1])
+        return None
+
+    def is_quiet_for_a_while():
+        before = switches()
+        time.sleep(2.5)  # what is measured
+        return switches() == before
+
+    until(is_quiet_for_a_while, "an agent without wakeups")
+
+
 CASES = [saved_socket, notified, notified_later, notified_twice, notified_too_long, kept,
          kept_number, kept_clock, forgotten_files, clock_forward, clock_back, clock_of_retention,
-         removed_directory, replaced_directory, full_disk]
+         removed_directory, replaced_directory, full_disk, spans, spans_of_clock,
+         idle]
 
 if __name__ == "__main__":
     sys.exit(run("queue-night", CASES))

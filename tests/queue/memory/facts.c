@@ -80,11 +80,14 @@ int mem_span_begin(struct gpq_store *store, const struct gpq_span *span, uint64_
     row->row.subject = mem_text(m, span->subject);
     row->row.reason = mem_text(m, span->reason);
     row->row.text = mem_text(m, span->text);
+    row->row.boot = mem_text(m, span->boot);
+    row->row.id = row->id;
     *ret_id = row->id;
     return 0;
 }
 
-int mem_span_end(struct gpq_store *store, uint64_t id, uint64_t until, struct gpq_error *e)
+int mem_span_end(struct gpq_store *store, uint64_t id, uint64_t until, uint64_t until_boot,
+                 struct gpq_error *e)
 {
     struct mem_store *m = mem_of(store);
 
@@ -94,6 +97,7 @@ int mem_span_end(struct gpq_store *store, uint64_t id, uint64_t until, struct gp
         if (span->id != id || span->row.until)
             continue;
         span->row.until = until;
+        span->row.until_boot = until_boot;
         return 0;
     }
     return gpq_fail(e, GPQ_ENOTFOUND, "no such span");
@@ -110,14 +114,14 @@ int mem_marks(struct gpq_store *store, gpq_mark_fn fn, void *user, struct gpq_er
     return stopped;
 }
 
-int mem_spans(struct gpq_store *store, uint64_t since, gpq_span_fn fn, void *user,
+int mem_spans(struct gpq_store *store, uint64_t since, uint64_t from, gpq_span_fn fn, void *user,
               struct gpq_error *e)
 {
     int stopped = 0;
 
     (void)e;
     MEM_EACH (const struct mem_span, span, &mem_of(store)->now, spans)
-        if (!stopped && (!span->row.until || span->row.until >= since))
+        if (!stopped && span->id > from && (!span->row.until || span->row.until >= since))
             stopped = fn(&span->row, user);
     return stopped;
 }

@@ -43,9 +43,11 @@ int mem_mark(struct gpq_store *s, const struct gpq_mark *mark, struct gpq_error 
 int mem_unmark(struct gpq_store *s, const char *kind, const char *subject, struct gpq_error *e);
 int mem_span_begin(struct gpq_store *s, const struct gpq_span *span, uint64_t *ret_id,
                    struct gpq_error *e);
-int mem_span_end(struct gpq_store *s, uint64_t id, uint64_t until, struct gpq_error *e);
+int mem_span_end(struct gpq_store *s, uint64_t id, uint64_t until, uint64_t until_boot,
+                 struct gpq_error *e);
 int mem_marks(struct gpq_store *s, gpq_mark_fn fn, void *user, struct gpq_error *e);
-int mem_spans(struct gpq_store *s, uint64_t since, gpq_span_fn fn, void *user, struct gpq_error *e);
+int mem_spans(struct gpq_store *s, uint64_t since, uint64_t from, gpq_span_fn fn, void *user,
+              struct gpq_error *e);
 
 /* readers.c */
 int mem_batches(struct gpq_store *s, uint32_t from, gpq_batch_fn fn, void *user,

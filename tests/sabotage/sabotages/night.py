@@ -77,4 +77,20 @@ SABOTAGES = [
         "    a->timer_at = a->retry_at = 0;\n",
         "    a->retry_at = 0;\n",
         "agent/night.clock_forward"),
+    # ---- Spans ----
+    Sabotage(
+        "spans of a killed agent go on", "queue/agent/spans.c",
+        "    int code = l->n != 0 ? o->begin(a->store, e) : 0;\n",
+        "    int code = l->n > 1000 ? o->begin(a->store, e) : 0;\n",
+        "agent/night.spans"),
+    Sabotage(
+        "a span goes on when its state is over", "queue/agent/spans.c",
+        "        if (!r->seen && r->until.wall == 0 &&",
+        "        if (!r->seen && r->until.wall != 0 &&",
+        "agent/night.spans"),
+    Sabotage(
+        "a jump of the clock is not told", "queue/agent/spans.c",
+        "    if (!jumped)\n",
+        "    if (jumped || !jumped)\n",
+        "agent/night.spans_of_clock"),
 ]

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/* spans.c - writes down where the time of devices and tasks goes. */
+#include "queue/agent/spans.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "queue/agent/ahead.h"
+#include "queue/agent/needs.h"
+#include "queue/agent/work.h"
+
+#define SECOND UINT64_C(1000000000)
+#define MINUTE (60 * SECOND)
+enum { DEVICES = 128, SHAPES = 64, TEXT = 256, SUBJECT = 96, REASON = 24, UNWRITTEN = 4096 };
+
+/* Wall time, and CLOCK_BOOTTIME at the same moment. */
+struct moment {
+    uint64_t wall, boot;
+};
+
+/* One row: that of a state, or one that was replaced and is not written yet. */
+struct row {
+    char kind[16], subject[SUBJECT], reason[REASON], text[TEXT];
+    struct moment since, until; /* until.wall 0: it goes on */
+    uint64_t id;                /* in the store; 0 = not written */
+    uint64_t new_id;            /* ... by the transaction in progress */
+    bool seen;                  /* by the present look */
+    struct row *next;
+};
+
+struct gpq_spans {
+    struct row *first; /* rows that go on, or that are not written to their end */
+    size_t n;
+    bool changed;        /* something is to be written */
+    struct moment clock; /* of the last look */
+    uint64_t alive;      /* time of the mark; 0 = none */
+    uint64_t put_off;    /* wall time of a look; 0 = none */
+    bool full;           /* rows were left out for want of memory or of commits */
+};
+
+static uint64_t boot_time(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+static struct moment present(void)
+{
+    return (struct moment){ gpq_wall(), boot_time() };
+}
+
+/* ---- Rows ---- */
+
+static struct row *open_row(struct gpq_spans *s, const char *kind, const char *subject)
+{
+    for (struct row *r = s->first; r; r = r->next)
+        if (r->until.wall == 0 && strcmp(r->kind, kind) == 0 && strcmp(r->subject, subject) == 0)
+            return r;
+    return NULL;
+}
+
+/* Commits may be rare and changes many: then the newest ones are lost, and the log says so. */
+static struct row *add_row(struct gpq_spans *s, const char *kind, const char *subject,
+                           const char *reason, const char *text)
+{
+    struct row *r = s->n < UNWRITTEN ? calloc(1, sizeof(*r)) : NULL;
+    if (!r) {
+        if (!s->full)
+            gpq_log("spans: rows are left out, since too many wait for a commit");
+        s->full = true;
+        return NULL;
+    }
+    snprintf(r->kind, sizeof(r->kind), "%s", kind);
+    snprintf(r->subject, sizeof(r->subject), "%s", subject);
+    snprintf(r->reason, sizeof(r->reason), "%s", reason);
+    snprintf(r->text, sizeof(r->text), "%s", text);
+    r->since = s->clock;
+    struct row **at = &s->first;
+    while (*at)
+        at = &(*at)->next;
+    *at = r;
+    s->n++;
+    s->changed = true;
+    return r;
+}
+
+static void end_row(struct gpq_spans *s, struct row *r)
+{
+    r->until = s->clock;
+    s->changed = true;
+}
+
+/* The state of the subject is this one at the present look. */
+static void see(struct gpq_spans *s, const char *kind, const char *subject, const char *reason,
+                const char *text)
+{
+    struct row *r = open_row(s, kind, subject);
+    if (r && strcmp(r->reason, reason) != 0) {
+        end_row(s, r);
+        r = NULL;
+    }
+    if (!r)
+        r = add_row(s, kind, subject, reason, text);
+    if (r)
+        r->seen = true;
+}
+
+/* ---- Devices ---- */
+
+static const char *out_reason(const struct gpud_device_info *d)
+{
+    if (d->state == GPUD_DEVICE_STATE_QUARANTINED)
+        return "quarantined";
+    if (d->state == GPUD_DEVICE_STATE_FAILED)
+        return "failed";
+    if (d->draining != 0)
+        return "drained";
+    return d->state == GPUD_DEVICE_STATE_BACKOFF ? "backoff" : NULL;
+}
+
+static void see_device(struct gpq_spans *s, const struct gpud_device_info *d)
+{
+    const char *subject = d->uuid[0] ? d->uuid : d->name, *out = out_reason(d);
+    char text[TEXT];
+    bool worker = d->class_name[0] != 0 && strcmp(d->class_name, GPQ_COMMANDS) != 0;
+    snprintf(text, sizeof(text), "%s%s%.160s", d->name, d->evidence[0] ? ": " : "", d->evidence);
+    if (out)
+        see(s, "device", subject, out, text);
+    snprintf(text, sizeof(text), "%s: %s", d->name, d->class_name);
+    if (worker && d->state == GPUD_DEVICE_STATE_STARTING)
+        see(s, "tenancy", subject, "boot", text);
+    else if (worker &&
+             (d->state == GPUD_DEVICE_STATE_UNLOADING || d->state == GPUD_DEVICE_STATE_COOLING))
+        see(s, "tenancy", subject, "unload", text);
+}
+
+static void see_devices(struct gpq_agent *a)
+{
+    struct gpud_device_info *rows = calloc(DEVICES, sizeof(*rows));
+    if (!rows)
+        return;
+    for (int i = 0; i < DEVICES; i++)
+        rows[i] = (struct gpud_device_info)GPUD_DEVICE_INFO_INIT;
+    int n = gpud_dispatcher_devices(a->dispatcher, rows, DEVICES);
+    for (int i = 0; i < n && i < DEVICES; i++)
+        if (rows[i].kind != GPUD_DEVICE_CPU)
+            see_device(a->spans, &rows[i]);
+    free(rows);
+}
+
+/* ---- Reasons of waiting tasks ---- */
+
+static int first_task(const struct gpq_task *t, void *user)
+{
+    *(uint64_t *)user = t->id;
+    return 1;
+}
+
+static void see_reason(struct gpq_agent *a, uint32_t shape, uint64_t task, const char *reason,
+                       const char *more)
+{
+    char subject[16], text[TEXT];
+    snprintf(subject, sizeof(subject), "%" PRIu32, shape);
+    snprintf(text, sizeof(text), "%u.%u%s%.200s", GPQ_BATCH_OF(task), GPQ_NUMBER_OF(task),
+             *more ? ": " : "", more);
+    see(a->spans, "reason", subject, reason, text);
+}
+
+struct looking {
+    int shapes;
+};
+
+/* The first reason is the one that may end first.  None: the task starts at once. */
+static void see_shape(struct gpq_agent *a, uint32_t shape, void *user)
+{
+    struct looking *l = user;
+    struct gpud_reason reason[1] = { GPUD_REASON_INIT };
+    struct gpq_error e;
+    uint64_t task = 0;
+    size_t n = 0;
+    char text[TEXT] = "";
+    if (l->shapes++ >= SHAPES ||
+        a->store->engine->ready(a->store, shape, INT32_MAX, INT64_MIN, 1, first_task, &task, &e) <
+            0 ||
+        task == 0)
+        return;
+    if (a->paused || a->starts_wait) {
+        see_reason(a, shape, task, a->paused ? "paused" : "starts wait", "");
+        return;
+    }
+    const struct gpq_unit *u = gpq_work_of(a, task);
+    if (!u || u->phase != GPQ_INSIDE ||
+        gpud_dispatcher_explain(a->dispatcher, u->id, NULL, reason, 1, &n, NULL) < 0 || n == 0)
+        return;
+    (void)gpud_reason_format(&reason[0], text, sizeof(text));
+    see_reason(a, shape, task, gpud_reason_name(reason[0].kind), text);
+}
+
+/* ---- A look ---- */
+
+static void end_unseen(struct gpq_spans *s)
+{
+    for (struct row *r = s->first; r; r = r->next) {
+        if (!r->seen && r->until.wall == 0 && strcmp(r->kind, "life") != 0)
+            end_row(s, r);
+        r->seen = false;
+    }
+}
+
+/* A jump is one row without length; rows keep CLOCK_BOOTTIME beside the wall time. */
+static void see_clock(struct gpq_spans *s, struct moment now)
+{
+    int64_t jump = (int64_t)(now.wall - s->clock.wall) - (int64_t)(now.boot - s->clock.boot);
+    char text[64];
+    bool jumped = s->clock.wall != 0 && (jump > (int64_t)SECOND || jump < -(int64_t)SECOND);
+    s->clock = now;
+    if (!jumped)
+        return;
+    snprintf(text, sizeof(text), "set by %+.3f s", (double)jump / 1e9);
+    struct row *r = add_row(s, "life", "clock", "clock", text);
+    if (r)
+        end_row(s, r);
+}
+
+void gpq_spans_look(struct gpq_agent *a)
+{
+    struct gpq_spans *s = a->spans;
+    struct moment now = present();
+    if (!s)
+        return;
+    if (s->clock.boot != 0 && now.boot - s->clock.boot < SECOND) {
+        if (s->put_off == 0)
+            s->put_off = now.wall + SECOND;
+        return;
+    }
+    s->put_off = 0;
+    see_clock(s, now);
+    see_devices(a);
+    if (!a->stop.now)
+        gpq_ahead_each(a, see_shape, &(struct looking){ 0 });
+    end_unseen(s);
+}
+
+uint64_t gpq_spans_next(const struct gpq_agent *a)
+{
+    return a->spans ? a->spans->put_off : 0;
+}
+
+/* ---- The store ---- */
+
+static int store_row(struct gpq_agent *a, struct row *r, struct gpq_error *e)
+{
+    const struct gpq_engine *o = a->store->engine;
+    if (r->id != 0)
+        return r->until.wall != 0 ? o->span_end(a->store, r->id, r->until.wall, r->until.boot, e)
+                                  : 0;
+    struct gpq_span span = { .kind = r->kind,
+                             .subject = strcmp(r->kind, "life") != 0 ? r->subject : "",
+                             .reason = r->reason,
+                             .text = r->text,
+                             .since = r->since.wall,
+                             .until = r->until.wall,
+                             .since_boot = r->since.boot,
+                             .until_boot = r->until.boot,
+                             .boot = a->boot };
+    return o->span_begin(a->store, &span, &r->new_id, e);
+}
+
+/* Only where something else is written: a turn without changes would sync for it. */
+int gpq_spans_store(struct gpq_agent *a, uint64_t now, struct gpq_error *e)
+{
+    struct gpq_spans *s = a->spans;
+    const struct gpq_mark alive = { "alive", "", NULL, now };
+    int code = 0;
+    if (!s || a->store->n_changes == 0)
+        return 0;
+    if (now - s->alive >= MINUTE) /* also of a clock that was set back */
+        code = a->store->engine->mark(a->store, &alive, e);
+    for (struct row *r = s->first; code == 0 && s->changed && r; r = r->next)
+        code = store_row(a, r, e);
+    return code < 0 ? code : 0;
+}
+
+void gpq_spans_stored(struct gpq_agent *a)
+{
+    struct gpq_spans *s = a->spans;
+    if (!s || a->store->n_changes == 0)
+        return;
+    uint64_t now = gpq_wall();
+    if (now - s->alive >= MINUTE)
+        s->alive = now;
+    for (struct row **at = &s->first; *at;) {
+        struct row *r = *at;
+        r->id = r->id != 0 ? r->id : r->new_id;
+        if (r->until.wall == 0) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        s->n--;
+        free(r);
+    }
+    s->changed = s->full = false;
+}
+
+/* ---- Start and end ---- */
+
+struct left {
+    uint64_t *id, *since;
+    size_t n, room;
+    uint64_t alive;
+};
+
+static int see_alive(const struct gpq_mark *m, void *user)
+{
+    if (strcmp(m->kind, "alive") == 0)
+        ((struct left *)user)->alive = m->since;
+    return 0;
+}
+
+static int see_left(const struct gpq_span *span, void *user)
+{
+    struct left *l = user;
+    if (span->until != 0)
+        return 0;
+    if (l->n == l->room) {
+        size_t room = l->room != 0 ? l->room * 2 : 64;
+        uint64_t *larger = realloc(l->id, 2 * room * sizeof(*larger));
+        if (!larger)
+            return GPQ_ENOMEM;
+        memmove(larger + room, larger + l->room, l->n * sizeof(*larger));
+        l->id = larger;
+        l->since = larger + room;
+        l->room = room;
+    }
+    l->id[l->n] = span->id;
+    l->since[l->n++] = span->since;
+    return 0;
+}
+
+/* Rows of a killed agent end when it was last known to live; until_boot 0: it is not known. */
+static int end_left(struct gpq_agent *a, const struct left *l, struct gpq_error *e)
+{
+    const struct gpq_engine *o = a->store->engine;
+    int code = l->n != 0 ? o->begin(a->store, e) : 0;
+    if (code < 0 || l->n == 0)
+        return code;
+    for (size_t i = 0; code == 0 && i < l->n; i++)
+        code =
+            o->span_end(a->store, l->id[i], l->since[i] > l->alive ? l->since[i] : l->alive, 0, e);
+    if (code == 0)
+        return o->commit(a->store, e);
+    o->rollback(a->store);
+    return code;
+}
+
+int gpq_spans_open(struct gpq_agent *a, struct gpq_error *e)
+{
+    struct left left = { 0 };
+    a->spans = calloc(1, sizeof(*a->spans));
+    if (!a->spans)
+        return gpq_fail(e, GPQ_ENOMEM, "no memory");
+    int code = a->store->engine->marks(a->store, see_alive, &left, e);
+    if (code >= 0)
+        code = a->store->engine->spans(a->store, UINT64_MAX >> 1, 0, see_left, &left, e);
+    if (code >= 0)
+        code = end_left(a, &left, e);
+    free(left.id);
+    if (code < 0)
+        return code;
+    a->spans->clock = present();
+    (void)add_row(a->spans, "life", "", "opened", "");
+    a->spans->clock.boot = 0; /* the first look is not put off */
+    a->spans->clock.wall = 0;
+    return 0;
+}
+
+static int store_last(struct gpq_agent *a, struct gpq_error *e)
+{
+    const struct gpq_engine *o = a->store->engine;
+    int code = o->begin(a->store, e);
+    for (struct row *r = a->spans->first; code == 0 && r; r = r->next)
+        code = store_row(a, r, e);
+    if (code == 0)
+        return o->commit(a->store, e);
+    o->rollback(a->store);
+    return code;
+}
+
+void gpq_spans_close(struct gpq_agent *a)
+{
+    struct gpq_spans *s = a->spans;
+    struct gpq_error e = { 0 };
+    if (!s)
+        return;
+    s->clock = present();
+    for (struct row *r = s->first; r; r = r->next)
+        if (r->until.wall == 0)
+            end_row(s, r);
+    if (a->status == 0 && store_last(a, &e) < 0)
+        gpq_log("spans: %s", e.text);
+    for (struct row *r; (r = s->first);) {
+        s->first = r->next;
+        free(r);
+    }
+    free(s);
+    a->spans = NULL;
+}
