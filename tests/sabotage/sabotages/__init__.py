@@ -11,9 +11,9 @@ passes without the fault and fails with it.  If a text no longer occurs, run.py 
 table in the commit that changes it.
 """
 
-from . import (api, base, classes, config, device, edges, host, keeper, monitor, night, os, plan,
-               pool, queue, rows, runner, sched, wire, worker)
+from . import (api, base, classes, config, device, edges, host, jobs, keeper, monitor, night, os,
+               plan, pool, queue, rows, runner, sched, wire, worker)
 
-AREAS = (api, base, classes, config, device, edges, host, keeper, monitor, night, os, plan, pool,
-         queue, rows, runner, sched, wire, worker)
+AREAS = (api, base, classes, config, device, edges, host, jobs, keeper, monitor, night, os, plan,
+         pool, queue, rows, runner, sched, wire, worker)
 SABOTAGES = [sabotage for area in AREAS for sabotage in area.SABOTAGES]
