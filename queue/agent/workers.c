@@ -219,6 +219,8 @@ void gpq_workers_ended(struct gpq_agent *a, struct gpq_unit *u, const struct gpu
     u->started = wall_of(event->started_at);
     u->ended = wall_of(event->ended_at);
     write_log(a, u, event);
+    if (event->outcome == GPUD_OUTCOME_NO_WORKER) /* the event of its class may have been dropped */
+        u->class->failed = true;
     if (success && event->result && !keep_result(u, event))
         gpq_turn_returned(a, u, GPQ_RETURN_STOPPED, "no memory for its result");
     else if (why != GPQ_RETURNS)

@@ -75,7 +75,7 @@ enum gpq_key_user { GPQ_BY_AGENT = 1, GPQ_BY_CLIENT = 2 };
     X(DEFINITION, CLASS, "definition", TEXT, 0, 0, NULL, NULL, GPQ_BY_AGENT,               \
       "name of its definition [the only one]")                                             \
     X(SETUP, CLASS, "setup", TEXT, 0, 0, NULL, NULL, GPQ_BY_AGENT,                         \
-      "bytes that each worker gets for its setup, such as the path of a model")            \
+      "text that each worker gets for its setup, such as the path of a model")             \
     X(CLASS_ENV, CLASS, "env", WORDS, 0, 0, NULL, NULL, GPQ_BY_AGENT,                      \
       "NAME=VALUE sets a variable of its workers, NAME removes it")                        \
     X(CWD, CLASS, "cwd", PATH, 0, 0, NULL, NULL, GPQ_BY_AGENT,                             \
