@@ -8,6 +8,8 @@
  *     dispatcher <--- submit, cancel --- ahead.c: the first READY tasks of each shape
  *         | GRANTED: claim, commit, then start ---> runs.c ---> runner ---> command
  *         | OUTCOME: complete, commit, then show      ^ pidfd
+ *         |
+ *         +--- tasks of a class of workers: claim, commit, then submit (workers.c)
  *
  * One thread does everything in turns (turn.c).  A turn reads all events, applies them in one
  * transaction, commits, and then acts: replies, starts, submits to the dispatcher.  So nothing is

@@ -124,8 +124,9 @@ static void refuse(struct gpq_agent *a, struct gpq_unit *u, const struct payload
     if (p->code == GPUD_EFULL) { /* the payloads of those that are inside fill the memory */
         u->class->most = u->class->inside != 0 ? u->class->inside : 1;
         gpq_ahead_full(a);
-    } else
+    } else {
         a->starts_wait = true;
+    }
     gpq_turn_returned(a, u, GPQ_RETURN_UNSTARTED, p->why.text);
 }
 
