@@ -67,7 +67,7 @@ T_CASE(it_is_text)
         "start pid=2147483647 ticks=18446744073709551615 monotonic=17 wall=18 sum=8a337542\n"
         "end how=killed step=cwd outputs=synced status=9 core=0 soft=2 hard=1 monotonic=0 "
         "wall=18446744073709551615 log_bytes=1 log_freed=0 log_lost=0 log_error=0 swept=0 left=7 "
-        "oom_kills=3 sum=0aca967a\n");
+        "oom_kills=3 sum=ac958aa2\n");
 }
 
 T_CASE(whole)
