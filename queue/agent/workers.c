@@ -18,6 +18,7 @@
 #include "queue/agent/payload.h"
 #include "queue/agent/reasons.h"
 #include "queue/agent/turn.h"
+#include "queue/files/stamp.h"
 
 /* Larger results are files: that of struct gpq_options, results_inline. */
 #define INLINE ((size_t)64 << 10)
@@ -99,6 +100,19 @@ struct payload {
     struct gpud_error why;
 };
 
+/* The state of the file whose path the payload is, before its worker reads it: a later submit of a
+ * file that has changed meanwhile makes a new task.  NULL: no path. */
+static char *stamp_of(struct gpq_bytes payload)
+{
+    char path[GPQ_PATH], *words[] = { path, NULL };
+    if (payload.size == 0 || payload.size >= sizeof(path) || *(const char *)payload.data != '/' ||
+        memchr(payload.data, 0, payload.size))
+        return NULL;
+    memcpy(path, payload.data, payload.size);
+    path[payload.size] = '\0';
+    return gpq_stamp_make(words, "/");
+}
+
 /* The row lives until the reader returns, and the dispatcher copies what it needs of it. */
 static int hand_over(const struct gpq_task *t, void *user)
 {
@@ -109,6 +123,8 @@ static int hand_over(const struct gpq_task *t, void *user)
     d.class_name = p->u->class->name;
     d.data = gpq_payload_of(t->content).data;
     d.size = gpq_payload_of(t->content).size;
+    free(p->u->stamp);
+    p->u->stamp = stamp_of(gpq_payload_of(t->content));
     p->code = gpud_dispatcher_submit(p->a->dispatcher, &d, 0, &p->id, &p->why);
     return 1;
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "queue/client/place.h"
 #include "queue/client/stay.h"
 #include "queue/files/filesystem.h"
 #include "queue/files/program.h"
@@ -122,7 +123,7 @@ void gpq_doctor(const struct gpq_doctor *d)
     int pid = 0;
     check_programs(d);
     gpq_places_read(NULL, &places);
-    int code = gpq_places_find(&places, path, &e);
+    int code = gpq_place_find(NULL, NULL, path, &e);
     if (code == 0 && (code = gpq_statedir_check(path, state, &e)) == 0) {
         pid = agent_pid(&places, state);
         find(d, GPQ_OK, "state directory", NULL, "%s", state);

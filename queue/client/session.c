@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "queue/client/interrupts.h"
+#include "queue/client/place.h"
 #include "queue/client/start.h"
 #include "queue/files/socket.h"
 #include "queue/files/statedir.h"
@@ -269,16 +270,16 @@ static int await_agent(struct gpq_session *s, int patience_ms)
 
 int gpq_session_place(struct gpq_session *s, const struct call *call, bool make)
 {
-    struct gpq_places places;
     struct gpq_error e = { 0 };
     char path[GPQ_PATH];
     *s = (struct gpq_session){ .call = call, .fd = -1 };
-    gpq_places_read(call->value[OPTION_STATE_DIR], &places);
-    int code = gpq_places_find(&places, path, &e);
-    if (code == 0 && make)
-        code = gpq_statedir_make(path, call->given[OPTION_ALLOW_NETWORK_FS], s->state, &e);
-    else if (code == 0)
-        code = gpq_statedir_check(path, s->state, &e);
+    int code = gpq_place_find(call->value[OPTION_STATE_DIR], call->value[OPTION_CONFIG], path, &e);
+    if (code < 0)
+        return gpq_say(code == GPQ_EINVAL || code == GPQ_ENOTFOUND ? EXIT_USAGE
+                                                                   : gpq_error_status(code),
+                       "%s", e.text);
+    code = make ? gpq_statedir_make(path, call->given[OPTION_ALLOW_NETWORK_FS], s->state, &e)
+                : gpq_statedir_check(path, s->state, &e);
     if (code == GPQ_ENOTFOUND)
         return gpq_say(EXIT_NONE, "there is no queue in %s: a submit makes one", path);
     return code < 0 ? gpq_say(gpq_error_status(code), "%s", e.text) : 0;

@@ -59,8 +59,10 @@ static int agent_command(struct command *c, const char *state)
 
 static void add_agent_options(struct command *c, const struct call *call)
 {
-    add_option(c, call, OPTION_DEVICES, "--devices");
-    add_option(c, call, OPTION_CPUS, "--cpus");
+    if (strcmp(call->verb->name, "agent") == 0) { /* of submit they are needs of tasks */
+        add_option(c, call, OPTION_DEVICES, "--devices");
+        add_option(c, call, OPTION_CPUS, "--cpus");
+    }
     add_option(c, call, OPTION_CONFIG, "--config");
     add_option(c, call, OPTION_ALLOW_NETWORK_FS, "--allow-network-fs");
 }
@@ -177,8 +179,7 @@ int gpq_agent_start(const struct call *call, const char *state)
     int status = agent_command(&c, state);
     if (status != 0)
         return status;
-    if (call->verb && !strcmp(call->verb->name, "agent"))
-        add_agent_options(&c, call);
+    add_agent_options(&c, call);
     if (gpq_path(path, "%s/agent.log", state) < 0)
         return gpq_say(EXIT_UNUSABLE, "the path of the state directory is too long");
     int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);

@@ -148,6 +148,16 @@ static json_t *list_of_argv(const struct gpq_job *job)
     return list;
 }
 
+/* The state of the files that a task names: it is not joined if they have changed. */
+static int set_stamp(json_t *task, char *const *words, const char *cwd)
+{
+    char *stamp = gpq_stamp_make(words, cwd);
+    int code =
+        stamp && json_object_set_new(task, "stamp", json_string(stamp)) == 0 ? 0 : GPQ_ENOMEM;
+    free(stamp);
+    return code;
+}
+
 /* A path that a class works on, absolute. */
 static int set_payload(json_t *task, const char *path, struct gpq_error *e)
 {
@@ -159,7 +169,8 @@ static int set_payload(json_t *task, const char *path, struct gpq_error *e)
         return gpq_fail(e, GPQ_EINVAL, "%.200s: its path is too long", path);
     if (json_object_set_new(task, "payload", json_string(*path == '/' ? path : whole)) != 0)
         return gpq_fail(e, GPQ_EINVAL, "the path is not UTF-8");
-    return 0;
+    return set_stamp(task, (char *[]){ (char *)(uintptr_t)(*path == '/' ? path : whole), NULL },
+                     "/");
 }
 
 static bool joins(const struct gpq_submit_call *s)
@@ -168,17 +179,6 @@ static bool joins(const struct gpq_submit_call *s)
     return (s->is_list && !given[OPTION_FRESH]) || given[OPTION_JOIN] || given[OPTION_KEY];
 }
 
-/* The state of the files that the command names: a line is not joined if they have changed. */
-static int set_stamp(json_t *task, const struct gpq_job *job, const char *cwd)
-{
-    char *const *argv = (char *const *)(uintptr_t)job->argv;
-    char **words = gpq_stamp_words(argv), *stamp = words ? gpq_stamp_make(words, cwd) : NULL;
-    int code =
-        stamp && json_object_set_new(task, "stamp", json_string(stamp)) == 0 ? 0 : GPQ_ENOMEM;
-    free(words);
-    free(stamp);
-    return code;
-}
 
 static int set_command(struct gpq_submit_call *s, const struct gpq_job *job, json_t *task,
                        const char *cwd, struct gpq_error *e)
@@ -186,7 +186,12 @@ static int set_command(struct gpq_submit_call *s, const struct gpq_job *job, jso
     int code = check_program(s, job->argv[0], cwd, e);
     if (code == 0 && json_object_set_new(task, "argv", list_of_argv(job)) != 0)
         code = GPQ_ENOMEM;
-    return code == 0 && joins(s) ? set_stamp(task, job, cwd) : code;
+    if (code < 0 || !joins(s))
+        return code;
+    char **words = gpq_stamp_words((char *const *)(uintptr_t)job->argv);
+    code = words ? set_stamp(task, words, cwd) : GPQ_ENOMEM;
+    free(words);
+    return code;
 }
 
 static int set_task(struct gpq_submit_call *s, const struct gpq_job *job, json_t *task,

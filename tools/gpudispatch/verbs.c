@@ -205,7 +205,7 @@ const struct verb verbs[] = {
     { "fsck", NULL, 0, 0, false, "check the queue's files, while no agent runs",
       "Checks file, counters, conditions, results, outputs and records of runs. A damaged file is "
       "never written.",
-      OPTIONS(OPTION_REPAIR, OPTION_JSON, OPTION_STATE_DIR), QUEUE(fsck), fsck_statuses },
+      OPTIONS(OPTION_REPAIR, OPTION_JSON, QUEUE_OPTIONS), QUEUE(fsck), fsck_statuses },
     { "agent", "[start|stop|status]", 0, 1, false, "start, stop or show the agent of the queue",
       "start (the default) starts the agent in the background if none runs; with --foreground "
       "this process becomes the agent. stop leaves running commands alone, and the next agent "

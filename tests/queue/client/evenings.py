@@ -15,7 +15,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from cli import PATIENCE, Queue, Skip, equal, run, until  # noqa: E402
+from cli import PATIENCE, Queue, equal, run, until  # noqa: E402
 
 # Takes its GPUs, each of which no other command may have now, and leaves them.
 ALONE = 'for g in $(echo $GPUDISPATCH_GPUS | tr , " "); do mkdir held-$g || exit 99; done'
@@ -158,22 +158,29 @@ def sweep(q):
 # ---- 3. 10,000 files to a loaded model ----
 
 def loaded_model(q):
-    """One worker per GPU takes the files of a class."""
-    plugin = pathlib.Path(q.build, "tests/queue/libqueue_class.so")
-    if not plugin.exists():
-        raise Skip("there are no classes yet")
+    """One worker per GPU takes the files of a class, and the agent starts with the first submit."""
+    plugin = pathlib.Path(q.build, "tests/queue/queue_worker.so").resolve()
     config = q.directory / "config"
-    config.write_text(f"[class model]\nplugin = {plugin}\ngpus = 1\n")
-    q.environment["GPUDISPATCH_CONFIG"] = str(config)
-    q.agent()
-    for i in range(10000):
-        q.write(f"{i}.wav", "")
-    files = "".join(f"{q.path(f'{i}.wav')}\n" for i in range(10000)).encode()
-    args = ("--class", "model", "--files", "-", "--batch", "rec-11")
-    equal(q.submit(*args, stdin=files)["added"], 10000)
+    config.write_text(f"devices = fake:8\n[class model]\nplugin = {plugin}\n"
+                      f"definition = work\nsetup = {q.directory}\n")
+    files = [f"{i}.wav" for i in range(10000)]
+    for name in files:
+        q.write(name, "")
+    args = ("--config", config, "--class", "model", "--files", "-", "--batch", "rec-11")
+    stdin = "".join(f"{name}\n" for name in files).encode()
+    equal(q.submit(*args, stdin=stdin)["added"], 10000)
     q.run("wait", "rec-11")
-    equal(len(q.json("results", "rec-11")), 10000)
-    equal(q.submit(*args, stdin=files)["joined"], 10000)
+    results = q.json("results", "rec-11")
+    equal([pathlib.Path(r["text"]).name for r in results], files)
+    setups = (q.directory / "setups").read_text().split()
+    assert 1 <= len(setups) <= 8, setups
+    equal(q.submit(*args, stdin=stdin)["joined"], 10000)
+    q.write("7.wav", "changed")
+    reply = q.submit(*args, stdin=stdin)
+    equal((reply["changed"], reply["joined"]), (1, 9999))
+    q.run("submit", "--class", "modell", "7.wav", status=6)
+    assert "modell" in q.err, q.err
+    q.table("ls", "rec-11")
 
 
 # ---- 4. What is going on ----

@@ -18,7 +18,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from cli import PATIENCE, Queue, Skip, equal, run, until  # noqa: E402
+from cli import PATIENCE, Queue, equal, run, until  # noqa: E402
 
 HELLO = {"hello": "gpudispatch-queue", "version": 1, "agent": "0", "pid": os.getpid(),
          "devices": 8}
@@ -31,7 +31,7 @@ def refused(q, status, args, parts, **more):
     first = q.err.splitlines()[0]
     for part in parts:
         assert part in q.err, f"{args}: no '{part}' in: {q.err}"
-    assert first.startswith("gpudispatch: ") and len(q.err) < 2000, q.err
+    assert first.startswith(("gpudispatch: ", "gpudispatch-agent: ")) and len(q.err) < 2000, q.err
     return q.err
 
 
@@ -210,6 +210,13 @@ def places(q):
         home.mkdir(0o500)
         refused(q, 75, ["submit", "--", "true"], [str(home)],
                 env={"HOME": str(home), "GPUDISPATCH_STATE": ""})
+    config = q.directory / "config"
+    config.write_text("state-dir = own\n")
+    refused(q, 4, ["ls", "--config", config], [str(q.directory / "own")],
+            env={"GPUDISPATCH_STATE": ""})
+    config.write_text("state = own\n")
+    refused(q, 2, ["ls", "--config", config], ["config:1", "state"],
+            env={"GPUDISPATCH_STATE": ""})
     refused(q, 1, ["submit", "--", "true"], ["GPUD_AGENT_PROGRAM"],
             env={"GPUD_AGENT_PROGRAM": "/none"})
 
@@ -222,7 +229,9 @@ def versions(q):
     equal(second, "")
     assert "another agent" in q.err and str(q.state) in q.err, q.err
     assert "runs already" in q.run("agent")
+    refused(q, 75, ["fsck"], ["agent stop"])
     q.run("agent", "stop")
+    q.run("fsck")
     refused(q, 4, ["ls"], ["gpudispatch agent"])  # it was stopped
     with contextlib.closing(sqlite3.connect(q.state / "queue.db")) as file:
         file.execute("PRAGMA user_version = 999")
