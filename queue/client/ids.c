@@ -135,8 +135,8 @@ static int add_filters(const struct call *call, json_t *selection)
 
 /* ---- Operands ---- */
 
-/* Replaces the name of a batch, which is the whole text or the part before .44 or .40-49, by its id.
- * A name may end like that itself: the whole text counts first. */
+/* Replaces the name of a batch by its id.  The name is the whole text or the part before .44 or
+ * .40-49; it may end like that itself: the whole text counts first. */
 static int id_of_name(struct gpq_session *s, const char *text, struct gpq_id *ret)
 {
     const char *dot = strrchr(text, '.');

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "queue/client/ids.h"
+#include "queue/client/reasons.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
 #include "tools/cli/out.h"
@@ -282,6 +283,14 @@ static void explain_pauses(const json_t *pauses)
     }
 }
 
+static void put_reason(const char *text, void *user)
+{
+    (void)user;
+    fputs("  ", stdout);
+    put_plain(text);
+    putchar('\n');
+}
+
 static void explain(const json_t *reply)
 {
     char state[64], what[80], until[32];
@@ -300,11 +309,7 @@ static void explain(const json_t *reply)
                gpq_time_text((uint64_t)gpq_number_of(row, "not_before"), until));
     explain_conditions(json_object_get(reply, "after"));
     explain_pauses(json_object_get(reply, "pauses"));
-    for (size_t i = 0; i < json_array_size(reasons); i++) {
-        fputs("  ", stdout);
-        put_plain(gpq_text_of(json_array_get(reasons, i), "text"));
-        putchar('\n');
-    }
+    gpq_reasons(reasons, put_reason, NULL);
 }
 
 int gpq_verb_explain(const struct call *call)

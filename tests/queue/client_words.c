@@ -3,8 +3,10 @@
 #include "harness.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
+#include "queue/client/reasons.h"
 #include "queue/client/words.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -126,4 +128,49 @@ T_CASE(outcomes)
     json_decref(outcomes);
     T_TEXT(gpq_outcomes_text(NULL, text, sizeof(text)), "");
     T_EQ(gpq_ended(NULL), 0);
+}
+
+static void add_line(const char *text, void *user)
+{
+    char *all = user;
+    T_CHECK(strlen(all) + strlen(text) + 2 < 2048);
+    strcat(strcat(all, text), "\n");
+}
+
+T_CASE(reasons)
+{
+    static const struct {
+        const char *reasons, *text;
+    } rows[] = {
+        { "[]", "" },
+        { "[{\"reason\":\"SHARE\",\"device\":\"gpu:0\",\"task\":\"1.1\"},"
+          "{\"reason\":\"SHARE\",\"device\":\"gpu:1\",\"task\":\"1.2\"},"
+          "{\"reason\":\"DRAINED\",\"device\":\"gpu:2\"},"
+          "{\"reason\":\"SHARE\",\"device\":\"gpu:3\",\"task\":\"1.1\"}]",
+          "gpu:0, gpu:3: busy with 1.1\ngpu:1: busy with 1.2\ngpu:2: drained\n" },
+        { "[{\"reason\":\"MEMORY\",\"device\":\"gpu:0\",\"unit\":\"bytes\",\"has\":1073741824,"
+          "\"needs\":3221225472}]",
+          "gpu:0: memory is in use: 1.0 GiB free, 3.0 GiB needed\n" },
+        { "[{\"reason\":\"SHARE\",\"device\":\"g\",\"unit\":\"share\",\"has\":5000,"
+          "\"needs\":10000}]",
+          "g: busy: 0.5 of it free, 1 needed\n" },
+        { "[{\"reason\":\"CPUS\",\"unit\":\"cpus\",\"needs\":3},"
+          "{\"reason\":\"CPUS\",\"unit\":\"cpus\",\"needs\":3}]",
+          "the CPU slots are in use: 0 free, 3 needed\nthe CPU slots are in use: 0 free, 3 "
+          "needed\n" },
+        { "[{\"reason\":\"FOREIGN\",\"device\":\"g\",\"pid\":7}]",
+          "g: used by other programs, process 7\n" },
+        { "[{\"reason\":\"BOOTING\",\"device\":\"g\",\"class\":\"c\"}]",
+          "g: a worker of class c starts\n" },
+        { "[{\"reason\":\"HEAD_HOLDS\",\"device\":\"g\",\"text\":\"held\"}]", "held\n" },
+        { "[{\"reason\":\"NEW\",\"text\":\"a later agent's\"},7,{\"device\":[]}]",
+          "a later agent's\n\n\n" },
+    };
+    for (size_t i = 0; i < T_LENGTH(rows); i++) {
+        char all[2048] = "";
+        json_t *list = json_loads(rows[i].reasons, 0, NULL);
+        gpq_reasons(list, add_line, all);
+        T_TEXT(all, rows[i].text);
+        json_decref(list);
+    }
 }

@@ -36,20 +36,21 @@ SCRIPTS, WORLDS = "tests/gpudispatch-sim", "tests/sched/worlds"
 PLANS, TWINS = "tests/sched/plans", "tests/sched/twins"
 EXPLAINS = "tests/sched/explains"
 AGENT = "queue/gpudispatch-agent"
-BESIDE_AGENT = ["queue/gpudispatch-runner", "lib/gpudispatch-worker", "tests/queue/queue_worker.so"]
+BESIDE_AGENT = ["queue/gpudispatch-runner", "lib/gpudispatch-worker",
+                "tests/queue/queue_worker.so", TOOL]
 CASE_PATIENCE = 300  # seconds; the runner has deadlines of its own
 
 
 def parts(test):
     """SUITE/PROGRAM.CASE -> build target of the program, case.  In suite tools PROGRAM is a script,
-    and tests the tool.  In suite agent it is a script of tests/queue/agent.  In suite sched it is
-    worlds or explains; scripts or traces, with a file of tests/sched as its case; plans or twins,
+    and tests the tool.  In suites agent and client it is a script of their folder in tests/queue.
+    In suite sched it is worlds or explains; scripts or traces, with a file of tests/sched as its case; plans or twins,
     with the id of a rule or guarantee."""
     suite, rest = test.split("/")
     program, case = rest.split(".")
     if suite == "tools":
         return TOOL, case
-    if suite == "agent":
+    if suite in ("agent", "client"):
         return AGENT, case
     if suite == "sched":
         return {"worlds": WORLDS, "plans": PLANS, "twins": TWINS, "explains": EXPLAINS}.get(

@@ -419,6 +419,18 @@ def watch_file(q):
     equal(q.submit("grow.txt")["joined"], 3)
 
 
+def agent_alone(q):
+    """A started agent keeps none of its caller's files, such as the lock of a shell."""
+    read, write = os.pipe()
+    child = q.start("submit", "--", "true", pass_fds=[write])
+    out, err = child.communicate(timeout=PATIENCE)
+    equal((child.returncode, b"agent started" in out), (0, True))
+    assert b"a logout" in out and b"reboot" in out, out
+    os.close(write)
+    equal(os.read(read, 1), b"")  # no process has the other end
+    os.close(read)
+
+
 def environment(q):
     """Q12: the environment is shown only to who asks for it; commands get that of the submit."""
     q.agent()
@@ -465,4 +477,5 @@ def many_lines(q):
 if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
         five_hundred, changed_files, sweep, loaded_model, look, follow_ends, run_verb, why,
-        sick_gpu, power_cut, changes, watch_file, environment, many_lines], Queue))
+        sick_gpu, power_cut, changes, watch_file, agent_alone, environment,
+        many_lines], Queue))

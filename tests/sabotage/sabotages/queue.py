@@ -257,6 +257,62 @@ SABOTAGES = [
         "    a->paused = s->paused;\n",
         "    a->paused = s->paused && a->paused;\n",
         "agent/runs.paused"),
+    # ---- verbs ----
+    Sabotage(
+        "the part of a log that was dropped is printed as bytes", "queue/client/log.c",
+        "        size_t size = skip_hole(l); /* moves l->read */\n",
+        "        size_t size = PIECE;\n        (void)skip_hole;\n",
+        "queue/client_log.freed_blocks_are_said"),
+    Sabotage(
+        "a file that a line writes is one that it reads", "queue/files/stamp.c",
+        "        if (!is_output(text, at))\n",
+        "        if (n != 0 || !is_output(text, at))\n",
+        "queue/stamp.words"),
+    Sabotage(
+        "the file of a class may change unnoticed", "queue/agent/workers.c",
+        "    p->u->stamp = stamp_of(gpq_payload_of(t->content));\n",
+        "    p->u->stamp = p->code == 0 ? stamp_of(gpq_payload_of(t->content)) : NULL;\n",
+        "client/evenings.loaded_model"),
+    Sabotage(
+        "wait ends with its agent", "queue/client/wait.c",
+        "            status = wait_again(s, w);\n",
+        "            status = wait_again(s, w) ? EXIT_FAILED : EXIT_NONE;\n",
+        "client/evenings.look"),
+    Sabotage(
+        "log -f ends with its agent", "queue/client/follow.c",
+        "        if (end == LOST_END && (status = gpq_session_again(&f->end)) != 0)\n",
+        "        if (end == LOST_END && (status = gpq_session_again(&f->end) ? 1 : 4) != 0)\n",
+        "client/evenings.look"),
+    Sabotage(
+        "wait has more requests than a connection may have", "queue/client/wait.c",
+        "enum { WAITS = 64, TASKS = 50000 };",
+        "enum { WAITS = 65, TASKS = 50000 };",
+        "client/evenings.follow_ends"),
+    Sabotage(
+        "show prints the environment unasked", "queue/client/show.c",
+        "    bool environment = s->call->given[OPTION_SHOW_ENV];\n",
+        "    bool environment = !s->call->given[OPTION_DRY_RUN];\n",
+        "client/evenings.environment"),
+    Sabotage(
+        "a started agent keeps the files of its caller", "queue/client/start.c",
+        "    (void)syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);\n",
+        "",
+        "client/evenings.agent_alone"),
+    Sabotage(
+        "any status of a reply is that of the program", "queue/client/session.c",
+        "    return status > 0 && status < 126 ? (int)status : EXIT_FAILED;\n",
+        "    return status > 0 ? (int)status : EXIT_FAILED;\n",
+        "client/refusals.strangers"),
+    Sabotage(
+        "an agent of another version is spoken to", "queue/client/session.c",
+        "    if (strcmp(name, GPQ_PROTOCOL) != 0 || version != GPQ_PROTOCOL_VERSION)\n",
+        "    if (strcmp(name, GPQ_PROTOCOL) != 0)\n",
+        "client/refusals.strangers"),
+    Sabotage(
+        "the time left counts a part of the ends", "queue/client/left.c",
+        "time_of(waiting, total, from, now)",
+        "time_of(waiting, n, from, now + 0 * total)",
+        "queue/client_left.the_newest_ends_are_no_more_than_a_part"),
     # ---- units of systemd ----
     Sabotage(
         "a stop of the service ends its commands", "queue/systemd/gpudispatch-agent.service.in",
