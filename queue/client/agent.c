@@ -47,7 +47,7 @@ static void await_end(int64_t pid)
 static int stop(const struct call *call)
 {
     struct gpq_session s;
-    json_t *reply = NULL;
+    json_t *reply = NULL, *before = NULL;
     const char *how = call->given[OPTION_CANCEL]  ? "cancel"
                       : call->given[OPTION_DRAIN] ? "drain"
                                                   : "leave";
@@ -55,14 +55,18 @@ static int stop(const struct call *call)
         return usage(call->verb, "agent: --drain and --cancel exclude one another");
     int status = gpq_session_open(&s, call, GPQ_AGENT_RUNNING);
     if (status == 0)
+        status = gpq_session_ask(&s, json_pack("{s:s}", "do", "status"), &before);
+    if (status == 0)
         status = gpq_session_ask(&s, json_pack("{s:s, s:s}", "do", "stop", "how", how), &reply);
     if (status == 0) {
         await_end(s.pid);
-        printf("agent stopped%s\n", strcmp(how, "leave") == 0
-                                        ? "; its running commands go on, and the next agent adopts "
-                                          "them"
-                                        : "");
+        printf("agent stopped%s\n",
+               strcmp(how, "leave") == 0 && gpq_number_of(before, "running") > 0
+                   ? "; its running commands go on, and the next agent adopts "
+                     "them"
+                   : "");
     }
+    json_decref(before);
     json_decref(reply);
     gpq_session_close(&s);
     return status;

@@ -57,10 +57,12 @@ int gpq_verb_cancel(const struct call *call)
     int status = change(call, "cancel", &count, &running);
     if (status != 0 || call->given[OPTION_JSON])
         return status;
-    printf("%s waiting %s cancelled", gpq_number_text(count, number), tasks(count));
+    if (count > 0 || running == 0)
+        printf("%s waiting %s cancelled%s", gpq_number_text(count, number), tasks(count),
+               running > 0 ? "; " : "");
     if (running > 0)
-        printf(", %s running %s told to end", gpq_number_text(running, number),
-               running == 1 ? "one" : "ones");
+        printf("%s running %s %s SIGTERM", gpq_number_text(running, number), tasks(running),
+               running == 1 ? "gets" : "get");
     putchar('\n');
     return 0;
 }

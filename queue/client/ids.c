@@ -167,6 +167,12 @@ static int id_of_name(struct gpq_session *s, const char *text, struct gpq_id *re
     return status;
 }
 
+int gpq_id_find(struct gpq_session *s, const char *text, struct gpq_id *ret)
+{
+    *ret = gpq_id_read(text);
+    return ret->kind == GPQ_ID_NONE ? id_of_name(s, text, ret) : 0;
+}
+
 /* The selections so far, and the one of all single tasks among them. */
 struct found {
     json_t *list, *tasks;
@@ -196,9 +202,9 @@ static int add_task(struct found *f, const char *text)
 
 static int add_id(struct gpq_session *s, struct found *f, const char *text)
 {
-    struct gpq_id id = gpq_id_read(text);
+    struct gpq_id id;
     char batch[16], task[32];
-    int status = id.kind == GPQ_ID_NONE ? id_of_name(s, text, &id) : 0;
+    int status = gpq_id_find(s, text, &id);
     if (status != 0)
         return status;
     if (id.kind == GPQ_ID_TASK)
@@ -274,9 +280,9 @@ static int first_task(json_t *row, void *user)
 int gpq_one_task(struct gpq_session *s, char ret[32])
 {
     const char *text = s->call->operand[0];
-    struct gpq_id id = gpq_id_read(text);
+    struct gpq_id id;
     char batch[16];
-    int status = id.kind == GPQ_ID_NONE ? id_of_name(s, text, &id) : 0;
+    int status = gpq_id_find(s, text, &id);
     ret[0] = '\0';
     if (status != 0)
         return status;

@@ -20,6 +20,10 @@ struct gpq_id {
 /* NONE: it is none, perhaps a name. */
 struct gpq_id gpq_id_read(const char *text);
 
+/* The same; a text that is none is the name of a batch, for which the agent is asked.  0, or the exit
+ * status. */
+int gpq_id_find(struct gpq_session *s, const char *text, struct gpq_id *ret);
+
 /*
  * A list of objects with the members of a selection: one for all tasks that were named, one per
  * batch and range, in the order of the operands.  Filters of --state, --failed and --lost are in

@@ -214,7 +214,8 @@ static int show_batch(struct gpq_session *s, const char *batch)
         put_line("name", gpq_text_of(row, "name"));
         put_time("made", gpq_number_of(row, "made"));
         put_time("ended", gpq_number_of(row, "ended"));
-        put_member("states", json_object_get(row, "states"));
+        put_line("states",
+                 gpq_outcomes_text(json_object_get(row, "states"), outcomes, sizeof(outcomes)));
         put_line("outcomes",
                  gpq_outcomes_text(json_object_get(row, "outcomes"), outcomes, sizeof(outcomes)));
         put_member("at once", json_object_get(row, "at_once"));

@@ -239,32 +239,41 @@ static int set_time(const struct gpq_members *m, const char *name, const char *t
     return code < 0 ? code : set_number(m->spec, name, ns, e);
 }
 
-/* One id: a batch, a task, or the tasks of a range. */
+static int add_condition(json_t *spec, const char *id, const char *when, struct gpq_error *e)
+{
+    json_t *one = json_pack("{s:s, s:s}", "id", id, "when", when);
+    return json_array_append_new(list_of(spec, "after"), one) == 0
+               ? 0
+               : gpq_fail(e, GPQ_EINVAL, "expected UTF-8");
+}
+
+/* One id: a batch, a task, or the tasks of a range.  A name, which does not begin with a digit, stays
+ * until the submit. */
 static int add_after_id(json_t *spec, const char *text, const char *when, struct gpq_error *e)
 {
     struct gpq_id id = gpq_id_read(text);
     char one[32];
     uint32_t count = id.kind == GPQ_ID_RANGE ? id.last - id.first + 1 : 1;
+    int code = 0;
+    if (id.kind == GPQ_ID_BATCH ||
+        (id.kind == GPQ_ID_NONE && *text && !strchr("0123456789", *text)))
+        return add_condition(spec, text, when, e);
     if (id.kind == GPQ_ID_NONE)
         return gpq_fail(e, GPQ_EINVAL, "expected ids such as 12, 12.44 or 12.40-49");
     if (count > AFTER_MOST)
         return gpq_fail(e, GPQ_EINVAL, "expected up to %d tasks of a range, or its whole batch",
                         AFTER_MOST);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; code == 0 && i < count; i++) {
         snprintf(one, sizeof(one), "%" PRIu32 ".%" PRIu32, id.batch, id.first + i);
-        if (json_array_append_new(list_of(spec, "after"),
-                                  json_pack("{s:s, s:s}", "id",
-                                            id.kind == GPQ_ID_BATCH ? text : one, "when", when)) !=
-            0)
-            return gpq_fail(e, GPQ_ENOMEM, "no memory");
+        code = add_condition(spec, one, when, e);
     }
-    return 0;
+    return code;
 }
 
 /* [WHEN:]IDS, added to those before. */
 static int add_after(json_t *spec, const char *text, struct gpq_error *e)
 {
-    char when[16] = "ok", id[40];
+    char when[16] = "ok", id[256];
     struct gpq_error why;
     size_t length = strcspn(text, ":");
     const char *at = text;
@@ -278,7 +287,7 @@ static int add_after(json_t *spec, const char *text, struct gpq_error *e)
                         text);
     do {
         length = strcspn(at, ",");
-        snprintf(id, sizeof(id), "%.*s", (int)(length < 39 ? length : 39), at);
+        snprintf(id, sizeof(id), "%.*s", (int)(length < 255 ? length : 255), at);
         code = add_after_id(spec, id, when, &why);
         at += length;
     } while (code == 0 && *at++ == ',');

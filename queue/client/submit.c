@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "queue/client/environment.h"
+#include "queue/client/ids.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
 #include "queue/config/values.h"
@@ -504,8 +505,8 @@ static void set_name(struct gpq_submit_call *s)
         return;
     if (call->given[OPTION_CLASS])
         snprintf(s->name, sizeof(s->name), "%s", call->value[OPTION_CLASS]);
-    else if (call->command)
-        name_of_file(call->command[0], s->name);
+    else
+        name_of_file(call->command ? call->command[0] : "stdin", s->name);
 }
 
 int gpq_submit_read(struct gpq_submit_call *s, const struct call *call)
@@ -609,12 +610,42 @@ static int judge(const struct gpq_submit_call *s, json_t *reply)
     return gpq_say(gpq_session_status(reply), "%s%s", line, rest);
 }
 
+/* --after NAME: the id of that batch, in its place. */
+static int find_names(struct gpq_session *session, json_t *after)
+{
+    char text[32];
+    struct gpq_id id;
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < json_array_size(after); i++) {
+        json_t *one = json_array_get(after, i);
+        const char *name = gpq_text_of(one, "id");
+        if (strchr("0123456789", *name))
+            continue;
+        status = gpq_id_find(session, name, &id);
+        if (status == 0 && id.kind == GPQ_ID_RANGE)
+            return gpq_say(EXIT_USAGE, "--after: '%s': expected the number of the batch", name);
+        if (id.kind == GPQ_ID_BATCH)
+            snprintf(text, sizeof(text), "%" PRIu32, id.batch);
+        else
+            snprintf(text, sizeof(text), "%" PRIu32 ".%" PRIu32, id.batch, id.first);
+        if (status == 0)
+            (void)json_object_set_new(one, "id", json_string(text));
+    }
+    return status;
+}
+
 int gpq_submit_send(struct gpq_session *session, struct gpq_submit_call *s, const char *append,
                     json_t **ret)
 {
-    json_t *request = gpq_submit_request(s, append), *reply = NULL;
-    int status = request ? EXIT_NONE : EXIT_USAGE;
+    json_t *request, *reply = NULL;
+    int status = 0;
     *ret = NULL;
+    for (size_t i = 0; status == 0 && i < json_array_size(s->specs); i++)
+        status = find_names(session, json_object_get(json_array_get(s->specs, i), "after"));
+    if (status != 0)
+        return status;
+    request = gpq_submit_request(s, append);
+    status = request ? EXIT_NONE : EXIT_USAGE;
     /* After a loss of the connection perhaps it was applied: the request's id makes it one. */
     for (int i = 0; status == EXIT_NONE && i < 2; i++) {
         enum gpq_heard heard = GPQ_INTERRUPTED;

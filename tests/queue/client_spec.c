@@ -71,6 +71,9 @@ static const struct row rows[] = {
       "{\"after\":[{\"id\":\"2.3\",\"when\":\"ok\"},{\"id\":\"2.4\",\"when\":\"ok\"},"
       "{\"id\":\"2.5\",\"when\":\"ok\"}]}" },
     { { { OPTION_AFTER, "2.1-4000000000" } }, "--after: '2.1-4000000000': expected up to 1000" },
+    { { { OPTION_AFTER, "night,4" } },
+      "{\"after\":[{\"id\":\"night\",\"when\":\"ok\"},{\"id\":\"4\",\"when\":\"ok\"}]}" },
+    { { { OPTION_AFTER, "\xff" } }, "--after: " },
     { { { OPTION_AFTER, "late:12" } }, "--after: 'late:12': expected ok, ended or failed" },
     { { { OPTION_AFTER, "12," } }, "--after: '12,': expected ids" },
     { { { OPTION_AFTER, "" } }, "--after: '': expected ids" },

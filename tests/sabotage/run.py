@@ -44,8 +44,8 @@ CASE_PATIENCE = 300  # seconds; the runner has deadlines of its own
 def parts(test):
     """SUITE/PROGRAM.CASE -> build target of the program, case.  In suite tools PROGRAM is a script,
     and tests the tool.  In suites agent and client it is a script of their folder in tests/queue.
-    In suite sched it is worlds or explains; scripts or traces, with a file of tests/sched as its case; plans or twins,
-    with the id of a rule or guarantee."""
+    In suite sched it is worlds or explains; scripts or traces, with a file of tests/sched as its
+    case; plans or twins, with the id of a rule or guarantee."""
     suite, rest = test.split("/")
     program, case = rest.split(".")
     if suite == "tools":

@@ -73,7 +73,7 @@ const struct option_entry options[OPTION_COUNT] = {
     [OPTION_BEGIN] = { "begin", 0, NEEDS("TIME"), "do not start before: +2h, 22:00 or RFC 3339",
                        true },
     [OPTION_AFTER] = { "after", 0, NEEDS("[WHEN:]IDS"),
-                       "start after these; WHEN is ok (the default), ended or failed", true },
+                       "start after these tasks or batches; WHEN is ok (the default), ended or failed", true },
     [OPTION_HOLD] = { "hold", 0, NONE, "hold the tasks until release", false },
     [OPTION_RETRIES] = { "retries", 'r', NEEDS("N[:CAUSES]"),
                          "further attempts; CAUSES are error, timeout, crash (these by default) "

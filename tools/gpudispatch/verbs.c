@@ -138,7 +138,7 @@ const struct verb verbs[] = {
       OPTIONS(TASK_OPTIONS, OPTION_HOLD, OPTION_CLASS, OPTION_FILES, OPTION_FOLLOW_FILE,
               OPTION_DRY_RUN, OPTION_JSON, QUEUE_OPTIONS),
       QUEUE(submit), submit_statuses },
-    { "run", "[FILE]", 0, 1, true, "submit tasks, show their output, and wait for them",
+    { "run", "[FILE]", 0, 1, true, "submit tasks, follow them, and report how they ended",
       "Submits as submit does, and follows the tasks until they have ended. A single command's "
       "output is shown, and its status becomes that of this program; the last line on standard "
       "error has both. SIGINT ends the following only: the tasks go on. With "

@@ -161,8 +161,8 @@ def ids(q):
     refused(q, 2, ["ls", "1", "--state", "dead"], ["'dead'", "running"])
     refused(q, 2, ["cancel"], ["IDS", "--all"])
     refused(q, 2, ["cancel", "1", "--all"], ["--all"])
-    for after in ("7", "1.2"):
-        refused(q, 4, ["submit", "--after", after, "--", "true"], [after])
+    for after in ("7", "1.2", "none", "none.1"):
+        refused(q, 4, ["submit", "--after", after, "--", "true"], [after.removesuffix(".1")])
     refused(q, 4, ["submit", "--after", "2", "--", "true"], ["2"])  # itself
     q.submit("--key", "k", "--", "true")
     refused(q, 6, ["submit", "--key", "k", "--", "true", "x"], ["k"])
