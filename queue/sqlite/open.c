@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "queue/sqlite/counts.h"
 #include "queue/sqlite/migrate.h"
@@ -250,6 +251,15 @@ int gpq_db_write(struct gpq_db *db, struct gpq_error *e)
     return run(db, writing, e);
 }
 
+/* The journal of a change without a log beside the file, as programs other than the agent make:
+ * the first read would take the change back, and write. */
+static bool is_cut_off(const char *path)
+{
+    char journal[4096 + 16];
+    snprintf(journal, sizeof(journal), "%s-journal", path);
+    return access(journal, F_OK) == 0;
+}
+
 /* Until gpq_db_write nothing is written, not even by the checkpoint of the last close. */
 static int open_file(struct gpq_db *db, const struct gpq_options *options, struct gpq_error *e)
 {
@@ -261,6 +271,11 @@ static int open_file(struct gpq_db *db, const struct gpq_options *options, struc
                         "the path of the state directory has %d bytes, the maximum "
                         "is %zu",
                         n, sizeof(path) - sizeof(FILE_NAME) - 1);
+    if (options->only_check && is_cut_off(path))
+        return gpq_fail(e, GPQ_EUNUSABLE,
+                        "%.300s-journal: another program was cut off while it changed the file; "
+                        "start an agent, which takes that back, and check again",
+                        path);
     int result = sqlite3_open_v2(
         path, &db->file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | make,
         options->vfs);

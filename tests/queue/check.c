@@ -257,6 +257,20 @@ T_CASE(nothing_to_check)
     T_EQ(gpq_sqlite_open(&options, &s, &e), GPQ_ENOTFOUND);
 }
 
+/* A read would play the journal of a killed program back. */
+T_CASE(a_journal_is_left_to_an_agent)
+{
+    const struct gpq_options options = { .directory = ".", .only_check = true };
+    struct gpq_store *s = opened(".", false);
+    struct gpq_error e = { 0 };
+
+    closed(s);
+    write_file("queue.db-journal", "journal", 7);
+    T_EQ(gpq_sqlite_open(&options, &s, &e), GPQ_EUNUSABLE);
+    T_CHECK(strstr(e.text, "start an agent"));
+    T_CHECK(!access("queue.db-journal", F_OK));
+}
+
 /* ---- Each finding ---- */
 
 #define T(batch, number) "((" #batch " << 32) + " #number ")"
