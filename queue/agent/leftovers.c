@@ -248,18 +248,21 @@ static int check_sort(struct leftovers *l, const struct sort *sort, bool by_batc
 
 /* ---- run/ ---- */
 
+/* A record, or a file beside it such as "12.44.3.stamp", which goes and stays with it. */
 static const char *judge_record(struct leftovers *l, const char *name, bool *ret_mendable)
 {
     char path[GPQ_PATH];
+    const char *rest;
     struct gpq_task t;
     struct gpq_error e;
     uint32_t n[3];
-    if (gpq_numbers_read(name, "..", n, 3, NULL)) {
-        int found = gpq_task_look(l->s, GPQ_TASK(n[0], n[1]), &t, &e);
-        if (found < 0 || (found > 0 && t.state == GPQ_RUNNING && t.attempt == n[2]))
-            return NULL;
-    }
-    if (gpq_path(path, "%s/run/%s", l->state, name) < 0 || gpq_lock_check(path) == 0)
+    if (!gpq_numbers_read(name, "..", n, 3, &rest) || (*rest && *rest != '.'))
+        return "this file is of no attempt";
+    int found = gpq_task_look(l->s, GPQ_TASK(n[0], n[1]), &t, &e);
+    if (found < 0 || (found > 0 && t.state == GPQ_RUNNING && t.attempt == n[2]))
+        return NULL;
+    if (gpq_path(path, "%s/run/%.*s", l->state, (int)(rest - name), name) < 0 ||
+        gpq_lock_check(path) == 0)
         return "no task runs this attempt";
     *ret_mendable = false;
     return "no task runs this attempt, and its runner lives: wait for its end, or kill it";

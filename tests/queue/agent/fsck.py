@@ -67,9 +67,12 @@ def killed_while_commands_run(agent):
     until(lambda: len([p for p in (state / "logs").glob("*") if p.read_text()]) == 3, "3 begun")
     until(lambda: len(c.ask("tasks", batch="1", states=["done"])["tasks"]) == 1, "one has ended")
     agent.kill()
+    beside = state / f"run/{sorted(p.name for p in (state / 'run').iterdir())[0]}.stamp"
+    beside.write_text("of a running command")
     equal(findings(agent), (0, []))
     equal(fsck(agent), (0, [f"{agent.state}: nothing found"], ""))
     equal(findings(agent, "--repair"), (0, []))
+    assert beside.exists()
     agent.start()
     c = agent.client()
     equal(len(c.ask("tasks", batch="1", states=["running"])["tasks"]), 3)
@@ -137,16 +140,21 @@ def leftovers(agent):
 
 
 def a_runner_without_a_task(agent):
-    """The record of a runner that lives is left alone."""
+    """The record of a runner that lives is left alone, and so is the file beside it."""
     state = worked(agent)
-    record = state / "run/1.1.5"
+    record, beside, other = (state / "run" / name for name in ("1.1.5", "1.1.5.sh", "notes"))
+    beside.write_text("sleep 600")
+    other.write_text("of no attempt")
     with open(record, "w") as f:
         fcntl.flock(f, fcntl.LOCK_EX)
-        for repair in [], ["--repair"]:
-            equal(findings(agent, *repair), (3, [("F21", "run/1.1.5", False)]))
-        assert record.exists()
-    equal(findings(agent, "--repair"), (0, [("F21", "run/1.1.5", True)]))
-    assert not record.exists()
+        both = [("F21", "run/1.1.5", False), ("F21", "run/1.1.5.sh", False)]
+        equal(sorted(findings(agent)[1]), [*both, ("F21", "run/notes", False)])
+        status, found = findings(agent, "--repair")
+        equal((status, sorted(found)), (3, [*both, ("F21", "run/notes", True)]))
+        assert record.exists() and beside.exists()
+    equal(sorted(findings(agent, "--repair")[1]),
+          [("F21", "run/1.1.5", True), ("F21", "run/1.1.5.sh", True)])
+    assert not record.exists() and not beside.exists()
 
 
 def folders(agent):

@@ -178,9 +178,14 @@ SABOTAGES = [
         "agent/fsck.an_agent_runs"),
     Sabotage(
         "a check removes the record of a runner that lives", "queue/agent/leftovers.c",
-        "|| gpq_lock_check(path) == 0)\n",
-        "|| gpq_lock_check(path) <= 0)\n",
+        "        gpq_lock_check(path) == 0)\n",
+        "        gpq_lock_check(path) <= 0)\n",
         "agent/fsck.a_runner_without_a_task"),
+    Sabotage(
+        "a file beside the record of a running command is a leftover", "queue/agent/leftovers.c",
+        "n, 3, &rest) || (*rest && *rest != '.'))\n",
+        "n, 3, &rest) || *rest)\n",
+        "agent/fsck.killed_while_commands_run"),
     Sabotage(
         "outputs of running commands are leftovers", "queue/agent/belongs.c",
         "    if (t.state == GPQ_RUNNING)\n        return GPQ_OUT_KEEP;\n",
