@@ -121,12 +121,34 @@ static uint64_t wall(void)
     return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
+/* The findings of a damaged file are the only ones that a check makes before it fails. */
+static int print_damage(const struct gpq_finding *f, void *user)
+{
+    return f->kind == GPQ_FINDING_DAMAGE ? print_finding(f, user) : 0;
+}
+
+/* 1: the repairs may be made.  While a runner lives of which the store does not know, nothing is
+ * repaired; the rows are asked only if the file that has them is not damaged. */
+static int may_repair(struct fsck *k, struct gpq_error *e)
+{
+    int lives = gpq_any_runner(k->state, e);
+    if (lives <= 0)
+        return lives < 0 ? lives : 1;
+    int64_t code = k->store->engine->check(k->store, wall(), false, print_damage, k, e);
+    if (code < 0)
+        return (int)code;
+    lives = gpq_stray_runner(k->store, k->state, e);
+    return lives < 0 ? lives : lives == 0;
+}
+
 /* The files are judged by the rows, so the store comes first. */
 static int check(struct fsck *k, bool *ret_files, struct gpq_error *e)
 {
-    bool repair = k->how->repair;
-    int64_t code = gpq_folders_check(k->state, repair, print_finding, k);
+    int64_t code = gpq_folders_check(k->state, k->how->repair, print_finding, k);
     *ret_files = code == 0;
+    int repair = k->how->repair && code == 0 ? may_repair(k, e) : 0;
+    if (repair < 0)
+        return repair;
     code = k->store->engine->check(k->store, wall(), repair, print_finding, k, e);
     if (code >= 0 && *ret_files)
         code = gpq_leftovers_check(k->store, k->state, repair, print_finding, k, e);

@@ -32,6 +32,13 @@ struct leftovers {
     int64_t left;
     int stopped;
     struct gpq_error *e;
+    struct running *running; /* attempts with the identity of a run */
+    size_t n_running, room_running;
+};
+
+struct running {
+    uint64_t task;
+    uint32_t attempt;
 };
 
 static void report(struct leftovers *l, uint32_t kind, const char *place, const char *text,
@@ -248,24 +255,83 @@ static int check_sort(struct leftovers *l, const struct sort *sort, bool by_batc
 
 /* ---- run/ ---- */
 
+static int keep_running(const struct gpq_attempt *a, void *user)
+{
+    struct leftovers *l = user;
+    if (!a->run)
+        return 0;
+    if (l->n_running == l->room_running) {
+        size_t room = l->room_running != 0 ? 2 * l->room_running : 64;
+        struct running *larger = realloc(l->running, room * sizeof(*larger));
+        if (!larger)
+            return gpq_fail(l->e, GPQ_ENOMEM, "no memory");
+        l->running = larger;
+        l->room_running = room;
+    }
+    l->running[l->n_running++] = (struct running){ a->task, a->number };
+    return 0;
+}
+
+static bool runs(const struct leftovers *l, uint64_t task, uint32_t attempt)
+{
+    for (size_t i = 0; i < l->n_running; i++)
+        if (l->running[i].task == task && l->running[i].attempt == attempt)
+            return true;
+    return false;
+}
+
 /* A record, or a file beside it such as "12.44.3.stamp", which goes and stays with it. */
 static const char *judge_record(struct leftovers *l, const char *name, bool *ret_mendable)
 {
     char path[GPQ_PATH];
     const char *rest;
-    struct gpq_task t;
-    struct gpq_error e;
     uint32_t n[3];
     if (!gpq_numbers_read(name, "..", n, 3, &rest) || (*rest && *rest != '.'))
         return "this file is of no attempt";
-    int found = gpq_task_look(l->s, GPQ_TASK(n[0], n[1]), &t, &e);
-    if (found < 0 || (found > 0 && t.state == GPQ_RUNNING && t.attempt == n[2]))
+    if (runs(l, GPQ_TASK(n[0], n[1]), n[2]))
         return NULL;
     if (gpq_path(path, "%s/run/%.*s", l->state, (int)(rest - name), name) < 0 ||
         gpq_lock_check(path) == 0)
         return "no task runs this attempt";
     *ret_mendable = false;
-    return "no task runs this attempt, and its runner lives: wait for its end, or kill it";
+    return "no task runs this attempt, and its runner lives: wait for its end or kill it, and "
+           "repair then";
+}
+
+/* Whether a record is locked that is of no attempt in l->running. */
+static int find_locked(struct leftovers *l)
+{
+    char folder[GPQ_PATH], path[GPQ_PATH];
+    struct gpq_names names = { 0 };
+    uint32_t n[3];
+    int found = 0, code = gpq_path(folder, "%s/run", l->state);
+    if (code == 0)
+        code = gpq_names_read(FILES, folder, &names);
+    if (code < 0)
+        return gpq_fault(l->e, code, "%s/run", l->state);
+    GPQ_EACH_NAME (&names, name) {
+        if (gpq_numbers_read(name, "..", n, 3, NULL) && !runs(l, GPQ_TASK(n[0], n[1]), n[2]) &&
+            gpq_path(path, "%s/%s", folder, name) == 0 && gpq_lock_check(path) == -EBUSY)
+            found = 1;
+    }
+    gpq_names_free(&names);
+    return found;
+}
+
+int gpq_any_runner(const char *state, struct gpq_error *e)
+{
+    struct leftovers l = { .state = state, .e = e };
+    return find_locked(&l);
+}
+
+int gpq_stray_runner(struct gpq_store *s, const char *state, struct gpq_error *e)
+{
+    struct leftovers l = { .state = state, .e = e };
+    int code = s->engine->running(s, keep_running, &l, e);
+    if (code == 0)
+        code = find_locked(&l);
+    free(l.running);
+    return code;
 }
 
 static int remove_file(struct leftovers *l, const char *folder, const char *name,
@@ -432,7 +498,7 @@ int64_t gpq_leftovers_check(struct gpq_store *s, const char *state, bool repair,
     struct leftovers l = {
         .s = s, .state = state, .repair = repair, .fn = fn, .user = user, .e = e
     };
-    int code = 0;
+    int code = s->engine->running(s, keep_running, &l, e);
     for (size_t i = 0; code == 0 && i < sizeof(sorts) / sizeof(sorts[0]); i++)
         code = check_sort(&l, &sorts[i], false);
     if (code == 0)
@@ -443,6 +509,7 @@ int64_t gpq_leftovers_check(struct gpq_store *s, const char *state, bool repair,
         check_reserve(&l);
         check_socket(&l);
     }
+    free(l.running);
     if (l.stopped != 0)
         return l.stopped;
     return code != 0 ? code : l.left;

@@ -16,6 +16,14 @@
  * checked.  Returns the number of findings that are left. */
 int64_t gpq_folders_check(const char *state, bool repair, gpq_finding_fn fn, void *user);
 
+/* Whether a runner lives whose attempt no RUNNING task has, with the identity of its run: 1 or 0,
+ * or a GPQ_E code.  A repair of rows or files could start its command a second time, or remove the
+ * outputs that it writes. */
+int gpq_stray_runner(struct gpq_store *s, const char *state, struct gpq_error *e);
+
+/* Whether any runner lives, by the locks of the records alone: 1 or 0, or a GPQ_E code. */
+int gpq_any_runner(const char *state, struct gpq_error *e);
+
 /* Checks the files.  The caller owns the directory (gpq_statedir_own).  Each repair is the change
  * of one file or directory, which is synced.  Returns the number of findings that are left, or a
  * GPQ_E code. */

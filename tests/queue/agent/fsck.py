@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -150,11 +151,35 @@ def a_runner_without_a_task(agent):
         both = [("F21", "run/1.1.5", False), ("F21", "run/1.1.5.sh", False)]
         equal(sorted(findings(agent)[1]), [*both, ("F21", "run/notes", False)])
         status, found = findings(agent, "--repair")
-        equal((status, sorted(found)), (3, [*both, ("F21", "run/notes", True)]))
+        equal((status, sorted(found)), (3, [*both, ("F21", "run/notes", False)]))
         assert record.exists() and beside.exists()
     equal(sorted(findings(agent, "--repair")[1]),
-          [("F21", "run/1.1.5", True), ("F21", "run/1.1.5.sh", True)])
+          [("F21", "run/1.1.5", True), ("F21", "run/1.1.5.sh", True), ("F21", "run/notes", True)])
     assert not record.exists() and not beside.exists()
+
+
+def a_runner_without_an_attempt(agent):
+    """A command whose attempt the store has lost is not started beside itself."""
+    agent.start()
+    c = agent.client()
+    c.submit(["echo begun >> $GPUDISPATCH_OUT/../../begun; exec sleep 600"])
+    begun = pathlib.Path(agent.state, "begun")
+    until(lambda: runs.lines(begun), "it has begun")
+    agent.kill()
+    with contextlib.closing(sqlite3.connect(f"{agent.state}/queue.db", isolation_level=None)) as db:
+        db.execute("DELETE FROM attempt")
+    lost = [("F5", "task 1.1", False), ("F21", "run/1.1.1", False)]
+    status, found = findings(agent, "--repair")
+    equal(status, 3)
+    assert set(lost) <= set(found) and not any(f[2] for f in found), found
+    for pid in agent.processes():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: findings(agent, "--repair")[0] == 0, "repaired after its end")
+    agent.start()
+    until(lambda: len(runs.lines(begun)) == 2, "it runs again")
+    agent.client().ask("cancel", batch="1")
+    agent.client().ask("wait", batch="1")
 
 
 def folders(agent):
@@ -256,8 +281,8 @@ def page(agent):
 
 
 runs.CASES = [killed_while_commands_run, an_agent_runs, nothing_there, leftovers,
-              a_runner_without_a_task, folders, files_of_results, counts, purged, damaged,
-              page]
+              a_runner_without_a_task, a_runner_without_an_attempt, folders, files_of_results,
+              counts, purged, damaged, page]
 
 if __name__ == "__main__":
     sys.exit(runs.main())

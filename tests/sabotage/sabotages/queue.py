@@ -187,6 +187,11 @@ SABOTAGES = [
         "n, 3, &rest) || *rest)\n",
         "agent/fsck.killed_while_commands_run"),
     Sabotage(
+        "a check repairs beside a runner of which the store does not know", "queue/agent/fsck.c",
+        "    return lives < 0 ? lives : lives == 0;\n",
+        "    return lives < 0 ? lives : 1;\n",
+        "agent/fsck.a_runner_without_an_attempt"),
+    Sabotage(
         "outputs of running commands are leftovers", "queue/agent/belongs.c",
         "    if (t.state == GPQ_RUNNING)\n        return GPQ_OUT_KEEP;\n",
         "    if (t.state == GPQ_RUNNING)\n        return GPQ_OUT_DROP;\n",
