@@ -2,6 +2,8 @@
 /* words.c - the texts of the tables in words.h and findings.h. */
 #include "queue/words.h"
 
+#include <signal.h>
+
 #include "queue/findings.h"
 
 #define TEXT(name, value, text) \
@@ -96,6 +98,21 @@ const char *gpq_error_name(int code)
     default:
         return "?";
     }
+}
+
+#define NAME(signal) [signal] = #signal
+
+const char *gpq_signal_text(uint32_t number)
+{
+    static const char *const names[] = {
+        NAME(SIGHUP),    NAME(SIGINT),  NAME(SIGQUIT), NAME(SIGILL),   NAME(SIGTRAP), NAME(SIGABRT),
+        NAME(SIGBUS),    NAME(SIGFPE),  NAME(SIGKILL), NAME(SIGUSR1),  NAME(SIGSEGV), NAME(SIGUSR2),
+        NAME(SIGPIPE),   NAME(SIGALRM), NAME(SIGTERM), NAME(SIGCHLD),  NAME(SIGCONT), NAME(SIGSTOP),
+        NAME(SIGTSTP),   NAME(SIGTTIN), NAME(SIGTTOU), NAME(SIGURG),   NAME(SIGXCPU), NAME(SIGXFSZ),
+        NAME(SIGVTALRM), NAME(SIGPROF), NAME(SIGIO),   NAME(SIGWINCH), NAME(SIGPWR),  NAME(SIGSYS),
+    };
+
+    return number < sizeof(names) / sizeof(*names) && names[number] ? names[number] : "?";
 }
 
 int gpq_error_status(int code)

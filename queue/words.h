@@ -111,6 +111,8 @@ const char *gpq_how_text(uint32_t how);
 const char *gpq_error_text(int code);
 /* The name of a code, such as "EINVAL". */
 const char *gpq_error_name(int code);
+/* The name of a signal, such as "SIGKILL".  glibc has such a function from 2.32 on only. */
+const char *gpq_signal_text(uint32_t number);
 /* The exit status of a program that fails with this code; 1 for a value that is none. */
 int gpq_error_status(int code);
 

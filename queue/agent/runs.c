@@ -14,6 +14,7 @@
 #include "queue/agent/oom.h"
 #include "queue/agent/turn.h"
 #include "queue/files/out.h"
+#include "queue/files/pidfd.h"
 #include "queue/files/save.h"
 #include "queue/files/stamp.h"
 #include "queue/runner/find.h"
@@ -115,7 +116,7 @@ int gpq_runs_start(struct gpq_agent *a, struct gpq_unit *u, struct gpq_error *e)
     gpq_command_free(&c);
     if (code < 0)
         return code;
-    gpq_runs_adopt(a, u, gpq_process_open_child(u->child));
+    gpq_runs_adopt(a, u, gpq_pidfd_open(u->child));
     report_start(a, u);
     return 0;
 }
@@ -134,8 +135,8 @@ static void judge_exit(const struct gpq_record *r, struct gpq_end *ret, char tex
     } else if (end->how == GPQ_RUN_KILLED) {
         ret->status = -(int32_t)end->status;
         ret->outcome = GPQ_OUTCOME_CRASHED;
-        snprintf(text, TEXT, "killed by signal %llu (SIG%s)", (unsigned long long)end->status,
-                 sigabbrev_np((int)end->status) ? sigabbrev_np((int)end->status) : "?");
+        snprintf(text, TEXT, "killed by signal %llu (%s)", (unsigned long long)end->status,
+                 gpq_signal_text((uint32_t)end->status));
     } else {
         ret->status = 127;
         ret->outcome = GPQ_OUTCOME_ERROR;

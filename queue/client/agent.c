@@ -4,13 +4,13 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "queue/client/session.h"
 #include "queue/client/start.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
+#include "queue/files/pidfd.h"
 #include "tools/cli/out.h"
 
 static int start(const struct call *call)
@@ -36,7 +36,7 @@ static int start(const struct call *call)
 /* Until the process has ended, also one that waits for its tasks. */
 static void await_end(int64_t pid)
 {
-    struct pollfd p = { .fd = pidfd_open((pid_t)pid, 0), .events = POLLIN };
+    struct pollfd p = { .fd = gpq_pidfd_open((pid_t)pid), .events = POLLIN };
     if (p.fd < 0)
         return;
     while (poll(&p, 1, -1) < 0)

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -17,6 +16,7 @@
 
 #include "queue/client/interrupts.h"
 #include "queue/client/session.h"
+#include "queue/files/pidfd.h"
 #include "queue/files/program.h"
 
 enum { ARGUMENTS = 24, READY_MS = 120000, TAIL = 2000 };
@@ -153,7 +153,7 @@ static void show_log(const char *path, off_t from)
 static int await_ready(pid_t pid, int ready, const char *path, off_t from)
 {
     char text[64];
-    int ended, child = pidfd_open(pid, 0);
+    int ended, child = gpq_pidfd_open(pid);
     struct pollfd p[2] = { { .fd = ready, .events = POLLIN }, { .fd = child, .events = POLLIN } };
     int n;
     while ((n = poll(p, child >= 0 ? 2 : 1, READY_MS)) < 0 && errno == EINTR)

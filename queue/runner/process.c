@@ -13,11 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "queue/files/pidfd.h"
+
 #ifndef SYS_pidfd_send_signal
 #define SYS_pidfd_send_signal 424
-#endif
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
 #endif
 
 enum { KERNEL_THREAD = 0x00200000 }; /* PF_KTHREAD */
@@ -206,17 +205,9 @@ int gpq_process_has_variable(const struct gpq_process *p, const char *assignment
 
 /* ---- pidfds ---- */
 
-/* glibc has the call from 2.36 on. */
-int gpq_process_open_child(pid_t pid)
-{
-    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-
-    return pidfd < 0 ? -errno : pidfd;
-}
-
 int gpq_process_open(pid_t pid, uint64_t ticks)
 {
-    int pidfd = gpq_process_open_child(pid), ret;
+    int pidfd = gpq_pidfd_open(pid), ret;
     struct gpq_process p;
 
     if (pidfd < 0)

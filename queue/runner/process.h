@@ -35,8 +35,6 @@ int gpq_process_has_variable(const struct gpq_process *p, const char *assignment
 
 /* Opens a pidfd if the number is still that of the process that started then; or -errno, -ESRCH. */
 int gpq_process_open(pid_t pid, uint64_t ticks);
-/* Opens the pidfd of a child that is not reaped yet: no other process has its number.  -errno. */
-int gpq_process_open_child(pid_t pid);
 int gpq_process_signal(int pidfd, int number);
 
 #endif

@@ -25,6 +25,9 @@ T_CASE(texts)
     T_TEXT(gpq_condition_text(GPQ_AFTER_ENDED), "ended");
     T_TEXT(gpq_error_text(GPQ_ESTALE), "the attempt is not the one that runs now");
     T_TEXT(gpq_error_text(-999), "?");
+    T_TEXT(gpq_signal_text(9), "SIGKILL");
+    T_TEXT(gpq_signal_text(0), "?");
+    T_TEXT(gpq_signal_text(4294967295), "?");
     T_EQ(gpq_error_status(GPQ_ENOTFOUND), 4);
     T_EQ(gpq_error_status(GPQ_EIO), 75);
     T_EQ(gpq_error_status(-999), 1);
