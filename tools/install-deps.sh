@@ -14,7 +14,7 @@ set -eu
 # python3-pip: fetches NVIDIA's nvml.h from PyPI.
 # libjansson-dev, libsqlite3-dev: for the queue, and jansson for the simulator of traces (lib/sim).
 build="dpkg-dev gcc libc6-dev libjansson-dev libsqlite3-dev meson ninja-build pkg-config python3"
-python="gcc libc6-dev python3-dev python3-venv"
+python="gcc libc6-dev libjansson-dev libsqlite3-dev pkg-config python3-dev python3-venv"
 demo="libpocketsphinx-dev pocketsphinx-en-us libspandsp-dev asterisk-core-sounds-en-g722"
 # gdb, golang-go, python3-yaml, rustc, systemd: for the pages of docs/howto (tests/pages.py).
 # groff-base, man-db, mandoc: for the manual pages (tests/manual.py).

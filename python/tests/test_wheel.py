@@ -7,7 +7,9 @@ changed here and not committed is in the clone, too.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import json
 import os
 import pathlib
 import platform
@@ -23,14 +25,17 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.append(str(ROOT / "tests"))
+sys.path += [str(ROOT / "tests"), str(ROOT / "tests/queue/agent")]
 import pages  # noqa: E402
+from agent import InstalledAgent  # noqa: E402
 
 DOCUMENT = ROOT / "docs/design/0012-python-packaging.md"
 IMPORTED = [version for version in interpreters.VERSIONS if not version.endswith("t")]
 FREE_THREADED = [version for version in interpreters.VERSIONS if version.endswith("t")]
 INSTALLED_PART = "gpudispatch/"
+PROGRAMS = ("gpudispatch", "gpudispatch-agent", "gpudispatch-runner", "gpudispatch-worker")
 NO_COMPILER = "/nowhere"
+LICENCES = ("LICENSE", "python/licenses/jansson.txt")
 # The fixture that all wait for compiles the library, with all optimization and beside other tests.
 pytestmark = pytest.mark.timeout(540)
 
@@ -119,18 +124,28 @@ def sources() -> set[str]:
     }
 
 
+def release() -> str:
+    (found,) = re.findall(r"^  version: '(.*)',", (ROOT / "meson.build").read_text(), flags=re.M)
+    return str(found)
+
+
 def metadata() -> set[str]:
-    (version,) = re.findall(r"^  version: '(.*)',", (ROOT / "meson.build").read_text(), flags=re.M)
-    info = f"gpudispatch-{version}.dist-info"
-    return {f"{info}/{name}" for name in ("METADATA", "RECORD", "WHEEL", "licenses/LICENSE")}
+    names = ("METADATA", "RECORD", "WHEEL", *(f"licenses/{name}" for name in LICENCES))
+    return {f"gpudispatch-{release()}.dist-info/{name}" for name in names}
+
+
+def binaries() -> set[str]:
+    """Files of machine code.  pip installs those of the folder scripts into bin."""
+    scripts = f"gpudispatch-{release()}.data/scripts"
+    inside = {"gpudispatch/_core.abi3.so", "gpudispatch/gpudispatch-worker"}
+    return inside | {f"{scripts}/{name}" for name in PROGRAMS}
 
 
 # ---- what lies in them ----
 
 
 def test_contents(wheel: pathlib.Path) -> None:
-    binaries = {"gpudispatch/_core.abi3.so", "gpudispatch/gpudispatch-worker"}
-    assert names_in(wheel) == sources() | metadata() | binaries
+    assert names_in(wheel) == sources() | metadata() | binaries()
 
 
 def test_pure_contents(pure_wheel: pathlib.Path) -> None:
@@ -138,12 +153,14 @@ def test_pure_contents(pure_wheel: pathlib.Path) -> None:
 
 
 def test_licence(unpacked: pathlib.Path) -> None:
-    """All of the code that is linked in is the library's own, under one licence."""
+    """All code that is linked in has one licence, but SQLite, which is in the public domain."""
     (info,) = unpacked.glob("*.dist-info")
     text = (info / "METADATA").read_text()
-    assert "\nLicense-Expression: MIT\nLicense-File: LICENSE\n" in text
+    files = "".join(f"License-File: {name}\n" for name in LICENCES)
+    assert f"\nLicense-Expression: MIT\n{files}" in text
     assert "Requires-Dist" not in text
-    assert (info / "licenses/LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    for name in LICENCES:
+        assert (info / "licenses" / name).read_bytes() == (ROOT / name).read_bytes()
 
 
 def test_archive_has_the_library(built: pathlib.Path) -> None:
@@ -178,11 +195,11 @@ def test_auditwheel(wheel: pathlib.Path) -> None:
     assert "external shared libraries" not in said, "something would have to be grafted"
 
 
-@pytest.mark.parametrize("name", ["_core.abi3.so", "gpudispatch-worker"])
+@pytest.mark.parametrize("name", sorted(binaries()))
 def test_needed(unpacked: pathlib.Path, name: str) -> None:
-    listed = run("readelf", "-d", unpacked / "gpudispatch" / name)
+    listed = run("readelf", "-d", unpacked / name)
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", listed)
-    glibc = r"(libc|libpthread|librt|libdl|ld-linux.*)\.so\.\d"
+    glibc = r"(libc|libm|libpthread|librt|libdl|ld-linux.*)\.so\.\d"
     assert [library for library in needed if not re.fullmatch(glibc, library)] == []
     assert "PATH" not in listed
 
@@ -204,8 +221,8 @@ def test_program_exports(unpacked: pathlib.Path) -> None:
 def test_symbols_after_2_28(unpacked: pathlib.Path) -> None:
     """The document lists the symbols for which manylinux_2_28 is too old."""
     late = set()
-    for name in ("_core.abi3.so", "gpudispatch-worker"):
-        undefined = run("nm", "-D", "--undefined-only", unpacked / "gpudispatch" / name)
+    for name in binaries():
+        undefined = run("nm", "-D", "--undefined-only", unpacked / name)
         for symbol, minor in re.findall(r" (\w+)@GLIBC_2\.(\d+)", undefined):
             if int(minor) > 28:
                 late.add(f"{symbol} 2.{minor}")
@@ -296,6 +313,52 @@ def test_installed(
     moved = home.rename(home.with_name("moved"))
     smoke(moved / "bin/python")
     moved.rename(home)
+
+
+def command(folder: pathlib.Path, agent: InstalledAgent) -> list[str | None]:
+    """The outcomes of one command, submitted through the socket of an agent."""
+    try:
+        with contextlib.closing(agent.start().client()) as client:
+            client.submit(["echo done > $GPUDISPATCH_OUT/said"])
+            client.ask("wait", batch="1")
+            assert (folder / "state/out/1.1/said").read_text() == "done\n"
+            return [task.get("outcome") for task in client.tasks(1)]
+    finally:
+        agent.end()
+
+
+def test_queue(
+    environments: Callable[[str], pathlib.Path], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The agent of the wheel runs a command, also in an environment that was moved."""
+    home = environments(min(interpreters.at_hand()))
+    for place in (home, home.with_name("moved")):
+        home = home.rename(place)
+        folder = tmp_path_factory.mktemp("queue")
+        agent = InstalledAgent(str(home / "bin/gpudispatch-agent"), str(folder))
+        assert command(folder, agent) == ["ok"], agent.said()
+    home.rename(home.with_name("environment"))
+
+
+def test_submit(environments: Callable[[str], pathlib.Path], tmp_path: pathlib.Path) -> None:
+    """The first command starts the agent, which finds its own programs."""
+    tool = environments(min(interpreters.at_hand())) / "bin/gpudispatch"
+    env = clean_environment(PATH=NO_COMPILER, GPUDISPATCH_STATE=str(tmp_path / "state"))
+    env.pop("XDG_RUNTIME_DIR", None)
+    try:
+        assert "done\n" in run(tool, "run", "--", "/bin/echo", "done", env=env)
+    finally:
+        run(tool, "agent", "stop", env=env)
+
+
+def test_tool(environments: Callable[[str], pathlib.Path]) -> None:
+    """The program gpudispatch finds the worker program beside itself."""
+    tool = environments(min(interpreters.at_hand())) / "bin/gpudispatch"
+    nowhere = clean_environment(PATH=NO_COMPILER)
+    assert f"gpudispatch {release()} " in run(tool, "version", env=nowhere)
+    said = subprocess.run([tool, "doctor", "--json"], env=nowhere, capture_output=True, text=True)
+    (found,) = [f for f in json.loads(said.stdout)["checks"] if f["name"] == "worker program"]
+    assert found["verdict"] == "ok", found
 
 
 @pytest.mark.parametrize("version", [v for v in IMPORTED if v != "3.11"])
