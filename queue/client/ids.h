@@ -20,8 +20,8 @@ struct gpq_id {
 /* NONE: it is none, perhaps a name. */
 struct gpq_id gpq_id_read(const char *text);
 
-/* The same; a text that is none is the name of a batch, for which the agent is asked.  0, or the exit
- * status. */
+/* The same; a text that is none is the name of a batch, for which the agent is asked.  0, or the
+ * exit status. */
 int gpq_id_find(struct gpq_session *s, const char *text, struct gpq_id *ret);
 
 /*

@@ -12,8 +12,8 @@
 
 enum { DEVICES = 400, TEXT = 1024 };
 
-/* In a text %t is the task in the way, %c its class, %a the amounts that are free and needed, %p the
- * process.  With `of_task`, the reason has a task. */
+/* In a text %t is the task in the way, %c its class, %a the amounts that are free and needed, %p
+ * the process.  With `of_task`, the reason has a task. */
 static const struct {
     const char *reason;
     bool of_task;

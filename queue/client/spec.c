@@ -247,8 +247,8 @@ static int add_condition(json_t *spec, const char *id, const char *when, struct 
                : gpq_fail(e, GPQ_EINVAL, "expected UTF-8");
 }
 
-/* One id: a batch, a task, or the tasks of a range.  A name, which does not begin with a digit, stays
- * until the submit. */
+/* One id: a batch, a task, or the tasks of a range.  A name, which does not begin with a digit,
+ * stays until the submit. */
 static int add_after_id(json_t *spec, const char *text, const char *when, struct gpq_error *e)
 {
     struct gpq_id id = gpq_id_read(text);

@@ -20,8 +20,8 @@ case ${1:-} in
     ;;
 esac
 targets=${*:-control devices frame hello launch log page plan queue_config queue_csv queue_jsonl \
-queue_lines queue_request queue_stamp queue_template queue_values reading run_plan run_record sched \
-script versioned xid}
+queue_lines queue_request queue_stamp queue_template queue_values reading run_plan run_record \
+sched script versioned xid}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM

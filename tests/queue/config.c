@@ -89,7 +89,7 @@ T_CASE(each_fault_has_its_line)
         { "devices\n", ":1: 'devices': expected KEY = VALUE, [class NAME] or [needs NAME]" },
         { "= 3\n", ":1: '' is no key of the lines before the first section; the keys are devices, "
                    "cpus, state-dir, allow-network-fs, env, shell, notify, keep-age, keep-tasks, "
-                   "log-limit" },
+                   "log-limit, ports" },
         { "cpus = 0\n", ":1: cpus: '0': expected a number from 1 to 65536" },
         { "keep-age = 3 weeks\n",
           ":1: keep-age: '3 weeks': expected a duration such as 90, 1.5s, 5m or 1h30m" },

@@ -73,7 +73,9 @@ const struct option_entry options[OPTION_COUNT] = {
     [OPTION_BEGIN] = { "begin", 0, NEEDS("TIME"), "do not start before: +2h, 22:00 or RFC 3339",
                        true },
     [OPTION_AFTER] = { "after", 0, NEEDS("[WHEN:]IDS"),
-                       "start after these tasks or batches; WHEN is ok (the default), ended or failed", true },
+                       "start after these tasks or batches; WHEN is ok (the default), ended or "
+                       "failed",
+                       true },
     [OPTION_HOLD] = { "hold", 0, NONE, "hold the tasks until release", false },
     [OPTION_RETRIES] = { "retries", 'r', NEEDS("N[:CAUSES]"),
                          "further attempts; CAUSES are error, timeout, crash (these by default) "
@@ -105,8 +107,7 @@ const struct option_entry options[OPTION_COUNT] = {
     [OPTION_NO_CHECK] = { "no-check", 0, NONE, "accept programs that are not found", false },
 
     [OPTION_BATCH] = { "batch", 'b', NEEDS("NAME"),
-                       "name of the batch [that of the file, class or program]",
-                       false },
+                       "name of the batch [that of the file, class or program]", false },
     [OPTION_EACH] = { "each", 0, NEEDS("FILE"),
                       "one task per line or row: {} is the line, {COLUMN} a column", false },
     [OPTION_ARRAY] = { "array", 0, NEEDS("N-M[:STEP][%K]"),
