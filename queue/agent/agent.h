@@ -79,23 +79,35 @@ struct gpq_agent {
     struct gpq_spans *spans;
     struct gpq_keep keep;
     const char *notify_command; /* of batches without one of their own; NULL = none */
-    uint64_t descriptors;   /* soft limit of commands (descriptors.h) */
+    uint64_t descriptors;       /* soft limit of commands (descriptors.h) */
     int epoll, timer, signals;
     uint64_t next_due; /* wall time; 0 = none */
     uint64_t retry_at; /* when what waits for a second is tried again; 0 = nothing does */
     uint64_t timer_at; /* for which the timer is set */
     bool look_again;   /* at a run that has not ended though its runner has */
     struct gpq_stop stop;
-    bool paused;       /* by a mark: nothing starts */
-    bool starts_wait;  /* no space, memory or descriptors: nothing is claimed for a second */
-    bool again;        /* the store has failed: the program starts anew */
-    bool over;         /* the loop ends */
-    int status;        /* exit status */
+    bool paused;         /* by a mark: nothing starts */
+    bool starts_wait;    /* nothing is claimed for a second, by gpq_starts_wait */
+    char wait_text[256]; /* why, until a start succeeds; "" = nothing was in the way */
+    bool trims;          /* a long request was read: memory is given back before the next wait */
+    bool again;          /* the store has failed: the program starts anew */
+    bool over;           /* the loop ends */
+    int status;          /* exit status */
 };
 
+/* Nothing starts for a second, for want of something that the machine should have.  The reason is
+ * logged when it is another one than before, and shown by status and explain. */
+void gpq_starts_wait(struct gpq_agent *a, const char *why);
+
 /* Descriptors in the epoll set, each with the part of the agent that handles it. */
-enum gpq_source { GPQ_SOURCE_SIGNALS, GPQ_SOURCE_TIMER, GPQ_SOURCE_DISPATCHER, GPQ_SOURCE_RUN,
-                  GPQ_SOURCE_LISTENER, GPQ_SOURCE_CLIENT };
+enum gpq_source {
+    GPQ_SOURCE_SIGNALS,
+    GPQ_SOURCE_TIMER,
+    GPQ_SOURCE_DISPATCHER,
+    GPQ_SOURCE_RUN,
+    GPQ_SOURCE_LISTENER,
+    GPQ_SOURCE_CLIENT
+};
 struct gpq_watched {
     enum gpq_source source;
     int fd;

@@ -269,7 +269,8 @@ static void fill_window(struct gpq_agent *a, struct window *w)
         gpq_log("shape %u: %s", w->shape, e.text);
     } else {
         a->ahead->full = true; /* until an outcome, a device or, without memory, a second */
-        a->starts_wait = a->starts_wait || code != GPQ_EFULL;
+        if (code != GPQ_EFULL)
+            gpq_starts_wait(a, e.text);
     }
 }
 

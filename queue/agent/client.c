@@ -208,6 +208,7 @@ static void take_lines(struct gpq_agent *a, struct gpq_client *c, gpq_line_fn fn
     int found = 1;
     while (found > 0 && !c->closing && c->waiting < GPQ_CLIENT_REQUESTS && gpq_client_has_room(c)) {
         found = gpq_buffer_line(&c->in, &text, &size);
+        a->trims = a->trims || (found > 0 && size > GPQ_TRIM);
         if (found > 0)
             take_line(a, c, text, size, fn);
     }

@@ -15,6 +15,8 @@
 #define GPQ_CLIENT_PAUSE ((size_t)64 << 10)
 /* Requests of a client that wait for a commit. */
 enum { GPQ_CLIENT_REQUESTS = 64 };
+/* A request with more bytes leaves much memory behind, which is given back. */
+#define GPQ_TRIM ((size_t)1 << 20)
 /* Bytes that are read from a client in one turn. */
 #define GPQ_CLIENT_READ ((size_t)1 << 20)
 

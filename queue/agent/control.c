@@ -56,12 +56,13 @@ json_t *gpq_do_status(struct gpq_call *c)
         json_decref(marks);
         return c->e->code < 0 ? NULL : gpq_no_memory(c);
     }
-    return gpq_reply_end(c, json_pack("{s:i, s:o, s:I, s:I, s:b, s:b, s:b, s:b, s:o}", "pid",
+    return gpq_reply_end(c, json_pack("{s:i, s:o, s:I, s:I, s:b, s:b, s:b, s:b, s:o, s:o}", "pid",
                                       (int)getpid(), "state", gpq_text_json(a->state), "devices",
                                       (json_int_t)a->devices, "running", (json_int_t)running,
                                       "stopping", (int)a->stop.now, "draining", (int)a->stop.drains,
                                       "cancelling", (int)a->stop.cancels, "starts_wait",
-                                      (int)a->starts_wait, "marks", marks));
+                                      (int)a->starts_wait, "wait_text",
+                                      gpq_text_json(a->wait_text), "marks", marks));
 }
 
 /* ---- stop ---- */

@@ -114,6 +114,12 @@ static int set_reasons(struct gpq_call *c, json_t *reply, const struct gpq_task 
         return code;
     list = json_array();
     code = list ? gpq_work_explain(c->a, t, list) : GPQ_ENOMEM;
+    if (code == 0 && *c->a->wait_text && t->state == GPQ_READY)
+        code = json_array_insert_new(list, 0,
+                                     json_pack("{s:s, s:o}", "reason", "STARTS_WAIT", "text",
+                                               gpq_text_json(c->a->wait_text))) == 0
+                   ? 0
+                   : GPQ_ENOMEM;
     return set_list(c, reply, "reasons", list, code);
 }
 

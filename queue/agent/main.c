@@ -68,6 +68,15 @@ void gpq_log(const char *format, ...)
     fprintf(stderr, "gpudispatch-agent: %s\n", text);
 }
 
+void gpq_starts_wait(struct gpq_agent *a, const char *why)
+{
+    a->starts_wait = true;
+    if (strncmp(a->wait_text, why, sizeof(a->wait_text) - 1) == 0)
+        return;
+    snprintf(a->wait_text, sizeof(a->wait_text), "%s", why);
+    gpq_log("nothing starts: %s", why);
+}
+
 int gpq_watch(struct gpq_agent *a, struct gpq_watched *w, uint32_t events)
 {
     struct epoll_event event = { .events = events, .data.ptr = w };
@@ -219,7 +228,7 @@ static void keep_reserve(struct gpq_agent *a)
 {
     if (!gpq_reserve_there(&gpq_system_files, a->state, GPQ_RESERVE) &&
         gpq_reserve_make(&gpq_system_files, a->state, GPQ_RESERVE) < 0)
-        a->starts_wait = true;
+        gpq_starts_wait(a, "the disk has no space for the reserve");
 }
 
 static void hear_timer(struct gpq_agent *a)
@@ -326,6 +335,14 @@ static bool has_more(const struct gpq_agent *a)
     return gpq_forget_waits(a) || (gpq_retention_goes_on(a) && !a->starts_wait);
 }
 
+/* Items of a long request lie between others, so that free alone keeps their pages.  [Q11] */
+static void give_back_memory(struct gpq_agent *a)
+{
+    if (a->trims)
+        (void)malloc_trim(0);
+    a->trims = false;
+}
+
 static void loop(struct gpq_agent *a)
 {
     struct epoll_event events[EVENTS];
@@ -339,6 +356,7 @@ static void loop(struct gpq_agent *a)
         if (a->over)
             break;
         gpq_spans_look(a);
+        give_back_memory(a);
         set_timer(a);
         int n = epoll_wait(a->epoll, events, EVENTS, has_more(a) ? 0 : -1);
         for (int i = 0; i < n; i++)

@@ -258,7 +258,12 @@ bool gpq_runs_ended(struct gpq_agent *a, struct gpq_unit *u)
     u->phase = GPQ_ENDED;
     bool known = !u->alone && !u->lost && report_end(a, u, &end, &found.record);
     bool never = found.state != GPQ_FOUND_LOST && found.fault == 0 && !found.record.has_start;
-    a->starts_wait = a->starts_wait || never; /* the machine's or the runner's fault */
+    if (never) /* the machine's or the runner's fault */
+        gpq_starts_wait(
+            a, "gpudispatch-runner ended before it started a command: it may be of another "
+               "version than the agent; gpudispatch agent stop and start mend that");
+    else
+        a->wait_text[0] = '\0';
     if (!known || u->decided || u->evicted || never)
         conclude(a, u, &end, never);
     return true;

@@ -246,7 +246,7 @@ static void start(struct gpq_agent *a, struct gpq_unit *u)
         gpq_runs_failed(a, u, e.text);
         return;
     }
-    a->starts_wait = true; /* the machine's: nothing starts for a second */
+    gpq_starts_wait(a, e.text); /* the machine's fault */
     gpq_turn_returned(a, u, GPQ_RETURN_UNSTARTED, e.text);
 }
 
@@ -323,7 +323,7 @@ static void act(struct gpq_agent *a)
 /* The disk is full: ends of tasks take the place of the reserve, and nothing starts.  [Q9] */
 static int without_space(struct gpq_agent *a, struct gpq_error *e)
 {
-    a->starts_wait = true;
+    gpq_starts_wait(a, "the disk is full");
     int code = transact(a, false, e);
     if (code == GPQ_EFULL && gpq_reserve_give_up(&gpq_system_files, a->state) > 0) {
         gpq_log("no space: the reserve is given up, and nothing starts");

@@ -141,7 +141,7 @@ static void refuse(struct gpq_agent *a, struct gpq_unit *u, const struct payload
         u->class->most = u->class->inside != 0 ? u->class->inside : 1;
         gpq_ahead_full(a);
     } else {
-        a->starts_wait = true;
+        gpq_starts_wait(a, p->why.text);
     }
     gpq_turn_returned(a, u, GPQ_RETURN_UNSTARTED, p->why.text);
 }

@@ -105,14 +105,17 @@ static int status_of(const struct call *call)
         putchar('\n');
     } else if (status == 0) {
         const json_t *marks = json_object_get(reply, "marks");
-        printf("agent pid %" PRIi64 ", %" PRIi64 " GPUs, %" PRIi64 " tasks run%s%s; state %s\n",
+        const char *waits = gpq_text_of(reply, "wait_text");
+        printf("agent pid %" PRIi64 ", %" PRIi64 " GPUs, %" PRIi64 " tasks run%s; state %s\n",
                gpq_number_of(reply, "pid"), gpq_number_of(reply, "devices"),
                gpq_number_of(reply, "running"),
                json_is_true(json_object_get(reply, "stopping")) ? ", it is to end" : "",
-               json_is_true(json_object_get(reply, "starts_wait"))
-                   ? ", no task starts: space, memory or descriptors are missing"
-                   : "",
                gpq_text_of(reply, "state"));
+        if (*waits) {
+            fputs("  no task starts: ", stdout);
+            put_plain(waits);
+            putchar('\n');
+        }
         for (size_t i = 0; i < json_array_size(marks); i++)
             print_mark(json_array_get(marks, i));
     }
