@@ -119,6 +119,7 @@ static const struct status_entry fsck_statuses[] = {
     { EXIT_FAILED, "the check could not be made" },
     { EXIT_USAGE, "wrong usage" },
     { EXIT_WRONG, "something is damaged or inconsistent" },
+    { EXIT_NONE, "there is no queue here" },
     { EXIT_UNUSABLE, "an agent runs, or the file is damaged" },
     { 0, NULL },
 };
