@@ -7,7 +7,8 @@
 #     sh tools/demo.sh [--all] [--kill-one] [--workers N] [--limit SECONDS]
 #
 # Exits 0 only if at least 95 % of the files are SUCCESS with text, two known prompts have the
-# right text and every file is accounted for; with --kill-one also: exactly one restart.
+# right text and every file is accounted for; with --kill-one also: exactly one restart.  Then the
+# durable queue must give each file the same text, though its agent is killed in the middle.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -74,3 +75,11 @@ status=0
 
 echo "== verdict (transcripts in $transcripts)"
 python3 tools/demo_verdict.py "$transcripts" "$kills"
+
+case " $* " in
+*" --all "*) echo "== the durable queue: not with --all" ;;
+*)
+    echo "== the same files by the durable queue, whose agent is killed in the middle"
+    sh tools/demo_queue.sh "$build" "$transcripts"
+    ;;
+esac

@@ -4,6 +4,8 @@
  */
 #include "work.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "engine.h"
@@ -26,7 +28,13 @@ int work_process(gpud_task *t, void *state)
 {
     struct sound sound;
     const char *text;
-    int error = sound_read_g722(&sound, gpud_task_data(t));
+    char path[PATH_MAX];
+    size_t size = gpud_task_size(t);
+    if (size >= sizeof(path))
+        return gpud_task_fail(t, FAIL_READ, strerror(ENAMETOOLONG));
+    memcpy(path, gpud_task_data(t), size);
+    path[size] = '\0';
+    int error = sound_read_g722(&sound, path);
     if (error != 0)
         return gpud_task_fail(t, FAIL_READ, strerror(error));
     int refused = engine_recognise(state, &sound, &text);

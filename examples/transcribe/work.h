@@ -2,8 +2,8 @@
 /*
  * work.h - the workers' side: each worker loads one engine once, and a task is one recording.
  *
- * The setup data is the folder of the model, the data of a task is the path of a recording (both
- * with the final NUL), and its result is the text.
+ * The setup data is the folder of the model, with its final NUL; the data of a task is the path of
+ * a recording, with or without it; and its result is the text.
  */
 #ifndef TRANSCRIBE_WORK_H
 #define TRANSCRIBE_WORK_H
