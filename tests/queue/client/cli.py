@@ -16,6 +16,11 @@ from agent import PATIENCE, until  # noqa: E402,F401
 from cases import Skip, equal, run  # noqa: E402,F401
 
 
+def heed_interrupts():
+    """A shell without job control starts its background processes deaf to SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Queue:
     """Cases of cases.run get one in place of an agent."""
 
@@ -58,7 +63,7 @@ class Queue:
         more.setdefault("stdout", subprocess.PIPE)
         child = subprocess.Popen([f"{self.build}/tools/gpudispatch/gpudispatch", *map(str, args)],
                                  env={**self.environment, **(env or {})}, cwd=self.work,
-                                 stderr=subprocess.PIPE, **more)
+                                 stderr=subprocess.PIPE, preexec_fn=heed_interrupts, **more)
         self.children.append(child)
         return child
 
