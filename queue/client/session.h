@@ -68,7 +68,7 @@ int gpq_session_status(const json_t *reply);
 /* The agent runs elsewhere or not at all: fills the path of the state directory only. */
 int gpq_session_place(struct gpq_session *s, const struct call *call, bool make);
 
-/* "gpudispatch: TEXT", and returns the status. */
+/* "gpudispatch: TEXT" without control characters, and returns the status. */
 int gpq_say(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 uint64_t gpq_now(void);      /* ns of CLOCK_MONOTONIC */

@@ -16,7 +16,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from cli import PATIENCE, Queue, equal, run, until  # noqa: E402
+from cli import PATIENCE, Queue, Skip, equal, run, until  # noqa: E402
 
 # Takes its GPUs, each of which no other command may have now, and leaves them.
 ALONE = 'for g in $(echo $GPUDISPATCH_GPUS | tr , " "); do mkdir held-$g || exit 99; done'
@@ -214,6 +214,28 @@ def look(q):
     equal(q.json("show", "sh.1-1"), q.json("show", "1.1"))
     for args in (("ls",), ("ls", "1"), ("ls", "--state", "ok")):
         q.table(*args)
+
+
+def nobody_restarts(q):
+    """After the end of its agent, wait starts another one, with the devices of the config file."""
+    if os.environ.get("T_EFFORT") != "all":
+        raise Skip("it takes 15 s; T_EFFORT=all")
+    config = q.directory / ".config/gpudispatch/config"
+    config.parent.mkdir(parents=True)
+    config.write_text("devices = fake:8\ncpus = 64\n")
+    os.mkfifo(q.path("gate"))
+    q.submit("--gpus", "8", "--", "sh", "-c", "echo begin; cat gate")
+    q.submit("--gpus", "8", "--", "true")
+    log = q.start("log", "-f", "1.1")
+    waits = q.start("wait", "1", "2")
+    equal(log.stdout.readline(), b"begin\n")
+    before = q.pid()
+    q.kill()
+    until(lambda: q.said().count("go on") == 1, "another agent")
+    open_gate_of(q)
+    equal((waits.wait(PATIENCE), log.wait(PATIENCE)), (0, 0))
+    assert q.pid() != before
+    equal(q.json("ls", "1")[0]["attempt"], 1)
 
 
 def follow_ends(q):
@@ -480,6 +502,6 @@ def many_lines(q):
 
 if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
-        five_hundred, changed_files, sweep, loaded_model, look, follow_ends, run_verb, why,
+        five_hundred, changed_files, sweep, loaded_model, look, nobody_restarts, follow_ends, run_verb, why,
         sick_gpu, power_cut, changes, watch_file, agent_alone, environment,
         many_lines], Queue))

@@ -189,6 +189,7 @@ def places(q):
     """State directories that cannot be used: status 75."""
     for env, parts in [
             ({"HOME": "", "GPUDISPATCH_STATE": ""}, ["HOME", "GPUDISPATCH_STATE"]),
+            ({"HOME": "/proc", "GPUDISPATCH_STATE": ""}, ["/proc/.local", "--state-dir"]),
             ({"GPUDISPATCH_STATE": "/proc/none"}, ["/proc/none", "--state-dir"]),
             ({"GPUDISPATCH_STATE": "x" * 5000}, ["--state-dir"]),
             ({"GPUDISPATCH_STATE": "/dev/null"}, ["/dev/null"])]:
@@ -284,6 +285,7 @@ def strangers(q):
         q.run("ls", status=status)
         for part in parts:
             assert part in q.err, f"{lines}: {q.err}"
+        assert "\x1b" not in q.err, q.err
         listener.close()
         shutil.rmtree(q.state)
 
