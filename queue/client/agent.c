@@ -13,6 +13,14 @@
 #include "queue/files/pidfd.h"
 #include "tools/cli/out.h"
 
+/* Takes the reference. */
+static void print_json(json_t *row)
+{
+    (void)json_dumpf(row, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(row);
+}
+
 static int start(const struct call *call)
 {
     struct gpq_session s;
@@ -24,7 +32,11 @@ static int start(const struct call *call)
         return status ? status : gpq_agent_become(call, s.state);
     }
     status = gpq_session_open(&s, call, GPQ_AGENT_STARTED);
-    if (status == 0)
+    if (status == 0 && call->given[OPTION_JSON])
+        print_json(json_pack("{s:b, s:I, s:I, s:s}", "started", (int)s.started, "pid",
+                             (json_int_t)s.pid, "devices", (json_int_t)s.devices, "state",
+                             s.state));
+    else if (status == 0)
         printf("agent %s (%" PRIu32 " GPUs, pid %" PRIi64 "); state %s\n",
                s.started ? "started" : "runs already", s.devices, s.pid, s.state);
     gpq_session_close(&s);
@@ -58,14 +70,15 @@ static int stop(const struct call *call)
         status = gpq_session_ask(&s, json_pack("{s:s}", "do", "status"), &before);
     if (status == 0)
         status = gpq_session_ask(&s, json_pack("{s:s, s:s}", "do", "stop", "how", how), &reply);
-    if (status == 0) {
+    if (status == 0)
         await_end(s.pid);
+    if (status == 0 && call->given[OPTION_JSON])
+        print_json(json_incref(reply));
+    else if (status == 0)
         printf("agent stopped%s\n",
                strcmp(how, "leave") == 0 && gpq_number_of(before, "running") > 0
-                   ? "; its running commands go on, and the next agent adopts "
-                     "them"
+                   ? "; its running commands go on, and the next agent adopts them"
                    : "");
-    }
     json_decref(before);
     json_decref(reply);
     gpq_session_close(&s);
@@ -101,8 +114,7 @@ static int status_of(const struct call *call)
     if (status == 0)
         status = gpq_session_ask(&s, json_pack("{s:s}", "do", "status"), &reply);
     if (status == 0 && call->given[OPTION_JSON]) {
-        (void)json_dumpf(reply, stdout, JSON_COMPACT);
-        putchar('\n');
+        print_json(json_incref(reply));
     } else if (status == 0) {
         const json_t *marks = json_object_get(reply, "marks");
         const char *waits = gpq_text_of(reply, "wait_text");

@@ -12,7 +12,8 @@ static bool set_option(json_t *request, const struct call *call, enum option_id 
            json_object_set_new(request, options[id].name, json_string(call->value[id])) == 0;
 }
 
-/* Asks, with the members that were given.  *ret is the caller's. */
+/* Asks, with the members that were given.  *ret is the caller's; NULL, if it failed or was printed as
+ * JSON. */
 static int mark(const struct call *call, const char *what, json_t **ret)
 {
     struct gpq_session s;
@@ -32,6 +33,12 @@ static int mark(const struct call *call, const char *what, json_t **ret)
     else
         json_decref(request);
     gpq_session_close(&s);
+    if (status == 0 && call->given[OPTION_JSON]) {
+        (void)json_dumpf(*ret, stdout, JSON_COMPACT);
+        putchar('\n');
+        json_decref(*ret);
+        *ret = NULL;
+    }
     return status;
 }
 
@@ -39,7 +46,7 @@ int gpq_verb_pause(const struct call *call)
 {
     json_t *reply;
     int status = mark(call, "pause", &reply);
-    if (status == 0)
+    if (reply)
         printf("paused%s%s; running tasks go on; gpudispatch resume ends it\n",
                call->value[OPTION_CLASS] ? ": class " : "",
                call->value[OPTION_CLASS] ? call->value[OPTION_CLASS] : "");
@@ -51,7 +58,7 @@ int gpq_verb_resume(const struct call *call)
 {
     json_t *reply;
     int status = mark(call, "resume", &reply);
-    if (status == 0)
+    if (reply)
         puts(json_is_true(json_object_get(reply, "was_paused")) ? "resumed" : "nothing was paused");
     json_decref(reply);
     return status;
@@ -61,7 +68,7 @@ int gpq_verb_drain(const struct call *call)
 {
     json_t *reply;
     int status = mark(call, "drain", &reply);
-    if (status == 0)
+    if (reply)
         printf("GPU %s drained; %s; gpudispatch undrain %s ends it\n", call->operand[0],
                call->given[OPTION_NOW] ? "its tasks return to their places"
                                        : "its running tasks go on",
@@ -74,7 +81,7 @@ int gpq_verb_undrain(const struct call *call)
 {
     json_t *reply;
     int status = mark(call, "undrain", &reply);
-    if (status == 0)
+    if (reply)
         printf("GPU %s %s\n", call->operand[0],
                json_is_true(json_object_get(reply, "was_drained")) ? "takes tasks again"
                                                                    : "was not drained");

@@ -176,6 +176,24 @@ static void print_task(struct gpq_session *s, const json_t *row)
     print_environment(spec);
 }
 
+static int add_attempt(json_t *row, void *user)
+{
+    return json_array_append(user, row) == 0 ? 0 : gpq_say(EXIT_FAILED, "no memory");
+}
+
+/* The row with its attempts. */
+static int print_task_json(struct gpq_session *s, json_t *row)
+{
+    json_t *attempts = json_array();
+    int status =
+        gpq_rows(s, json_pack("{s:s, s:s}", "do", "attempts", "task", gpq_text_of(row, "task")),
+                 "attempts", add_attempt, attempts);
+    (void)json_object_set_new(row, "attempts", attempts);
+    if (status == 0)
+        print_json(row);
+    return status;
+}
+
 static int show_task(struct gpq_session *s, const char *task)
 {
     json_t *reply;
@@ -184,9 +202,9 @@ static int show_task(struct gpq_session *s, const char *task)
         s,
         json_pack("{s:s, s:s, s:b}", "do", "task", "task", task, "environment", (int)environment),
         &reply);
-    const json_t *row = json_object_get(reply, "task");
+    json_t *row = json_object_get(reply, "task");
     if (status == 0 && s->call->given[OPTION_JSON])
-        print_json(row);
+        status = print_task_json(s, row);
     else if (status == 0)
         print_task(s, row);
     json_decref(reply);

@@ -304,7 +304,7 @@ def why(q):
     q.submit("--after", "true.1", "--batch", "behind", "--", "true")
     q.submit("--begin", "+2h", "--", "true")
     q.submit("--hold", "--", "true")
-    q.run("drain", "4", "--reason", "ECC")
+    equal([r["ok"] for r in q.json("drain", "4", "--reason", "ECC")], [True])
     (reply,) = q.json("explain", "2.1")
     equal((reply["task"]["state"], reply["place"], reply["ready"]), ("ready", 1, 1))
     assert reply["reasons"] and all(r["text"] for r in reply["reasons"]), reply
@@ -321,8 +321,8 @@ def why(q):
     (status,) = q.json("agent", "status")
     equal(sorted((m["kind"], m["reason"]) for m in status["marks"]),
           [("drain", "ECC"), ("pause", "dinner")])
-    q.run("resume")
-    q.run("undrain", "4")
+    equal(q.json("resume")[0]["was_paused"], True)
+    equal(q.json("undrain", "4")[0]["was_drained"], True)
     for i in range(8):
         open_gate(q, i + 1)
     q.run("wait", batch, "2,3")
@@ -346,6 +346,7 @@ def sick_gpu(q):
     equal((task, attempt, gpu != "fake:4"), (sick, "2", True))
     (row,) = q.json("show", sick)
     equal((row["attempt"], row["charged"]), (2, 1))
+    equal([a.get("returned") for a in row["attempts"]], ["device fault", None])
     for i in range(1, 9):
         if f"{batch}.{i}" != other:
             open_gate(q, i)
@@ -419,7 +420,10 @@ def changes(q):
     equal(len(q.words("ran")), 8)
     equal(q.json("purge", "--older", "0")[0]["count"], 4)  # hold still runs
     q.run("show", f"{waiting}.1", status=4)
-    q.run("agent", "stop", "--cancel")
+    pid = q.pid()
+    (status,) = q.json("agent")
+    equal((status["started"], status["pid"], status["devices"]), (False, pid, 8))
+    equal(q.json("agent", "stop", "--cancel")[0]["pid"], pid)
     q.run("ls", status=4)
     q.agent()
     equal(set(q.states(batch)), {"ok", "cancelled"})
@@ -502,6 +506,6 @@ def many_lines(q):
 
 if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
-        five_hundred, changed_files, sweep, loaded_model, look, nobody_restarts, follow_ends, run_verb, why,
-        sick_gpu, power_cut, changes, watch_file, agent_alone, environment,
+        five_hundred, changed_files, sweep, loaded_model, look, nobody_restarts, follow_ends,
+        run_verb, why, sick_gpu, power_cut, changes, watch_file, agent_alone, environment,
         many_lines], Queue))
