@@ -12,8 +12,8 @@ static bool set_option(json_t *request, const struct call *call, enum option_id 
            json_object_set_new(request, options[id].name, json_string(call->value[id])) == 0;
 }
 
-/* Asks, with the members that were given.  *ret is the caller's; NULL, if it failed or was printed as
- * JSON. */
+/* Asks, with the members that were given.  *ret is the caller's; NULL, if it failed or was printed
+ * as JSON. */
 static int mark(const struct call *call, const char *what, json_t **ret)
 {
     struct gpq_session s;
