@@ -36,8 +36,8 @@ SCRIPTS, WORLDS = "tests/gpudispatch-sim", "tests/sched/worlds"
 PLANS, TWINS = "tests/sched/plans", "tests/sched/twins"
 EXPLAINS = "tests/sched/explains"
 AGENT = "queue/gpudispatch-agent"
-BESIDE_AGENT = ["queue/gpudispatch-runner", "lib/gpudispatch-worker",
-                "tests/queue/queue_worker.so", TOOL]
+BESIDE_AGENT = ["queue/gpudispatch-agent-points", "queue/gpudispatch-runner",
+                "lib/gpudispatch-worker", "tests/queue/queue_worker.so", TOOL]
 CASE_PATIENCE = 300  # seconds; the runner has deadlines of its own
 
 

@@ -72,11 +72,6 @@ SABOTAGES = [
         "st.st_dev != s->device || st.st_ino != s->inode)\n",
         "(st.st_dev != s->device && st.st_ino != s->inode))\n",
         "agent/night.replaced_directory"),
-    Sabotage(
-        "a timer is not set anew when the clock was set", "queue/agent/main.c",
-        "    a->timer_at = a->retry_at = 0;\n",
-        "    a->retry_at = 0;\n",
-        "agent/night.clock_forward"),
     # ---- Spans ----
     Sabotage(
         "spans of a killed agent go on", "queue/agent/spans.c",
