@@ -363,9 +363,8 @@ static int check_spec(struct submit *s, const struct spec *spec, const struct bu
                            spec->class_name);
     if (spec->expires != 0 && spec->begin >= spec->expires)
         return gpq_at_fail(at, s->c->e, GPQ_EINVAL,
-                           "begin is %" PRIu64 ", and expires %" PRIu64
-                           ": it would expire before it may begin",
-                           spec->begin, spec->expires);
+                           "has a begin that is not before its expires: the tasks would expire "
+                           "before they may begin");
     return 0;
 }
 

@@ -56,7 +56,8 @@ static const char *batch_state(const json_t *row)
         return "running";
     if (json_is_true(json_object_get(row, "held")))
         return "held";
-    return gpq_number_of(row, "total") + gpq_number_of(row, "joined") == 0 ? "open" : "waiting";
+    bool waits = gpq_count_of(row, "states", "held") + gpq_count_of(row, "states", "ready") > 0;
+    return waits ? "waiting" : "open"; /* for further tasks, until its seal */
 }
 
 static void batch_cells(struct gpq_session *s, struct table *t, const json_t *row, uint64_t now)

@@ -296,7 +296,12 @@ static int add_after(json_t *spec, const char *text, struct gpq_error *e)
 
 static int set_cwd(json_t *spec, const char *text, struct gpq_error *e)
 {
-    char here[GPQ_PATH], path[GPQ_PATH];
+    char here[GPQ_PATH], path[GPQ_PATH], *real = realpath(text, NULL);
+    if (real) { /* as getcwd returns the present one: it is a part of what is joined */
+        int code = set_text(spec, "cwd", real, e);
+        free(real);
+        return code;
+    }
     if (*text == '/')
         return set_text(spec, "cwd", text, e);
     if (!getcwd(here, sizeof(here)) || gpq_path(path, "%s/%s", here, text) < 0)

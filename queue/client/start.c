@@ -19,12 +19,14 @@
 #include "queue/files/pidfd.h"
 #include "queue/files/program.h"
 
-enum { ARGUMENTS = 24, READY_MS = 120000, TAIL = 2000 };
+/* OWN: the arguments of each agent. */
+enum { ARGUMENTS = 24, OWN = 3, READY_MS = 120000, TAIL = 2000 };
 
 /* ---- Arguments ---- */
 
 struct command {
-    char program[GPQ_PATH];
+    char program[GPQ_PATH], config[GPQ_PATH];
+    char *chosen; /* the options of the last agent, as its file has them */
     const char *argv[ARGUMENTS];
     size_t n;
 };
@@ -57,14 +59,66 @@ static int agent_command(struct command *c, const char *state)
     return 0;
 }
 
+/* The agent leaves the present directory.  False: there is no path. */
+static bool absolute(const char *path, char ret[GPQ_PATH])
+{
+    char here[GPQ_PATH];
+    if (!path)
+        return false;
+    if (*path == '/')
+        return gpq_path(ret, "%s", path) == 0;
+    return getcwd(here, sizeof(here)) && gpq_path(ret, "%s/%s", here, path) == 0;
+}
+
 static void add_agent_options(struct command *c, const struct call *call)
 {
     if (strcmp(call->verb->name, "agent") == 0) { /* of submit they are needs of tasks */
         add_option(c, call, OPTION_DEVICES, "--devices");
         add_option(c, call, OPTION_CPUS, "--cpus");
     }
-    add_option(c, call, OPTION_CONFIG, "--config");
+    if (absolute(call->value[OPTION_CONFIG], c->config)) {
+        add(c, "--config");
+        add(c, c->config);
+    }
     add_option(c, call, OPTION_ALLOW_NETWORK_FS, "--allow-network-fs");
+}
+
+/* ---- The options of the last agent ---- */
+
+/*
+ * `agent start --devices 0-3` holds for the agents that other verbs start later, after a crash or a
+ * reboot: they get the same options, a line each in the file `start-options`.  Without the file
+ * they have those of the configuration.
+ */
+static int chosen_path(const char *state, char path[GPQ_PATH])
+{
+    return gpq_path(path, "%s/start-options", state);
+}
+
+static void save_chosen(const struct command *c, const char *state)
+{
+    char path[GPQ_PATH];
+    if (chosen_path(state, path) < 0)
+        return;
+    FILE *f = c->n > OWN ? fopen(path, "we") : NULL;
+    for (size_t i = OWN; f && i < c->n; i++)
+        fprintf(f, "%s\n", c->argv[i]);
+    if (!f || fclose(f) != 0)
+        (void)unlink(path);
+}
+
+static void add_chosen(struct command *c, const char *state)
+{
+    char path[GPQ_PATH], *rest;
+    size_t size = 0;
+    FILE *f = chosen_path(state, path) == 0 ? fopen(path, "re") : NULL;
+    ssize_t n = f ? getdelim(&c->chosen, &size, '\0', f) : -1;
+    if (f)
+        fclose(f);
+    rest = n > 0 ? c->chosen : NULL;
+    for (char *line; (line = strsep(&rest, "\n"));)
+        if (*line)
+            add(c, line);
 }
 
 static int execute(struct command *c)
@@ -128,6 +182,9 @@ static _Noreturn void begin(struct command *c, int log, const char *notify)
     /* The caller's other files, such as a lock of its shell, are not for a program that stays. */
     (void)syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
 #endif
+    char config[GPQ_PATH];
+    if (absolute(getenv("GPUDISPATCH_CONFIG"), config))
+        (void)setenv("GPUDISPATCH_CONFIG", config, 1);
     if (setsid() < 0 || dup3(null, 0, 0) < 0 || dup3(log, 1, 0) < 0 || dup3(log, 2, 0) < 0 ||
         setenv("NOTIFY_SOCKET", notify, 1) < 0 || chdir("/") < 0)
         _exit(EXIT_FAILED);
@@ -179,7 +236,10 @@ int gpq_agent_start(const struct call *call, const char *state)
     int status = agent_command(&c, state);
     if (status != 0)
         return status;
-    add_agent_options(&c, call);
+    bool chooses = strcmp(call->verb->name, "agent") == 0;
+    if (!chooses)
+        add_chosen(&c, state);
+    add_agent_options(&c, call); /* a later one counts */
     if (gpq_path(path, "%s/agent.log", state) < 0)
         return gpq_say(EXIT_UNUSABLE, "the path of the state directory is too long");
     int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -199,5 +259,8 @@ int gpq_agent_start(const struct call *call, const char *state)
         close(log);
     if (ready >= 0)
         close(ready);
+    if (status == 0 && chooses)
+        save_chosen(&c, state);
+    free(c.chosen);
     return status;
 }

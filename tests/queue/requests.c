@@ -198,7 +198,7 @@ T_CASE(refusals_of_a_submit)
         { "{'cwd':'/','limit':-1}", TASK, "specs[0].limit is -1, the minimum is 0" },
         { "{'cwd':'/','limit':1.5}", TASK, "is a number with a fraction, expected an integer" },
         { "{'cwd':'/','priority':2147483648}", TASK, "priority is 2147483648, the maximum is" },
-        { "{'cwd':'/','begin':9,'expires':9}", TASK, "begin is 9, and expires 9" },
+        { "{'cwd':'/','begin':9,'expires':9}", TASK, "begin that is not before its expires" },
         { "{'cwd':'/','retries':{'oops':1}}", TASK, "specs[0].retries has no member \"oops\"" },
         { "{'cwd':'/','retries':{'crash':-1}}", TASK, "retries.crash is -1" },
         { "{'cwd':'/','after':[{'id':'1.x'}]}", TASK, "specs[0].after[0].id is \"1.x\", expected" },

@@ -461,6 +461,20 @@ def agent_alone(q):
     assert ended, "a process has the other end"
 
 
+def same_options(q):
+    """An agent that a verb starts has the options of the last `agent start`, from any directory."""
+    q.write("config", "devices = fake:3\n")
+    q.run("agent", "start", "--config", "config")
+    q.kill()
+    q.run("ls")
+    equal(q.json("agent", "status")[0]["devices"], 3)
+    q.run("agent", "stop")
+    q.run("agent", "start", "--devices", "fake:2")
+    q.kill()
+    q.run("ls")
+    equal(q.json("agent", "status")[0]["devices"], 2)
+
+
 def environment(q):
     """Q12: the environment is shown only to who asks for it; commands get that of the submit."""
     q.agent()
@@ -507,5 +521,5 @@ def many_lines(q):
 if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
         five_hundred, changed_files, sweep, loaded_model, look, nobody_restarts, follow_ends,
-        run_verb, why, sick_gpu, power_cut, changes, watch_file, agent_alone, environment,
-        many_lines], Queue))
+        run_verb, why, sick_gpu, power_cut, changes, watch_file, agent_alone, same_options,
+        environment, many_lines], Queue))
