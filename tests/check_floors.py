@@ -44,11 +44,20 @@ FLOORS = {
 }
 # The same of the folders of queue/, if the archives have them.
 QUEUE_FLOORS = {
-    "files": ["files", "fault", "numbers", "names", "save", "filesystem", "lock", "places",
-              "reserve", "statedir", "socket", "tree", "out", "publish", "results"],
+    "files": ["files", "fault", "numbers", "names", "pidfd", "save", "filesystem", "lock",
+              "stamp", "stopped", "places", "program", "reserve", "statedir", "socket", "tree",
+              "out", "publish", "results"],
     "runner": ["run", "plan", "record", "process", "find", "sweep", "start"],
-    "sqlite": ["db", "counts", "row", "facts", "spec", "select", "states", "settle", "round",
-               "join", "submit", "attempt", "change", "purge", "query", "open"],
+    "sqlite": ["db", "counts", "row", "facts", "migrate", "spec", "select", "states", "settle",
+               "round", "join", "submit", "attempt", "change", "purge", "query", "check_report",
+               "check_batch", "check_file", "check", "open"],
+    "config": ["split", "values", "check", "sections", "parse", "config"],
+    "jobs": ["texts", "utf8", "template", "make", "array", "reader", "csv", "jsonl", "lines",
+             "jobs", "file"],
+    "client": ["environment", "interrupts", "log", "place", "say", "stay", "words", "config",
+               "doctor", "reasons", "start", "session", "ids", "agent", "marks", "purge", "change",
+               "follow", "left", "results", "show", "spec", "ls", "set", "submit", "wait",
+               "submit_verbs"],
 }
 # Calls upward by pointer: the function, its file, the file that sets the pointer, and the reason.
 # The functions by which threads tell loop.c that they have waited enough (gpi_done_fn) are static.

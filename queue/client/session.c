@@ -3,7 +3,6 @@
 #include "queue/client/session.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,22 +20,7 @@
 #include "queue/proto/hello.h"
 
 #define MS UINT64_C(1000000)
-enum { READ = 65536, SAID = 8192, HELLO_MS = 30000, PATIENCE_MS = 15000, STEP_MS = 20 };
-
-int gpq_say(int status, const char *format, ...)
-{
-    va_list list;
-    char text[SAID];
-    va_start(list, format);
-    vsnprintf(text, sizeof(text), format, list);
-    va_end(list);
-    for (char *c = text; *c; c++) /* names of files, and replies, may steer a terminal */
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-    fflush(stdout);
-    fprintf(stderr, "gpudispatch: %s\n", text);
-    return status;
-}
+enum { READ = 65536, HELLO_MS = 30000, PATIENCE_MS = 15000, STEP_MS = 20 };
 
 static uint64_t clock_ns(clockid_t clock)
 {

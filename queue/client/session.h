@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "queue/client/say.h"
 #include "queue/files/places.h"
 #include "queue/proto/lines.h"
 #include "tools/cli/verb.h"
@@ -67,9 +68,6 @@ int gpq_session_status(const json_t *reply);
 
 /* The agent runs elsewhere or not at all: fills the path of the state directory only. */
 int gpq_session_place(struct gpq_session *s, const struct call *call, bool make);
-
-/* "gpudispatch: TEXT" without control characters, and returns the status. */
-int gpq_say(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 uint64_t gpq_now(void);      /* ns of CLOCK_MONOTONIC */
 uint64_t gpq_now_wall(void); /* ns since 1970 */

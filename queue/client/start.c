@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "queue/client/interrupts.h"
-#include "queue/client/session.h"
+#include "queue/client/say.h"
 #include "queue/files/pidfd.h"
 #include "queue/files/program.h"
 

@@ -115,15 +115,6 @@ int gpq_config_read(const char *given, struct gpq_config *ret, struct gpq_error 
     return code;
 }
 
-void gpq_config_free(struct gpq_config *c)
-{
-    free(c->path);
-    free(c->directory);
-    free(c->text);
-    free(c->section);
-    *c = (struct gpq_config){ 0 };
-}
-
 /* ---- Settings ---- */
 
 int gpq_config_flag(struct gpq_config *c, enum gpq_key key, const char *value, struct gpq_error *e)
@@ -179,20 +170,6 @@ const char *gpq_config_where(const struct gpq_config *c, enum gpq_key key, enum 
     else
         (void)snprintf(text, size, "%s", origin == GPQ_ORIGIN_DEFAULT ? "default" : "not set");
     return text;
-}
-
-const struct gpq_section *gpq_config_section(const struct gpq_config *c, enum gpq_section_kind kind,
-                                             const char *name)
-{
-    for (size_t i = 0; i < c->n; i++)
-        if (c->section[i].kind == kind && !strcmp(c->section[i].name, name))
-            return &c->section[i];
-    return NULL;
-}
-
-const char *gpq_section_get(const struct gpq_section *s, enum gpq_key key)
-{
-    return s->entry[key].value ? s->entry[key].value : gpq_keys[key].value;
 }
 
 char *gpq_config_path(const struct gpq_config *c, const char *value)

@@ -66,16 +66,6 @@ static void place_text(char ret[64], enum place place, int64_t id)
     }
 }
 
-int gpq_check_report(struct gpq_check *c, const struct gpq_finding *f)
-{
-    c->left += !f->repaired;
-    c->repaired += f->repaired;
-    if (c->repair && !f->repaired) /* the last pass reports it */
-        return 0;
-    c->stopped = c->fn(f, c->user);
-    return c->stopped;
-}
-
 /* One finding of a rule, kept until its repair is committed. */
 struct found {
     int64_t id, number[NUMBERS];
@@ -96,25 +86,6 @@ static int report(struct gpq_check *c, const struct rule *r, int64_t id, const c
 }
 
 /* ---- Repairs ---- */
-
-int gpq_check_begin(struct gpq_check *c)
-{
-    gpq_counts_drop(c->db); /* of the rows before the repairs */
-    gpq_rows_drop(c->db);
-    return c->db->store.engine->begin(&c->db->store, c->e);
-}
-
-int gpq_check_end(struct gpq_check *c, int code)
-{
-    struct gpq_store *s = &c->db->store;
-    if (code == 0)
-        code = s->engine->commit(s, c->e);
-    else
-        s->engine->rollback(s);
-    gpq_counts_drop(c->db);
-    gpq_rows_drop(c->db);
-    return code;
-}
 
 /* Runs the statements of a repair. */
 static int run_repair(struct gpq_check *c, const char *sql, const struct found *f)

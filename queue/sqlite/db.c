@@ -235,3 +235,16 @@ uint64_t gpq_hash(uint64_t seed, struct gpq_bytes bytes)
         hash = (hash ^ at[i]) * 0x100000001b3U;
     return hash;
 }
+
+/* Synced at each commit, with a log beside the file.  [Q1] */
+static const char writing[] = "PRAGMA query_only = OFF;"
+                              "PRAGMA journal_mode = WAL;"
+                              "PRAGMA synchronous = FULL;"
+                              "PRAGMA journal_size_limit = 67108864;";
+
+int gpq_db_write(struct gpq_db *db, struct gpq_error *e)
+{
+    sqlite3_db_config(db->file, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+    int result = sqlite3_exec(db->file, writing, NULL, NULL, NULL);
+    return result == SQLITE_OK ? 0 : gpq_db_fail(db, result, e);
+}

@@ -30,10 +30,6 @@ static const char reading[] = "PRAGMA locking_mode = EXCLUSIVE;"
                               "PRAGMA trusted_schema = OFF;"
                               "PRAGMA cell_size_check = ON;"
                               "SELECT count(*) FROM sqlite_schema;";
-static const char writing[] = "PRAGMA query_only = OFF;"
-                              "PRAGMA journal_mode = WAL;"
-                              "PRAGMA synchronous = FULL;"
-                              "PRAGMA journal_size_limit = 67108864;";
 
 static void close_store(struct gpq_store *s)
 {
@@ -243,12 +239,6 @@ static int open_version(struct gpq_db *db, const struct gpq_options *options, st
     int64_t version = 0;
     int code = read_version(db, m->version, &version, e);
     return code == 0 ? bring_up(db, options, version, e) : code;
-}
-
-int gpq_db_write(struct gpq_db *db, struct gpq_error *e)
-{
-    sqlite3_db_config(db->file, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
-    return run(db, writing, e);
 }
 
 /* The journal of a change without a log beside the file, as programs other than the agent make:

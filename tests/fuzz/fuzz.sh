@@ -52,7 +52,8 @@ for target in $targets; do
     page) parts="wire/page.c" ;;
     queue_config)
         parts="../queue/config/check.c ../queue/config/config.c ../queue/config/parse.c"
-        parts="$parts ../queue/config/split.c ../queue/config/values.c ../queue/fail.c"
+        parts="$parts ../queue/config/sections.c ../queue/config/split.c ../queue/config/values.c"
+        parts="$parts ../queue/fail.c"
         ;;
     queue_csv | queue_jsonl | queue_lines)
         parts="$(files '../queue/jobs/*.c' | sed 's/^base.heap.c //') ../queue/fail.c"

@@ -6,7 +6,7 @@ from .entry import Sabotage
 SABOTAGES = [
     # ---- Q1, Q2 ----
     Sabotage(
-        "a commit is acknowledged before its sync", "queue/sqlite/open.c",
+        "a commit is acknowledged before its sync", "queue/sqlite/db.c",
         '"PRAGMA synchronous = FULL;"',
         '"PRAGMA synchronous = NORMAL;"',
         "queue/cut.what_was_acknowledged_is_there"),
