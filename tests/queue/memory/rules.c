@@ -103,8 +103,10 @@ void mem_new_round(struct mem_store *m, struct mem_task *t, uint32_t spec, uint6
         if (edge->task == t->row.id)
             edge->met = false;
     MEM_EACH (struct mem_batch, b, s, batches)
-        if (mem_is_in(s, t->row.id, b->row.id))
+        if (mem_is_in(s, t->row.id, b->row.id)) {
             b->row.ended = 0;
+            b->noted = false;
+        }
     mem_hold_new(s, t, now, held);
 }
 
@@ -195,8 +197,7 @@ static bool end_batches(struct mem_store *m, uint64_t now)
         if (b->row.ended || b->row.open || counted.state[GPQ_DONE] != counted.total)
             continue;
         b->row.ended = now;
-        if (b->row.notify)
-            note_end(m, b->row.id, now);
+        b->noted = b->row.notify;
         changed = now != 0;
     }
     return changed;
@@ -300,9 +301,20 @@ void mem_change(struct mem_store *m, const struct mem_task *t, uint32_t to)
     };
 }
 
+/* A batch that ends in the middle of an operation, and goes on with its next item, has not ended. */
+static void note_ends(struct mem_store *m, uint64_t now)
+{
+    MEM_EACH (struct mem_batch, b, &m->now, batches) {
+        if (b->noted)
+            note_end(m, b->row.id, now);
+        b->noted = false;
+    }
+}
+
 void mem_done(struct mem_store *m, uint64_t now)
 {
     mem_settle(m, now);
+    note_ends(m, now);
     give_turns(&m->now);
     MEM_EACH (struct mem_task, t, &m->now, tasks) {
         if (t->touched || t->was != t->row.state)
