@@ -45,7 +45,7 @@
 #define GPQ_RETURN_MAP(X)                                             \
     X(UNSTARTED, 0, "not started") /* the command never ran */        \
     X(DEVICE, 1, "device fault")                                      \
-    X(LOST, 2, "lost")      /* the machine stopped while it ran */    \
+    X(LOST, 2, "lost")      /* it ended with the machine or session */ \
     X(STOPPED, 3, "worker stopped") /* its agent, worker or grant ended first */
 
 /* The condition of an edge: the end that a task waits for. */

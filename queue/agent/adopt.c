@@ -156,27 +156,34 @@ static int look(struct gpq_agent *a, struct claim *c, int *ret_pidfd, struct gpq
     return 0;
 }
 
-static int book_end(struct gpq_agent *a, const struct claim *c, const struct gpq_task *t,
-                    struct gpq_error *e)
+static int book_end(struct gpq_agent *a, struct claims *all, const struct claim *c,
+                    const struct gpq_task *t, struct gpq_error *e)
 {
     struct gpq_end end = { 0 };
     char text[256] = "";
-    if (c->found.state == GPQ_FOUND_ENDED) {
-        gpq_runs_judge(&c->found.record, gpq_limit_of(a, t->spec), &end, text);
-        if (t->cancel && end.outcome != GPQ_OUTCOME_SUCCESS)
-            end.outcome = GPQ_OUTCOME_CANCELLED;
-        gpq_oom_judge(a, &c->claimed.id, &c->found.record, &end, text, sizeof(text));
-        char *stamp = gpq_runs_stamp(a, &c->claimed.id);
-        end.stamp = (struct gpq_bytes){ stamp, stamp ? strlen(stamp) : 0 };
-        int code = complete(a, c, &end, e);
-        free(stamp);
-        return code;
+    gpq_runs_judge(&c->found.record, gpq_limit_of(a, t->spec), &end, text);
+    if (t->cancel && end.outcome != GPQ_OUTCOME_SUCCESS)
+        end.outcome = GPQ_OUTCOME_CANCELLED;
+    if (end.outcome == GPQ_OUTCOME_LOST) {
+        all->lost++;
+        return give_back(a, c, GPQ_RETURN_LOST, text, e);
     }
-    end.outcome = GPQ_OUTCOME_CRASHED;
-    end.status = -9;
-    end.started = c->found.record.wall;
-    end.ended = gpq_wall();
-    end.text = "its runner was killed";
+    all->ended++;
+    gpq_oom_judge(a, &c->claimed.id, &c->found.record, &end, text, sizeof(text));
+    char *stamp = gpq_runs_stamp(a, &c->claimed.id);
+    end.stamp = (struct gpq_bytes){ stamp, stamp ? strlen(stamp) : 0 };
+    int code = complete(a, c, &end, e);
+    free(stamp);
+    return code;
+}
+
+static int book_crash(struct gpq_agent *a, const struct claim *c, struct gpq_error *e)
+{
+    struct gpq_end end = { .outcome = GPQ_OUTCOME_CRASHED,
+                           .status = -9,
+                           .started = c->found.record.wall,
+                           .ended = gpq_wall(),
+                           .text = "its runner was killed" };
     return complete(a, c, &end, e);
 }
 
@@ -207,19 +214,21 @@ static int settle(struct gpq_agent *a, struct claims *all, struct claim *c, stru
     case GPQ_FOUND_ENDED:
         if (!c->found.record.has_start)
             return give_back(a, c, GPQ_RETURN_UNSTARTED, "its command never ran", e);
-        all->ended++;
-        return book_end(a, c, &row.task, e);
+        return book_end(a, all, c, &row.task, e);
     case GPQ_FOUND_NEVER_STARTED:
         all->returned++;
         return give_back(a, c, GPQ_RETURN_UNSTARTED, "its command never ran", e);
     case GPQ_FOUND_CRASHED:
         all->crashed++;
-        return sweep(c) ? book_end(a, c, &row.task, e) : adopt_one(a, c, &row.task, -1, e);
+        return sweep(c) ? book_crash(a, c, e) : adopt_one(a, c, &row.task, -1, e);
     default:
         all->lost++;
         if (strcmp(c->claimed.boot, a->boot) == 0 && !sweep(c))
             return adopt_one(a, c, &row.task, -1, e);
-        return give_back(a, c, GPQ_RETURN_LOST, "the machine stopped while it ran", e);
+        return give_back(a, c, GPQ_RETURN_LOST,
+                         c->found.record.has_stop ? "its runner was killed, after SIGTERM"
+                                                  : "the machine stopped while it ran",
+                         e);
     }
 }
 

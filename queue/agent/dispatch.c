@@ -243,7 +243,7 @@ static void revoked(struct gpq_agent *a, const struct gpud_event *event)
     }
     if (u->phase == GPQ_RUNS && u->runner.fd >= 0)
         (void)gpq_process_signal(u->runner.fd,
-                                 event->revoke == GPUD_REVOKE_SOFT ? SIGTERM : SIGUSR1);
+                                 event->revoke == GPUD_REVOKE_SOFT ? SIGUSR2 : SIGUSR1);
 }
 
 /* The dispatcher has waited long enough for a command that cannot be killed.  Its devices stay
@@ -277,6 +277,8 @@ static void ended(struct gpq_agent *a, const struct gpud_event *event)
         decide(u, event);
     else if (event->outcome == GPUD_OUTCOME_CRASHED && event->code == GPUD_EDEVICE)
         gpq_turn_returned(a, u, GPQ_RETURN_DEVICE, event->text);
+    else if (event->outcome == GPUD_OUTCOME_CRASHED && u->stopped)
+        gpq_turn_returned(a, u, GPQ_RETURN_LOST, u->text);
     else
         gpq_turn_ended(a, u, event->outcome, event->text);
 }

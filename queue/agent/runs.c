@@ -149,10 +149,22 @@ static void judge_exit(const struct gpq_record *r, struct gpq_end *ret, char tex
     }
 }
 
+/* A command that was asked to end has not failed.  [Q4] */
+static void judge_stop(const struct gpq_record *r, struct gpq_end *ret, char text[TEXT])
+{
+    size_t used = strlen(text);
+    if (!r->has_stop || r->end.how == GPQ_RUN_FAILED ||
+        (r->end.how == GPQ_RUN_EXITED && r->end.status == 0))
+        return;
+    ret->outcome = GPQ_OUTCOME_LOST;
+    snprintf(text + used, TEXT - used, ", after SIGTERM from process %u", (unsigned)r->stop_by);
+}
+
 void gpq_runs_judge(const struct gpq_record *record, uint64_t limit, struct gpq_end *ret,
                     char text[TEXT])
 {
     judge_exit(record, ret, text);
+    judge_stop(record, ret, text);
     ret->started = record->wall;
     ret->ended = record->end.wall != 0 ? record->end.wall : gpq_wall();
     if (record->has_start && limit != GPUD_NEVER &&
@@ -181,7 +193,7 @@ static bool report_end(struct gpq_agent *a, struct gpq_unit *u, const struct gpq
                        const struct gpq_record *record)
 {
     struct gpud_end e = GPUD_END_INIT;
-    e.outcome = end->outcome;
+    e.outcome = end->outcome == GPQ_OUTCOME_LOST ? GPUD_OUTCOME_CRASHED : end->outcome;
     e.code = end->outcome == GPQ_OUTCOME_ERROR ? (end->status > 0 ? end->status : 1) : 0;
     e.exit_kind = end->status < 0 ? GPUD_EXIT_SIGNAL : GPUD_EXIT_CODE;
     e.exit_status = end->status < 0 ? -end->status : end->status;
@@ -207,6 +219,8 @@ static void conclude(struct gpq_agent *a, struct gpq_unit *u, const struct gpq_e
         gpq_turn_ended(a, u, GPQ_OUTCOME_CANCELLED, "cancelled");
     else if (end->outcome != GPQ_OUTCOME_SUCCESS && u->evicted)
         gpq_turn_returned(a, u, GPQ_RETURN_DEVICE, "its device is drained");
+    else if (end->outcome == GPQ_OUTCOME_LOST)
+        gpq_turn_returned(a, u, GPQ_RETURN_LOST, u->text);
     else if (end->outcome != GPQ_OUTCOME_SUCCESS && !u->alone)
         gpq_turn_returned(a, u, GPQ_RETURN_STOPPED, "its grant was over before it started");
     else
@@ -229,7 +243,7 @@ static bool read_end(struct gpq_agent *a, struct gpq_unit *u, struct gpq_found *
     } else {
         if (!swept(u, &found->record))
             return false;
-        end->outcome = GPQ_OUTCOME_CRASHED;
+        end->outcome = found->record.has_stop ? GPQ_OUTCOME_LOST : GPQ_OUTCOME_CRASHED;
         end->status = -SIGKILL;
         end->ended = gpq_wall();
     }
@@ -248,6 +262,9 @@ bool gpq_runs_ended(struct gpq_agent *a, struct gpq_unit *u)
     u->started = end.started;
     u->ended = end.ended;
     u->oom = end.oom;
+    u->stopped = end.outcome == GPQ_OUTCOME_LOST;
+    if (u->stopped)
+        a->starts_wait = true; /* the agent's own SIGTERM may be on its way */
     if (end.outcome == GPQ_OUTCOME_SUCCESS)
         u->stamp = gpq_runs_stamp(a, &u->run);
     u->outputs = found.record.has_end && found.record.end.outputs == GPQ_OUTPUTS_SYNCED;

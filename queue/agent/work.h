@@ -29,6 +29,8 @@ struct gpq_unit {
     bool cancelled;   /* its running attempt is cancelled */
     bool alone;       /* it is not in the books of the dispatcher: its adoption was refused, or it
                          waits for its claim */
+    bool stopped;     /* its command ended after a stop (run.h), and is LOST unless the dispatcher
+                         judges otherwise */
     bool stuck;       /* processes of its killed runner did not end at once */
     bool lost;        /* its grant was over before its start was reported */
     bool gone;        /* the dispatcher has given its outcome, and knows it no more */

@@ -36,7 +36,9 @@ enum gpq_found_state gpq_run_judge(const struct gpq_claimed *c, const struct gpq
         return GPQ_FOUND_NEVER_STARTED;
     if (fault || !ours)
         return GPQ_FOUND_LOST;
-    return record->has_start ? GPQ_FOUND_CRASHED : GPQ_FOUND_NEVER_STARTED;
+    if (!record->has_start)
+        return GPQ_FOUND_NEVER_STARTED;
+    return record->has_stop ? GPQ_FOUND_LOST : GPQ_FOUND_CRASHED;
 }
 
 int gpq_run_look(const char *state, const struct gpq_claimed *c, const char *boot,

@@ -16,8 +16,8 @@
     X(ENDED, "ended")                 /* the record says how */                                  \
     X(NEVER_STARTED, "never started") /* the command never ran: return it uncharged */           \
     X(CRASHED, "crashed") /* its runner was killed; the command may go on: sweep it (sweep.h) */ \
-    X(LOST, "lost")       /* of an earlier boot, or its record is damaged: end unknown.  Sweep it if
-                             it is of this boot */
+    X(LOST, "lost")       /* end unknown: of an earlier boot, or stopped (run.h), or its record is
+                       damaged.  Sweep it if it is of this boot */
 
 #define GPQ_X_FOUND(name, text) GPQ_FOUND_##name,
 enum gpq_found_state { GPQ_FOUND_MAP(GPQ_X_FOUND) GPQ_FOUND_STATES };

@@ -28,7 +28,15 @@ enum { OUTPUT_BYTES = 65536 }; /* of a read: what a pipe holds */
 /* The most that a pipe can hold; a process that is left may go on writing. */
 enum { PIPE_READS = (1 << 30) / OUTPUT_BYTES };
 enum { TRIES = 60, TRY_MS = 1000 }; /* of the end record on a full disk */
+enum { STOP_MS = 200 };             /* from the end of the command to a stop */
 enum { LONGEST_PAUSE_MS = 1000, SEARCH_ALL_MS = 100, VAIN_ROUNDS = 10 }; /* of the last sweep */
+
+/* What a signal does. */
+enum phase {
+    WORKS, /* it is handed on to the command */
+    ENDED, /* the command has ended: SIGTERM may be the reason */
+    JUDGED /* nothing */
+};
 
 struct life {
     const struct gpq_plan *plan;
@@ -38,6 +46,11 @@ struct life {
     int signals;
     int output[2], released[2], failures[2]; /* pipes: read, write */
     pid_t command;
+    enum phase phase;
+    bool ordered; /* an agent has ordered the end */
+    bool stopped; /* SIGTERM arrived before any order */
+    bool stop_recorded;
+    uint32_t stop_by;
     uint64_t oom_kills; /* before the start */
     struct gpq_log log;
     struct gpq_run_end end;
@@ -100,16 +113,36 @@ static int record_start(struct life *l)
                                    now(CLOCK_MONOTONIC), now(CLOCK_REALTIME)));
 }
 
+/* At once, so that it outlives the runner; a failure is mended with the end. */
+static int record_stop(struct life *l)
+{
+    char line[GPQ_RECORD_LINE];
+    int ret;
+
+    if (!l->stopped || l->stop_recorded)
+        return 0;
+    ret = record(l, line, gpq_record_stop(line, l->stop_by));
+    l->stop_recorded = !ret;
+    return ret;
+}
+
+static int record_rest(struct life *l, const char *end, size_t size)
+{
+    int ret = record_stop(l);
+
+    return ret ? ret : record(l, end, size);
+}
+
 /* Only the queue's own reserve (reserve.h) or a person makes space: wait for either. */
 static int record_end(struct life *l)
 {
     char line[GPQ_RECORD_LINE];
     size_t size = gpq_record_end(line, &l->end);
-    int ret = record(l, line, size);
+    int ret = record_rest(l, line, size);
 
     for (int i = 0; (ret == -ENOSPC || ret == -EDQUOT) && i < TRIES; i++) {
         (void)poll(NULL, 0, TRY_MS);
-        ret = record(l, line, size);
+        ret = record_rest(l, line, size);
     }
     if (ret)
         return ret;
@@ -144,6 +177,7 @@ static int prepare(struct life *l)
     (void)sigaddset(&set, SIGCHLD);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGUSR1);
+    (void)sigaddset(&set, SIGUSR2);
     l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (l->signals < 0)
         return -errno;
@@ -223,15 +257,33 @@ static void kill_all(struct life *l)
     l->end.hard = 1;
 }
 
-/* `command`: its first process has not been reaped. */
-static void read_signals(struct life *l, bool command)
+/* SIGTERM of another process than an agent, unless an order was first. */
+static void note_stop(struct life *l, uint32_t by)
+{
+    if (l->phase == JUDGED || l->ordered || l->stopped)
+        return;
+    l->stopped = true;
+    l->stop_by = by;
+    (void)record_stop(l);
+    gpq_point("stopped");
+}
+
+/* The command's group is signalled only while its first process has not been reaped. */
+static void read_signals(struct life *l)
 {
     struct signalfd_siginfo s;
 
     while (read(l->signals, &s, sizeof(s)) == (ssize_t)sizeof(s)) {
-        if (command && s.ssi_signo == SIGTERM)
+        const bool soft = s.ssi_signo == SIGUSR2, hard = s.ssi_signo == SIGUSR1;
+        const bool stop = s.ssi_signo == SIGTERM;
+        if (stop)
+            note_stop(l, s.ssi_pid);
+        if (l->phase != WORKS)
+            continue;
+        l->ordered = l->ordered || soft || hard;
+        if (soft || stop)
             ask(l);
-        if (command && s.ssi_signo == SIGUSR1)
+        if (hard)
             kill_all(l);
     }
 }
@@ -253,7 +305,7 @@ static void copy_output(struct life *l, unsigned most)
 }
 
 /* Waits for a signal or output, and handles it; -1: without a limit. */
-static void await(struct life *l, int timeout_ms, bool command)
+static void await(struct life *l, int timeout_ms)
 {
     struct pollfd p[2] = { { .fd = l->signals, .events = POLLIN },
                            { .fd = l->output[0], .events = POLLIN } };
@@ -263,7 +315,7 @@ static void await(struct life *l, int timeout_ms, bool command)
     if (p[1].revents)
         copy_output(l, 1);
     if (p[0].revents)
-        read_signals(l, command);
+        read_signals(l);
 }
 
 /* ---- The end ---- */
@@ -290,6 +342,27 @@ static void end_command(struct life *l)
     }
 }
 
+static bool has_failed(const struct gpq_run_end *end)
+{
+    return end->how == GPQ_RUN_KILLED || (end->how == GPQ_RUN_EXITED && end->status);
+}
+
+/* A manager that ends all processes may reach the command before the runner. */
+static void await_stop(struct life *l)
+{
+    const uint64_t until = l->end.monotonic + STOP_MS * UINT64_C(1000000);
+
+    l->phase = ENDED;
+    read_signals(l);
+    gpq_point("waits");
+    for (bool last = false; !last && has_failed(&l->end) && !l->ordered && !l->stopped;) {
+        const uint64_t at = now(CLOCK_MONOTONIC);
+        last = at >= until;
+        await(l, last ? 0 : (int)((until - at) / 1000000) + 1);
+    }
+    l->phase = JUDGED;
+}
+
 /*
  * Kills what is left below the runner, and waits until it has ended.  The end of each child makes
  * its own children the runner's; each round kills those that there are.  A process that cannot be
@@ -310,7 +383,7 @@ static void end_rest(struct life *l)
         }
         if (pause > SEARCH_ALL_MS)
             gpq_below_kill_all();
-        await(l, pause, false);
+        await(l, pause);
         (void)gpq_below_reap(0, &l->end.swept);
     }
 }
@@ -370,9 +443,10 @@ static void work(struct life *l)
     uint64_t orphans = 0;
 
     while (!gpq_below_reap(l->command, &orphans))
-        await(l, -1, true);
+        await(l, -1);
     gpq_point("ended");
     end_command(l);
+    await_stop(l);
     end_rest(l);
     copy_output(l, PIPE_READS);
     gpq_point("swept");

@@ -113,6 +113,11 @@ size_t gpq_record_start(char ret[GPQ_RECORD_LINE], const struct gpq_run_process 
     return finish(ret, add(ret, used, " monotonic=%" PRIu64 " wall=%" PRIu64, monotonic, wall));
 }
 
+size_t gpq_record_stop(char ret[GPQ_RECORD_LINE], uint32_t by)
+{
+    return finish(ret, add(ret, 0, "stop by=%" PRIu32, by));
+}
+
 size_t gpq_record_end(char ret[GPQ_RECORD_LINE], const struct gpq_run_end *end)
 {
     struct gpq_run_end copy = *end;
@@ -249,6 +254,16 @@ static bool read_start(const char **at, struct gpq_record *r)
            take_number(at, "wall", UINT64_MAX, &r->wall);
 }
 
+static bool read_stop(const char **at, struct gpq_record *r)
+{
+    uint64_t by;
+
+    if (!take_number(at, "by", INT_MAX, &by))
+        return false;
+    r->stop_by = (uint32_t)by;
+    return true;
+}
+
 /* Reads the next line into *r, whose flags say which that is. */
 static int read_part(const char **at, struct gpq_record *r)
 {
@@ -262,6 +277,8 @@ static int read_part(const char **at, struct gpq_record *r)
         ok = r->has_end = read_end(at, &r->end);
     else if (!r->has_end && !r->has_start && take(at, "start"))
         ok = r->has_start = read_start(at, r);
+    else if (!r->has_end && r->has_start && !r->has_stop && take(at, "stop"))
+        ok = r->has_stop = read_stop(at, r);
     return ok ? 0 : -EBADMSG;
 }
 

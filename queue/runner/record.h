@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record.h - the record of one run, run/ID.ATTEMPT, in up to four lines of text.
+ * record.h - the record of one run, run/ID.ATTEMPT, in up to five lines of text.
  *
  *     gpudispatch-run version=1 run=12.44.3.NONCE boot=ID sum=...    head: the agent; port=N if the
  *                                                                    command has a port
  *     runner pid=... ticks=... sum=...                               the runner, from here on
  *     start pid=... ticks=... monotonic=... wall=... sum=...         before the command is released
+ *     stop by=PID sum=...                                            if SIGTERM arrived (run.h)
  *     end how=exited status=0 ... sum=...                            after all of it
  *
  * Each line has a checksum and is written by one call.  A last line without its newline is torn,
@@ -61,7 +62,7 @@ enum gpq_run_outputs { GPQ_RUN_OUTPUTS_MAP(GPQ_X_OUTPUTS) GPQ_RUN_OUTPUT_KINDS }
 #define GPQ_RUN_END_MAP(X)                                                            \
     X(status)                                                                         \
     X(core)      /* 1: with a core dump */                                            \
-    X(soft)      /* SIGTERM signals that the runner handed on */                      \
+    X(soft)      /* SIGTERM signals that the runner sent to the process group */      \
     X(hard)      /* 1: SIGUSR1 was received while the first process lived */          \
     X(monotonic) /* CLOCK_MONOTONIC when the first process had exited, in ns */       \
     X(wall)      /* CLOCK_REALTIME, the same */                                       \
@@ -90,11 +91,12 @@ struct gpq_run_process {
 struct gpq_record {
     struct gpq_run_id id;
     char boot[GPQ_BOOT + 1];
-    bool has_head, has_runner, has_start, has_end;
+    bool has_head, has_runner, has_start, has_stop, has_end;
     bool torn;     /* bytes of an unfinished line follow */
     uint32_t port; /* of the command; 0 = none */
     struct gpq_run_process runner, command;
     uint64_t monotonic, wall; /* of the start */
+    uint32_t stop_by;         /* the process that sent SIGTERM; 0 = outside of the namespace */
     struct gpq_run_end end;
 };
 
@@ -104,6 +106,7 @@ size_t gpq_record_head(char ret[GPQ_RECORD_LINE], const struct gpq_run_id *id, c
 size_t gpq_record_runner(char ret[GPQ_RECORD_LINE], const struct gpq_run_process *runner);
 size_t gpq_record_start(char ret[GPQ_RECORD_LINE], const struct gpq_run_process *command,
                         uint64_t monotonic, uint64_t wall);
+size_t gpq_record_stop(char ret[GPQ_RECORD_LINE], uint32_t by);
 size_t gpq_record_end(char ret[GPQ_RECORD_LINE], const struct gpq_run_end *end);
 
 /*

@@ -13,7 +13,7 @@
  *                               fork --------------------------> own session; waits at a pipe
  *                               record: start
  *                               releases it -------------------> changes directory, executes
- *     SIGTERM, soft ----------> SIGTERM to the process group      works; its output goes to the
+ *     SIGUSR2, soft ----------> SIGTERM to the process group      works; its output goes to the
  *     SIGUSR1, hard ----------> SIGKILL to all below it           runner, and from there to the log
  *                               kills the rest, drains  <-------- its first process exits
  *                               the output, syncs $GPUDISPATCH_OUT
@@ -41,7 +41,21 @@
  * left, also for one that the kernel holds in an uninterruptible call.  It leaves those alone that
  * it may not kill, such as programs of root that sudo started, and counts them.
  *
- * Signals other than SIGTERM, SIGUSR1, SIGKILL and SIGSTOP have no effect on the runner.
+ * A stop.  SIGTERM comes from no agent: a reboot or a logout ends all processes with it.  The
+ * runner sends SIGTERM to the process group, and writes the stop to its record at once, unless an
+ * agent has ordered the end before.
+ *
+ * A clean reboot or a logout charges no attempt.  A command that ended after a stop is LOST, as
+ * after a power cut, unless it exits with 0 or could not be executed.  That holds for each other
+ * exit status and for each signal, and also if the runner was killed after the stop: the command
+ * was asked to end.  An attempt that has exceeded its limit is TIMEOUT all the same, and a
+ * cancelled one is CANCELLED.  [Q4]
+ *
+ * A stop may reach the command, or a process of it, before the runner.  If the command has failed
+ * without an order, the runner waits 200 ms for a stop before it writes the end.  If none arrives,
+ * the failure counts, also that by a signal which a person sent to the command alone.
+ *
+ * Signals other than SIGTERM, SIGUSR1, SIGUSR2, SIGKILL and SIGSTOP have no effect on the runner.
  *
  * Output.  The command's stdout and stderr are one pipe.  The runner appends it to the log.  If the
  * disk is full, the command goes on, and the lost bytes are counted.  If the log exceeds 1 MiB

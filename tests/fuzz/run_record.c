@@ -48,6 +48,8 @@ static size_t encode(char ret[GPQ_RECORD_MOST], const struct gpq_record *r)
         used += gpq_record_runner(ret + used, &r->runner);
     if (r->has_start)
         used += gpq_record_start(ret + used, &r->command, r->monotonic, r->wall);
+    if (r->has_stop)
+        used += gpq_record_stop(ret + used, r->stop_by);
     if (r->has_end)
         used += gpq_record_end(ret + used, &r->end);
     return used;
@@ -69,6 +71,7 @@ static void read_one(const uint8_t *data, size_t size)
     FUZZ_CHECK(fault || r.has_head);
     FUZZ_CHECK(!r.has_runner || r.has_head);
     FUZZ_CHECK(!(r.has_start || r.has_end) || r.has_runner);
+    FUZZ_CHECK(!r.has_stop || r.has_start);
     if (!r.has_head)
         return;
     c.id = r.id;
@@ -77,6 +80,7 @@ static void read_one(const uint8_t *data, size_t size)
     FUZZ_CHECK(!gpq_record_read(text, encode(text, &r), &again));
     FUZZ_CHECK(gpq_run_same(&r.id, &again.id) && !strcmp(r.boot, again.boot));
     FUZZ_CHECK(r.has_end == again.has_end && r.has_start == again.has_start);
+    FUZZ_CHECK(r.has_stop == again.has_stop && r.stop_by == again.stop_by);
     FUZZ_CHECK(!memcmp(&r.end, &again.end, sizeof(r.end)));
 }
 

@@ -129,6 +129,42 @@ T_CASE(an_end_without_the_last_number)
     T_CHECK(r.has_end && r.end.left == 7 && r.end.oom_kills == 0);
 }
 
+/* Q4: a run that was asked to end, and whose end is unknown, has not crashed. */
+T_CASE(a_stop)
+{
+    static const char *const wrong[] = { "stop by=", "stop by=2147483648", "stop" };
+    char data[GPQ_RECORD_MOST], line[GPQ_RECORD_LINE];
+    struct gpq_record r;
+    size_t ends[4], start = (make(data, 4, ends), ends[2]), size = start;
+
+    size += gpq_record_stop(data + size, 77);
+    for (size_t n = start; n <= size; n++) {
+        T_EQ(gpq_record_read(data, n, &r), 0);
+        T_EQ(r.has_stop, n == size);
+        T_EQ(gpq_run_judge(&claimed, &r, 0, false, BOOT),
+             r.has_stop ? GPQ_FOUND_LOST : GPQ_FOUND_CRASHED);
+    }
+    T_EQ(r.stop_by, 77);
+    T_EQ(gpq_run_judge(&claimed, &r, 0, true, BOOT), GPQ_FOUND_RUNNING);
+    size += gpq_record_end(data + size, &an_end);
+    T_EQ(gpq_record_read(data, size, &r), 0);
+    T_CHECK(r.has_stop && r.has_end && r.end.left == an_end.left);
+    T_EQ(gpq_run_judge(&claimed, &r, 0, false, BOOT), GPQ_FOUND_ENDED);
+    size += gpq_record_stop(data + size, 0); /* behind the end */
+    T_EQ(gpq_record_read(data, size, &r), -EBADMSG);
+    size = start + gpq_record_stop(data + start, 0);
+    size += gpq_record_stop(data + size, 0); /* twice */
+    T_EQ(gpq_record_read(data, size, &r), -EBADMSG);
+    size = ends[1] + gpq_record_stop(data + ends[1], 0); /* before the start */
+    T_EQ(gpq_record_read(data, size, &r), -EBADMSG);
+    for (size_t i = 0; i < T_LENGTH(wrong); i++) {
+        (void)make(data, 3, ends);
+        size = with_sum(line, wrong[i]);
+        memcpy(data + start, line, size);
+        T_EQ(gpq_record_read(data, start + size, &r), -EBADMSG);
+    }
+}
+
 /* Q4: a torn end is no end, at whichever byte; nor is a torn start a start. */
 T_CASE(torn_at_each_byte)
 {

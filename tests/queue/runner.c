@@ -450,7 +450,7 @@ T_PROGRAM(patient)
     return 7;
 }
 
-/* One SIGTERM of the command for each of the runner. */
+/* One SIGTERM of the command for each soft order. */
 T_CASE(soft)
 {
     struct rig r;
@@ -459,13 +459,14 @@ T_CASE(soft)
     rig_program(&r, "patient", "");
     rig_start(&r, NULL);
     t_word_wait(0, 1);
-    t_kill(r.runner, SIGTERM);
+    t_kill(r.runner, SIGUSR2);
     t_word_wait(0, 2);
     RIG_LOOK(&r, RUNNING);
-    t_kill(r.runner, SIGTERM);
+    t_kill(r.runner, SIGUSR2);
     RIG_END(&r, EXITED, 7);
     T_EQ(r.found.record.end.soft, 2);
     T_EQ(r.found.record.end.hard, 0);
+    T_CHECK(!r.found.record.has_stop);
     rig_close(&r);
 }
 
@@ -477,7 +478,7 @@ T_CASE(soft_of_a_stopped_group)
     rig_open(&r, "sleep 1000 & echo >ready; kill -STOP 0; wait");
     rig_start(&r, NULL);
     rig_await_ready(&r);
-    t_kill(r.runner, SIGTERM);
+    t_kill(r.runner, SIGUSR2);
     RIG_END(&r, KILLED, SIGTERM);
     T_EQ(r.found.record.end.soft, 1);
     rig_close(&r);
@@ -490,8 +491,9 @@ T_CASE(soft_at_once)
 
     rig_open(&r, "exec sleep 1000");
     rig_start(&r, NULL);
-    t_kill(r.runner, SIGTERM);
+    t_kill(r.runner, SIGUSR2);
     RIG_END(&r, KILLED, SIGTERM);
+    T_CHECK(!r.found.record.has_stop);
     rig_close(&r);
 }
 
@@ -504,7 +506,7 @@ T_CASE(hard)
     rig_start(&r, NULL);
     rig_await_ready(&r);
     rig_await_ready(&r);
-    t_kill(r.runner, SIGTERM);
+    t_kill(r.runner, SIGUSR2);
     t_kill(r.runner, SIGUSR1);
     RIG_END(&r, KILLED, SIGKILL);
     T_EQ(r.found.record.end.hard, 1);
@@ -514,7 +516,7 @@ T_CASE(hard)
 
 T_CASE(other_signals_have_no_effect)
 {
-    static const int others[] = { SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGUSR2, SIGTSTP };
+    static const int others[] = { SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGTSTP };
     struct rig r;
 
     rig_open(&r, "echo >ready; read x <go");
@@ -524,6 +526,109 @@ T_CASE(other_signals_have_no_effect)
         t_kill(r.runner, others[i]);
     rig_go(&r);
     RIG_END(&r, EXITED, 0);
+    rig_close(&r);
+}
+
+/* ---- Stops ---- */
+
+/* Q4: SIGTERM is a stop, by its sender; the command receives it, and its end says how. */
+T_CASE(stop)
+{
+    static const char *const ends[] = { "exit 0", "exit 3", "trap - TERM; kill -TERM $$" };
+    struct rig r;
+
+    rig_open(&r, "trap \"$END\" TERM; echo >ready; while :; do read x <go; done");
+    for (int i = 0; i < 3; i++) {
+        T_CHECK(asprintf(&r.environment[1], "END=%s", ends[i]) > 0);
+        rig_start(&r, NULL);
+        rig_await_ready(&r);
+        t_kill(r.runner, SIGTERM);
+        rig_end(&r);
+        T_EQ(r.found.record.end.how, i < 2 ? GPQ_RUN_EXITED : GPQ_RUN_KILLED);
+        T_EQ(r.found.record.end.status, i == 0 ? 0 : i == 1 ? 3 : SIGTERM);
+        T_EQ(r.found.record.end.soft, 1);
+        T_CHECK(r.found.record.has_stop);
+        T_EQ(r.found.record.stop_by, getpid());
+        free(r.environment[1]);
+        rig_next_attempt(&r);
+    }
+    r.environment[1] = NULL;
+    rig_close(&r);
+}
+
+/* The stop is in the record before the command has ended; an order after it changes nothing. */
+T_CASE(stop_before_an_order)
+{
+    struct rig r;
+
+    rig_open(&r, "trap 'echo >ready' TERM; echo >ready; while :; do read x <go; done");
+    rig_start(&r, NULL);
+    rig_await_ready(&r);
+    t_kill(r.runner, SIGTERM);
+    rig_await_ready(&r);
+    RIG_LOOK(&r, RUNNING);
+    T_CHECK(r.found.record.has_stop && !r.found.record.has_end);
+    t_kill(r.runner, SIGTERM);
+    t_kill(r.runner, SIGUSR1);
+    RIG_END(&r, KILLED, SIGKILL);
+    T_CHECK(r.found.record.has_stop);
+    rig_close(&r);
+}
+
+/* An attempt whose end was ordered is no stopped one. */
+T_CASE(stop_after_an_order)
+{
+    struct rig r;
+
+    rig_open(&r, "");
+    rig_program(&r, "patient", "");
+    rig_start(&r, NULL);
+    t_word_wait(0, 1);
+    t_kill(r.runner, SIGUSR2);
+    t_word_wait(0, 2);
+    t_kill(r.runner, SIGTERM);
+    RIG_END(&r, EXITED, 7);
+    T_EQ(r.found.record.end.soft, 2);
+    T_CHECK(!r.found.record.has_stop);
+    rig_close(&r);
+}
+
+/* Ends a command before its runner gets the stop: the runner has seen that end, and waits. */
+static void end_then_stop(struct rig *r, const char *script, bool stop)
+{
+    free(r->argv[2]);
+    r->argv[2] = strdup(script);
+    rig_start(r, "waits");
+    rig_await_stop(r);
+    if (stop)
+        t_kill(r->runner, SIGTERM);
+    t_kill(r->runner, SIGCONT);
+    rig_end(r);
+    rig_next_attempt(r);
+}
+
+/* Q4: a stop may reach the command first.  Without a stop it has failed. */
+T_CASE(stop_of_the_command_first)
+{
+    static const struct {
+        const char *script;
+        bool waits;
+    } ends[] = {
+        { "kill -TERM $$", true }, { "kill -HUP $$", true }, { "kill -KILL $$", true },
+        { "exit 143", true },      { "exit 129", true },     { "exit 137", true },
+        { "kill -USR2 $$", true }, { "exit 1", true },       { "exit 15", true },
+        { "exit 0", false },
+    };
+    struct rig r;
+
+    rig_open(&r, "");
+    for (size_t i = 0; i < T_LENGTH(ends); i++)
+        for (int stop = 0; stop < 2; stop++) {
+            end_then_stop(&r, ends[i].script, stop);
+            if (r.found.record.has_stop != (stop && ends[i].waits))
+                T_FAIL("%s: stop %d", ends[i].script, r.found.record.has_stop);
+            T_EQ(r.found.record.end.soft, 0);
+        }
     rig_close(&r);
 }
 

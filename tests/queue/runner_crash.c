@@ -96,6 +96,23 @@ T_CASE(killed_at_each_point)
     rig_close(&r);
 }
 
+/* Q4: the stop is in the record before the command learns of it, and outlives the runner. */
+T_CASE(killed_after_a_stop)
+{
+    struct rig r;
+
+    rig_open(&r, "echo >ready; exec sleep 1000");
+    rig_start(&r, "stopped");
+    rig_await_ready(&r);
+    t_kill(r.runner, SIGTERM);
+    rig_await_stop(&r);
+    rig_kill(&r);
+    RIG_LOOK(&r, LOST);
+    T_CHECK(r.found.record.has_stop);
+    sweep(&r, 1);
+    rig_close(&r);
+}
+
 /* Q4: never two starts.  What an agent does with a runner that was killed at any instant: a command
  * that it may start again has not run. */
 T_LONG_CASE(killed_at_any_instant, 120)

@@ -389,9 +389,7 @@ def power_cut(agent):
     c.submit(["sleep 600"], batch="once", at_most_once=True)
     until(lambda: len(agent.processes("sleep")) == 2, "two commands")
     agent.end()
-    with contextlib.closing(sqlite3.connect(os.path.join(agent.state, "queue.db"))) as file, file:
-        boot = "00000000-0000-4000-8000-000000000000"
-        file.execute("UPDATE attempt SET run = substr(run, 1, 33) || ?", [boot])
+    other_boot(agent)
     for record in pathlib.Path(agent.state, "run").iterdir():
         record.unlink()
     agent.start()
@@ -401,6 +399,135 @@ def power_cut(agent):
     task = c.tasks(1)[0]
     equal((task["outcome"], task["attempt"], task["charged"]), ("ok", 2, 1))
     equal(outcomes(c, 2), ["lost"])
+
+
+STOPPABLE = [  # commands, which end with `ok` at the first attempt that is not stopped
+    "sleep 600",  # ended by SIGTERM
+    "sleep 600; exit 1",
+    "trap 'exit 3' TERM; sleep 600 & wait $!",
+    "trap '' TERM HUP; sleep 600; sleep 600",  # ended by SIGKILL
+    "setsid sleep 600 & sleep 600",
+    "trap 'kill -9 $$' TERM; sleep 600 & wait $!",
+]
+
+
+def submit_stoppable(agent, rounds):
+    """Each command stays for this number of attempts."""
+    c = agent.client()
+    more = "echo x >> $F.$GPUDISPATCH_TASK; test $(wc -l < $F.$GPUDISPATCH_TASK) -le $N || exit 0; "
+    where = {"environment": [f"PATH={os.environ['PATH']}", f"F={agent.directory}/ran",
+                             f"N={rounds}"]}
+    c.submit([more + command for command in STOPPABLE], **where)
+    c.submit([more + "sleep 600"], batch="once", at_most_once=True, **where)
+    c.submit([more + "trap 'exit 0' TERM; sleep 600 & wait"], batch="saves", **where)
+
+
+def await_stoppable(agent, wanted):
+    until(lambda: len(set(agent.processes("sleep"))) == wanted, f"{wanted} commands")
+
+
+def stop_all(agent, order):
+    """As a reboot and a logout do it: the agent, SIGTERM to the rest, and SIGKILL at last."""
+    equal(agent.stop(), 0)
+    runners = agent.processes("gpud-runner")
+    commands = [pid for pid in agent.processes() if pid not in runners]
+    for pid in order(runners, commands):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    stubborn = STOPPABLE.index("trap '' TERM HUP; sleep 600; sleep 600")
+    records = pathlib.Path(agent.state, "run")
+
+    def settled():
+        """All but the stubborn command have an end, and that one has a stop."""
+        texts = {r.name: r.read_text() for r in records.iterdir() if r.name.count(".") == 2}
+        return all("\nend " in text or "\nstop " in text and
+                   name.startswith(f"1.{stubborn + 1}.") for name, text in texts.items())
+    until(settled, "the ends")
+    for pid in agent.processes():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: not agent.processes(), "an end of all")
+
+
+def other_boot(agent):
+    with contextlib.closing(sqlite3.connect(os.path.join(agent.state, "queue.db"))) as file, file:
+        boot = "00000000-0000-4000-8000-000000000000"
+        file.execute("UPDATE attempt SET run = substr(run, 1, 33) || ?", [boot])
+
+
+def stopped_machine(agent, between):
+    """Two stops: no task is charged."""
+    def shuffled(runners, commands):
+        everything = runners + commands
+        random.Random(os.environ.get("T_SEED")).shuffle(everything)
+        return everything
+    agent.start()
+    submit_stoppable(agent, 2)
+    await_stoppable(agent, len(STOPPABLE) + 3)
+    stop_all(agent, lambda runners, commands: commands + runners)
+    between(agent)
+    agent.start()
+    await_stoppable(agent, len(STOPPABLE) + 1)
+    equal([agent.client().tasks(batch)[0]["outcome"] for batch in (2, 3)], ["lost", "ok"])
+    stop_all(agent, shuffled)
+    between(agent)
+    agent.start()
+    c = agent.client()
+    c.ask("wait", batch="1")
+    equal([(t["outcome"], t["attempt"], t["charged"]) for t in c.tasks(1)],
+          [("ok", 3, 1)] * len(STOPPABLE))
+
+
+def reboot(agent):
+    """Q4: after a clean reboot what ran is LOST: back at its place, uncharged."""
+    stopped_machine(agent, other_boot)
+
+
+def logout(agent):
+    """Q4: a logout that ends all processes is no failure of a task."""
+    stopped_machine(agent, lambda agent: None)
+
+
+def stopped_runner(agent):
+    """Q4: SIGTERM to a runner loses the attempt; an agent that runs starts another one."""
+    agent.start()
+    c = agent.client()
+    c.submit(["test $GPUDISPATCH_ATTEMPT != 1 || sleep 600"])
+    c.submit(["sleep 600"], batch="once", at_most_once=True)
+    until(lambda: len(agent.processes("sleep")) == 2, "two commands")
+    for pid in agent.processes("gpud-runner"):
+        os.kill(pid, signal.SIGTERM)
+    c.ask("wait", batch="1")
+    c.ask("wait", batch="2")
+    equal([(t["outcome"], t["attempt"], t["charged"]) for t in c.tasks(1)], [("ok", 2, 1)])
+    equal(outcomes(c, 2), ["lost"])
+
+
+def orders_are_no_stops(agent):
+    """A command that a person ends has crashed.  A limit and a cancel keep their outcomes, also
+    after a stop."""
+    agent.start()
+    c = agent.client()
+    c.submit(["exec sleep 600"])
+    until(lambda: agent.processes("sleep"), "a command")
+    os.kill(agent.processes("sleep")[0], signal.SIGTERM)
+    c.submit(["sleep 600"] * 2, batch="limit", limit=200 * 10**6)
+    c.ask("wait", batch="1")
+    c.ask("wait", batch="2")
+    equal([outcomes(c, 1), outcomes(c, 2)], [["crashed"], ["timeout"] * 2])
+    second = "trap 'trap - TERM' TERM; while :; do sleep 600; done"  # ended by a second SIGTERM
+
+    def stop_one():
+        until(lambda: agent.processes("sleep"), "a command")
+        os.kill(agent.processes("gpud-runner")[0], signal.SIGTERM)
+    c.submit([second], batch="stop and limit", limit=300 * 10**6)
+    stop_one()
+    c.ask("wait", batch="3")
+    c.submit([second], batch="stop and cancel")
+    stop_one()
+    c.ask("cancel", tasks=["4.1"])
+    c.ask("wait", batch="4")
+    equal([outcomes(c, 3), outcomes(c, 4)], [["timeout"], ["cancelled"]])
 
 
 def paused(agent):
@@ -689,9 +816,10 @@ def settings(agent):
 
 CASES = [ends, outputs, out_of_memory, placeholders, ports, changed_files, long_lines, attached,
          descriptors, limits, retries, many, stopped_agent, ended_meanwhile, killed_runner,
-         power_cut, paused, evicted, stop_drain, cancelled_and_killed, other_devices, set_needs,
-         drained_meanwhile, many_clients, devices_to_come, settings, many_requests,
-         broken_runner, stop_cancel, two_agents, killed_agents, killed_anything]
+         power_cut, reboot, logout, stopped_runner, orders_are_no_stops, paused, evicted,
+         stop_drain, cancelled_and_killed, other_devices, set_needs, drained_meanwhile,
+         many_clients, devices_to_come, settings, many_requests, broken_runner, stop_cancel,
+         two_agents, killed_agents, killed_anything]
 BUILD = sys.argv[1]
 
 

@@ -99,8 +99,8 @@ SABOTAGES = [
         "agent/runs.changed_files"),
     Sabotage(
         "an agent that adopts forgets the files of a success", "queue/agent/adopt.c",
-        "        end.stamp = (struct gpq_bytes){ stamp, stamp ? strlen(stamp) : 0 };\n",
-        "        end.stamp = (struct gpq_bytes){ 0 };\n",
+        "    end.stamp = (struct gpq_bytes){ stamp, stamp ? strlen(stamp) : 0 };\n",
+        "    end.stamp = (struct gpq_bytes){ 0 };\n",
         "agent/runs.changed_files"),
     Sabotage(
         "a file with another time is the same", "queue/files/stamp.c",
@@ -219,7 +219,7 @@ SABOTAGES = [
         "agent/runs.out_of_memory"),
     Sabotage(
         "a new agent forgets why a command failed", "queue/agent/adopt.c",
-        "        gpq_oom_judge(a, &c->claimed.id, &c->found.record, &end, text, sizeof(text));\n",
+        "    gpq_oom_judge(a, &c->claimed.id, &c->found.record, &end, text, sizeof(text));\n",
         "",
         "agent/runs.out_of_memory"),
     Sabotage(
@@ -244,9 +244,34 @@ SABOTAGES = [
         "agent/runs.stopped_agent"),
     Sabotage(
         "commands that ended without an agent are lost", "queue/agent/adopt.c",
-        "        all->ended++;\n        return book_end(a, c, &row.task, e);\n",
+        "        return book_end(a, all, c, &row.task, e);\n",
         "        return give_back(a, c, GPQ_RETURN_LOST, \"it ended\", e);\n",
         "agent/runs.ended_meanwhile"),
+    Sabotage(
+        "a command that a reboot ends has crashed", "queue/agent/runs.c",
+        "    ret->outcome = GPQ_OUTCOME_LOST;\n",
+        "    ret->outcome = GPQ_OUTCOME_CRASHED;\n",
+        "agent/runs.reboot"),
+    Sabotage(
+        "an agent that runs charges a stopped command", "queue/agent/dispatch.c",
+        "event->outcome == GPUD_OUTCOME_CRASHED && u->stopped)\n",
+        "event->outcome == GPUD_OUTCOME_SUCCESS && u->stopped)\n",
+        "agent/runs.stopped_runner"),
+    Sabotage(
+        "SIGTERM after the order of an agent is a stop", "queue/runner/life.c",
+        "    if (l->phase == JUDGED || l->ordered || l->stopped)\n",
+        "    if (l->phase == JUDGED || l->stopped)\n",
+        "queue/runner.stop_after_an_order"),
+    Sabotage(
+        "a stop that reaches the command first is not waited for", "queue/runner/life.c",
+        "enum { STOP_MS = 200 };",
+        "enum { STOP_MS = 0 };",
+        "queue/runner.stop_of_the_command_first"),
+    Sabotage(
+        "a stop is written with the end alone", "queue/runner/life.c",
+        "    (void)record_stop(l);\n",
+        "",
+        "queue/runner_crash.killed_after_a_stop"),
     Sabotage(
         "the command of a killed runner goes on", "queue/agent/runs.c",
         "        if (!swept(u, &found->record))\n",

@@ -28,8 +28,8 @@ SABOTAGES = [
     # ---- While the command works ----
     Sabotage(
         "the runner wakes up while nothing happens", "queue/runner/life.c",
-        "        await(l, -1, true);\n",
-        "        await(l, 100, true);\n",
+        "        await(l, -1);\n",
+        "        await(l, 100);\n",
         "queue/runner.zero_wakeups"),
     Sabotage(
         "a stopped command is not continued for its SIGTERM", "queue/runner/life.c",
@@ -44,8 +44,8 @@ SABOTAGES = [
     # ---- End ----
     Sabotage(
         "daemons outlive the command", "queue/runner/life.c",
-        "    end_command(l);\n    end_rest(l);\n",
-        "    end_command(l);\n",
+        "    await_stop(l);\n    end_rest(l);\n",
+        "    await_stop(l);\n",
         "queue/runner.daemons_are_killed"),
     Sabotage(
         "the runner is no subreaper", "queue/runner/main.c",
