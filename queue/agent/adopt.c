@@ -129,11 +129,12 @@ static int adopt_one(struct gpq_agent *a, const struct claim *c, const struct gp
     return 0;
 }
 
-/* 1: nothing is left of a killed runner's command, 0: some processes do not end. */
-static int sweep(const struct claim *c)
+/* False: some processes of a killed runner's command do not end. */
+static bool sweep(const struct claim *c, unsigned *ret_killed)
 {
     struct gpq_swept s = { 0 };
     int code = gpq_sweep(&c->claimed.id, &c->found.record, SWEEP_MS, &s);
+    *ret_killed = s.killed;
     return code == 0;
 }
 
@@ -177,8 +178,21 @@ static int book_end(struct gpq_agent *a, struct claims *all, const struct claim 
     return code;
 }
 
-static int book_crash(struct gpq_agent *a, const struct claim *c, struct gpq_error *e)
+/* The runner was killed while no agent ran.  If it was killed alone, its command goes on until the
+ * sweep, and has crashed.  If nothing is left of it, a logout may have killed both, and its end is
+ * unknown: LOST.  [Q4] */
+static int book_killed(struct gpq_agent *a, struct claims *all, const struct claim *c,
+                       const struct gpq_task *t, struct gpq_error *e)
 {
+    unsigned killed;
+    bool ended = sweep(c, &killed);
+    if (ended && killed == 0) {
+        all->lost++;
+        return give_back(a, c, GPQ_RETURN_LOST, "its runner and it ended while no agent ran", e);
+    }
+    all->crashed++;
+    if (!ended)
+        return adopt_one(a, c, t, -1, e);
     struct gpq_end end = { .outcome = GPQ_OUTCOME_CRASHED,
                            .status = -9,
                            .started = c->found.record.wall,
@@ -190,6 +204,7 @@ static int book_crash(struct gpq_agent *a, const struct claim *c, struct gpq_err
 static int settle(struct gpq_agent *a, struct claims *all, struct claim *c, struct gpq_error *e)
 {
     struct row row = { 0 };
+    unsigned killed;
     int pidfd = -1;
     uint64_t id = c->claimed.id.task;
     int code = a->store->engine->tasks(a->store, &(struct gpq_select){ .tasks = &id, .n_tasks = 1 },
@@ -219,11 +234,10 @@ static int settle(struct gpq_agent *a, struct claims *all, struct claim *c, stru
         all->returned++;
         return give_back(a, c, GPQ_RETURN_UNSTARTED, "its command never ran", e);
     case GPQ_FOUND_CRASHED:
-        all->crashed++;
-        return sweep(c) ? book_crash(a, c, e) : adopt_one(a, c, &row.task, -1, e);
+        return book_killed(a, all, c, &row.task, e);
     default:
         all->lost++;
-        if (strcmp(c->claimed.boot, a->boot) == 0 && !sweep(c))
+        if (strcmp(c->claimed.boot, a->boot) == 0 && !sweep(c, &killed))
             return adopt_one(a, c, &row.task, -1, e);
         return give_back(a, c, GPQ_RETURN_LOST,
                          c->found.record.has_stop ? "its runner was killed, after SIGTERM"

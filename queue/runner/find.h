@@ -23,6 +23,7 @@
 enum gpq_found_state { GPQ_FOUND_MAP(GPQ_X_FOUND) GPQ_FOUND_STATES };
 #undef GPQ_X_FOUND
 
+/* CRASHED: if the sweep finds nothing of the command, its end is unknown, as that of a LOST one. */
 struct gpq_found {
     enum gpq_found_state state;
     struct gpq_record record;

@@ -488,6 +488,32 @@ def logout(agent):
     stopped_machine(agent, lambda agent: None)
 
 
+def killed_without_agent(agent):
+    """Q4: a logout may end all processes with SIGKILL alone: what ran is LOST.  If a runner alone
+    was killed, its command has crashed."""
+    agent.start()
+    c = agent.client()
+    c.submit(["test $GPUDISPATCH_ATTEMPT != 1 || sleep 600"] * 4)
+    until(lambda: len(agent.processes("sleep")) == 4, "four commands")
+    equal(agent.stop(), 0)
+    runners = agent.processes("gpud-runner")
+    for pid in [pid for pid in agent.processes() if pid not in runners] + runners:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: not agent.processes(), "an end of all")
+    agent.start()
+    c = agent.client()
+    c.ask("wait", batch="1")
+    equal([(t["outcome"], t["attempt"], t["charged"]) for t in c.tasks(1)], [("ok", 2, 1)] * 4)
+    c.submit(["sleep 600"], batch="runner")
+    until(lambda: agent.processes("sleep"), "a command")
+    equal(agent.stop(), 0)
+    os.kill(agent.processes("gpud-runner")[0], signal.SIGKILL)
+    until(lambda: not agent.processes("gpud-runner"), "the end of the runner")
+    agent.start()
+    equal(outcomes(agent.client(), 2), ["crashed"])
+
+
 def stopped_runner(agent):
     """Q4: SIGTERM to a runner loses the attempt; an agent that runs starts another one."""
     agent.start()
@@ -816,10 +842,10 @@ def settings(agent):
 
 CASES = [ends, outputs, out_of_memory, placeholders, ports, changed_files, long_lines, attached,
          descriptors, limits, retries, many, stopped_agent, ended_meanwhile, killed_runner,
-         power_cut, reboot, logout, stopped_runner, orders_are_no_stops, paused, evicted,
-         stop_drain, cancelled_and_killed, other_devices, set_needs, drained_meanwhile,
-         many_clients, devices_to_come, settings, many_requests, broken_runner, stop_cancel,
-         two_agents, killed_agents, killed_anything]
+         power_cut, reboot, logout, killed_without_agent, stopped_runner, orders_are_no_stops,
+         paused, evicted, stop_drain, cancelled_and_killed, other_devices, set_needs,
+         drained_meanwhile, many_clients, devices_to_come, settings, many_requests, broken_runner,
+         stop_cancel, two_agents, killed_agents, killed_anything]
 BUILD = sys.argv[1]
 
 

@@ -301,7 +301,7 @@ void mem_change(struct mem_store *m, const struct mem_task *t, uint32_t to)
     };
 }
 
-/* A batch that ends in the middle of an operation, and goes on with its next item, has not ended. */
+/* A batch that ends in the middle of an operation, and goes on with its next item, has not. */
 static void note_ends(struct mem_store *m, uint64_t now)
 {
     MEM_EACH (struct mem_batch, b, &m->now, batches) {

@@ -253,6 +253,11 @@ SABOTAGES = [
         "    ret->outcome = GPQ_OUTCOME_CRASHED;\n",
         "agent/runs.reboot"),
     Sabotage(
+        "a logout with SIGKILL alone is charged", "queue/agent/adopt.c",
+        "    if (ended && killed == 0) {\n",
+        "    if (ended && killed == 0 && !all) {\n",
+        "agent/runs.killed_without_agent"),
+    Sabotage(
         "an agent that runs charges a stopped command", "queue/agent/dispatch.c",
         "event->outcome == GPUD_OUTCOME_CRASHED && u->stopped)\n",
         "event->outcome == GPUD_OUTCOME_SUCCESS && u->stopped)\n",
