@@ -269,8 +269,8 @@ SABOTAGES = [
         "queue/runner.stop_after_an_order"),
     Sabotage(
         "a stop that reaches the command first is not waited for", "queue/runner/life.c",
-        "enum { STOP_MS = 200 };",
-        "enum { STOP_MS = 0 };",
+        "    for (bool last = false; !last && has_failed(",
+        "    for (bool last = true; !last && has_failed(",
         "queue/runner.stop_of_the_command_first"),
     Sabotage(
         "a stop is written with the end alone", "queue/runner/life.c",
