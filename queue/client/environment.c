@@ -131,6 +131,37 @@ int gpq_environment(const struct call *call, bool clean, json_t **ret, struct gp
     return code;
 }
 
+/* Variables of a list, as members of an object again. */
+static json_t *variables_of(const json_t *list)
+{
+    json_t *variables = json_object();
+    bool whole = variables != NULL;
+    for (size_t i = 0; whole && i < json_array_size(list); i++) {
+        const char *text = json_string_value(json_array_get(list, i));
+        size_t length = strcspn(text, "=");
+        char *name = strndup(text, length);
+        whole = name && text[length] &&
+                json_object_set_new(variables, name, json_string(text + length + 1)) == 0;
+        free(name);
+    }
+    if (whole)
+        return variables;
+    json_decref(variables);
+    return NULL;
+}
+
+int gpq_environment_set(json_t *list, const char *text, struct gpq_error *e)
+{
+    json_t *variables = variables_of(list), *again = NULL;
+    int code = variables ? set_one(variables, text, e) : gpq_fail(e, GPQ_ENOMEM, "no memory");
+    if (code == 0 && (!(again = listed(variables)) || json_array_clear(list) != 0 ||
+                      json_array_extend(list, again) != 0))
+        code = gpq_fail(e, GPQ_ENOMEM, "no memory");
+    json_decref(variables);
+    json_decref(again);
+    return code;
+}
+
 const char *gpq_environment_value(const json_t *environment, const char *name)
 {
     size_t length = strlen(name);

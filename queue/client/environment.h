@@ -16,6 +16,9 @@
  */
 int gpq_environment(const struct call *call, bool clean, json_t **ret, struct gpq_error *e);
 
+/* Sets the variable of one --env in such a list, which stays sorted. */
+int gpq_environment_set(json_t *list, const char *text, struct gpq_error *e);
+
 /* The value of a variable in such a list, NULL: none. */
 const char *gpq_environment_value(const json_t *environment, const char *name);
 

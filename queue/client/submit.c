@@ -97,7 +97,7 @@ static json_t *without_base(json_t *spec, json_t *base)
 static int add_spec(struct gpq_submit_call *s, const struct gpq_job *job, const char *text,
                     json_int_t *ret, struct gpq_error *e)
 {
-    json_t *spec = json_deep_copy(s->base);
+    json_t *spec = json_deep_copy(s->base), *environment = NULL;
     struct gpq_members m = { &s->config, s->now, spec, NULL };
     int code = spec ? 0 : gpq_fail(e, GPQ_ENOMEM, "no memory");
     for (size_t i = 0; code == 0 && i < job->n_options; i++) {
@@ -105,7 +105,14 @@ static int add_spec(struct gpq_submit_call *s, const struct gpq_job *job, const 
         if (option == OPTION_AFTER || option == OPTION_OR) /* in place of those of all lines */
             (void)json_object_del(option == OPTION_AFTER ? spec : json_object_get(spec, "needs"),
                                   option == OPTION_AFTER ? "after" : "or");
-        code = gpq_member_set(&m, option, job->options[i].value, e);
+        if (option == OPTION_ENV && !environment &&
+            (!(environment = json_deep_copy(s->environment)) ||
+             json_object_set_new(spec, "environment", environment) != 0))
+            code = gpq_fail(e, GPQ_ENOMEM, "no memory");
+        else if (option == OPTION_ENV)
+            code = gpq_environment_set(environment, job->options[i].value, e);
+        else
+            code = gpq_member_set(&m, option, job->options[i].value, e);
     }
     if (code == 0 && job->replace && json_object_set_new(spec, "replace", json_true()) != 0)
         code = gpq_fail(e, GPQ_ENOMEM, "no memory");
@@ -239,9 +246,15 @@ static void name_of_file(const char *path, char ret[256])
     snprintf(ret, 256, "%.*s", (int)(length < 255 ? length : 255), name);
 }
 
+/* An option whose value has names in braces: each line has its own. */
+static bool is_template(const struct call *call, const struct said *said)
+{
+    return (call->given[OPTION_EACH] || call->given[OPTION_ARRAY]) && options[said->option].line &&
+           said->value && strchr(said->value, '{');
+}
+
 void gpq_submit_how(struct gpq_submit_call *s, const char *path, struct gpq_submit_how *ret)
 {
-    static const enum option_id templates[] = { OPTION_NAME, OPTION_KEY, OPTION_CWD };
     const struct call *call = s->call;
     size_t n = 0;
     *ret = (struct gpq_submit_how){ .jobs = { .format = gpq_jobs_format_of(path),
@@ -252,10 +265,10 @@ void gpq_submit_how(struct gpq_submit_call *s, const char *path, struct gpq_subm
             ret->known[n++] = options[i].name;
     ret->jobs.known = ret->known;
     ret->jobs.texts = ret->texts;
-    for (size_t i = 0; call->command && i < sizeof(templates) / sizeof(templates[0]); i++)
-        if (call->value[templates[i]])
+    for (size_t i = 0; i < call->n_said && ret->jobs.n_texts < GPQ_TEMPLATES; i++)
+        if (is_template(call, &call->said[i]))
             ret->texts[ret->jobs.n_texts++] =
-                (struct gpq_job_option){ options[templates[i]].name, call->value[templates[i]] };
+                (struct gpq_job_option){ options[call->said[i].option].name, call->said[i].value };
 }
 
 static int set_format(const struct call *call, enum gpq_jobs_format *format)
@@ -391,7 +404,7 @@ static int read_base(struct gpq_submit_call *s)
 {
     struct gpq_error e = { 0 };
     char here[GPQ_PATH];
-    const char *env = NULL, *cwd;
+    const char *env = NULL;
     s->base = json_object();
     struct gpq_members m = { &s->config, s->now, s->base, NULL };
     int code = gpq_config_get(&s->config, GPQ_KEY_ENV, &env, NULL, &e);
@@ -408,11 +421,8 @@ static int read_base(struct gpq_submit_call *s)
     bool clean = s->call->given[OPTION_CLEAN_ENV] || (env && !strcmp(env, "clean"));
     if (code == 0)
         code = gpq_environment(s->call, clean, &s->environment, &e);
-    cwd = s->call->value[OPTION_CWD];
-    if (cwd && s->call->command && strchr(cwd, '{'))
-        cwd = NULL; /* a template: each line has its own */
     for (size_t i = 0; code == 0 && i < s->call->n_said; i++)
-        if (s->call->said[i].option != OPTION_CWD || cwd)
+        if (!is_template(s->call, &s->call->said[i]))
             code = gpq_member_set(&m, s->call->said[i].option, s->call->said[i].value, &e);
     return code < 0 ? failed("", &e) : 0;
 }

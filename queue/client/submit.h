@@ -42,10 +42,13 @@ int gpq_submit_send(struct gpq_session *session, struct gpq_submit_call *s, cons
 /* Prints "batch 12 night: 500 tasks added, 3 joined." */
 void gpq_submit_say(struct gpq_session *session, const struct gpq_submit_call *s, json_t *reply);
 
+/* The most options of a command line that are templates. */
+enum { GPQ_TEMPLATES = 64 };
+
 /* How the jobs of a file are made; and a gpq_job_fn that adds a task, with the submit as `user`. */
 struct gpq_submit_how {
     struct gpq_jobs_how jobs;
-    struct gpq_job_option texts[4];
+    struct gpq_job_option texts[GPQ_TEMPLATES];
     const char *known[OPTION_COUNT];
 };
 void gpq_submit_how(struct gpq_submit_call *s, const char *path, struct gpq_submit_how *ret);

@@ -99,7 +99,7 @@ const struct option_entry options[OPTION_COUNT] = {
                      true },
     [OPTION_ENV] = { "env", 'e', NEEDS("NAME[=V]"),
                      "set a variable of the commands, or keep it with --clean-env; may be repeated",
-                     false },
+                     true },
     [OPTION_UNSET] = { "unset", 0, NEEDS("NAME"), "remove a variable; may be repeated", false },
     [OPTION_CLEAN_ENV] = { "clean-env", 0, NONE, "only PATH, HOME, USER, LANG and TERM", false },
     [OPTION_SHELL] = { "shell", 0, NEEDS("PROGRAM"), "program that runs lines of a file [/bin/sh]",

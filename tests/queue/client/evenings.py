@@ -463,6 +463,19 @@ def agent_alone(q):
     assert ended, "a process has the other end"
 
 
+def line_options(q):
+    """Columns set options of their lines, variables too, and options may have names of columns."""
+    q.agent()
+    q.write("e.csv", "a,t,env\n1,5m,X=7\n2,6m,\n")
+    q.submit("--each", "e.csv", "--env", "Y={a}", "--limit", "{t}", "--name", "n{a}", "--",
+             "sh", "-c", "echo $X $Y {a} >> said")
+    q.run("wait", "1")
+    equal(sorted(q.path("said").read_text().splitlines()), ["2 2", "7 1 1"])
+    shown = q.json("show", "1.1", "1.2")
+    equal([(row["name"], row["spec"]["limit"]) for row in shown],
+          [("n1", 300 * 10**9), ("n2", 360 * 10**9)])
+
+
 def same_options(q):
     """An agent that a verb starts has the options of the last `agent start`, from any directory."""
     q.write("config", "devices = fake:3\n")
@@ -525,5 +538,5 @@ def many_lines(q):
 if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
         five_hundred, changed_files, sweep, loaded_model, look, nobody_restarts, follow_ends,
-        run_verb, why, sick_gpu, power_cut, changes, watch_file, agent_alone, same_options,
-        environment, many_lines], Queue))
+        run_verb, why, sick_gpu, power_cut, changes, watch_file, agent_alone, line_options,
+        same_options, environment, many_lines], Queue))
