@@ -118,7 +118,10 @@ int gpq_watch(struct gpq_agent *a, struct gpq_watched *w, uint32_t events);
 /* Takes it out of the set, and closes nothing. */
 void gpq_unwatch(struct gpq_agent *a, struct gpq_watched *w);
 
-uint64_t gpq_wall(void); /* CLOCK_REALTIME, ns */
+uint64_t gpq_wall(void);      /* CLOCK_REALTIME, ns */
+uint64_t gpq_monotonic(void); /* CLOCK_MONOTONIC, ns */
+/* The wall time of a point of CLOCK_MONOTONIC; 0 of 0. */
+uint64_t gpq_wall_of(uint64_t monotonic);
 void gpq_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- server.c: clients and their lines ---- */

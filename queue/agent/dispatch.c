@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "queue/agent/ahead.h"
 #include "queue/agent/grant.h"
@@ -196,13 +195,6 @@ void gpq_dispatch_hold(struct gpq_agent *a)
     gpq_work_each(a, hold_one, NULL);
 }
 
-static uint64_t in_a_second(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return ((uint64_t)t.tv_sec + 1) * GPUD_S(1) + (uint64_t)t.tv_nsec;
-}
-
 void gpq_dispatch_decline(struct gpq_agent *a, struct gpq_unit *u)
 {
     if (u->phase != GPQ_GRANTED)
@@ -212,7 +204,8 @@ void gpq_dispatch_decline(struct gpq_agent *a, struct gpq_unit *u)
         return;
     }
     u->phase = GPQ_INSIDE;
-    (void)gpud_dispatcher_decline(a->dispatcher, u->id, u->grant, in_a_second(), NULL);
+    (void)gpud_dispatcher_decline(a->dispatcher, u->id, u->grant, gpq_monotonic() + GPUD_S(1),
+                                  NULL);
 }
 
 /* A grant for a unit whose last grant was lost comes before the store knows of that. */
@@ -220,8 +213,8 @@ static void granted(struct gpq_agent *a, const struct gpud_event *event)
 {
     struct gpq_unit *u = gpq_work_by_id(a, event->task_id);
     if (!u || u->phase != GPQ_INSIDE) {
-        (void)gpud_dispatcher_decline(a->dispatcher, event->task_id, event->attempt, in_a_second(),
-                                      NULL);
+        (void)gpud_dispatcher_decline(a->dispatcher, event->task_id, event->attempt,
+                                      gpq_monotonic() + GPUD_S(1), NULL);
         return;
     }
     free(u->devices);

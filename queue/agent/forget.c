@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "queue/agent/requests.h"
@@ -87,19 +86,12 @@ bool gpq_forget_waits(const struct gpq_agent *a)
     return a->forget && a->forget->n != 0;
 }
 
-static uint64_t monotonic(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
 void gpq_forget_some(struct gpq_agent *a)
 {
     struct gpq_forget *all = a->forget;
-    uint64_t begun = all && all->n != 0 ? monotonic() : 0;
+    uint64_t begun = all && all->n != 0 ? gpq_monotonic() : 0;
     for (int i = 0; all && i < SOME && all->next < all->n; i++) {
-        if (i != 0 && monotonic() - begun > SOME_NS)
+        if (i != 0 && gpq_monotonic() - begun > SOME_NS)
             break;
         const struct forgotten *f = &all->task[all->next++];
         bool last = all->next == all->n || GPQ_BATCH_OF(f[1].task) != GPQ_BATCH_OF(f->task);

@@ -58,6 +58,18 @@ uint64_t gpq_wall(void)
            (uint64_t)gpq_clock_ahead();
 }
 
+uint64_t gpq_monotonic(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+uint64_t gpq_wall_of(uint64_t monotonic)
+{
+    return monotonic == 0 ? 0 : gpq_wall() + monotonic - gpq_monotonic();
+}
+
 void gpq_log(const char *format, ...)
 {
     char text[1024];

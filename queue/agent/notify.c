@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "queue/agent/points.h"
@@ -39,16 +38,9 @@ struct gpq_notify {
     bool look; /* ... and a job is free */
 };
 
-static uint64_t monotonic(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
 static void set_until(struct job *j, uint64_t ns)
 {
-    j->until = monotonic() + ns;
+    j->until = gpq_monotonic() + ns;
     j->until_wall = gpq_wall() + ns;
 }
 
@@ -408,7 +400,7 @@ uint64_t gpq_notify_next(const struct gpq_agent *a)
 
 void gpq_notify_time(struct gpq_agent *a)
 {
-    uint64_t now = monotonic();
+    uint64_t now = gpq_monotonic();
     for (int i = 0; a->notify && i < AT_ONCE; i++) {
         struct job *j = &a->notify->job[i];
         if (j->state != RUNS && j->state != WAITS)

@@ -2,8 +2,6 @@
 /* reasons.c - why a task does not start, as the dispatcher sees it. */
 #include "queue/agent/reasons.h"
 
-#include <time.h>
-
 #include "queue/agent/fields.h"
 #include "queue/agent/needs.h"
 #include "queue/agent/work.h"
@@ -16,15 +14,6 @@ static const char *const units[] = {
     [GPUD_UNIT_CPUS] = "cpus",       [GPUD_UNIT_WORKERS] = "workers",
     [GPUD_UNIT_DEVICES] = "devices", [GPUD_UNIT_COMPUTE] = "compute"
 };
-
-/* Wall time of a time of CLOCK_MONOTONIC. */
-static uint64_t wall_of(uint64_t monotonic)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    uint64_t now = (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-    return gpq_wall() + (monotonic > now ? monotonic - now : 0);
-}
 
 /* The dispatcher's number of a task means nothing to a person. */
 static json_t *task_json(struct gpq_agent *a, uint64_t id)
@@ -63,7 +52,7 @@ static int add_row(struct gpq_agent *a, const struct gpud_reason *r, json_t *arr
     if (code == 0)
         code = set_some(row, "task", task_json(a, r->task_id));
     if (code == 0 && r->until != 0)
-        code = set_some(row, "until", some_number(wall_of(r->until)));
+        code = set_some(row, "until", some_number(gpq_wall_of(r->until)));
     if (code == 0)
         code = set_some(row, "pid", some_number(r->pid));
     if (code == 0 && counted && (r->have != 0 || r->need != 0)) {

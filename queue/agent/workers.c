@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "queue/agent/ahead.h"
@@ -168,15 +167,6 @@ void gpq_workers_start(struct gpq_agent *a, struct gpq_unit *u)
 
 /* ---- End ---- */
 
-/* Wall time of a point of CLOCK_MONOTONIC, 0 for none. */
-static uint64_t wall_of(uint64_t at)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    uint64_t now = (uint64_t)t.tv_sec * GPUD_S(1) + (uint64_t)t.tv_nsec;
-    return at == 0 ? 0 : gpq_wall() - (now > at ? now - at : 0);
-}
-
 static bool keep_result(struct gpq_unit *u, const struct gpud_event *event)
 {
     u->result = malloc((size_t)event->result_size + 1);
@@ -233,8 +223,8 @@ void gpq_workers_ended(struct gpq_agent *a, struct gpq_unit *u, const struct gpu
     u->class->inside--;
     u->class->most += u->class->most != 0;
     u->status = status_of(event);
-    u->started = wall_of(event->started_at);
-    u->ended = wall_of(event->ended_at);
+    u->started = gpq_wall_of(event->started_at);
+    u->ended = gpq_wall_of(event->ended_at);
     write_log(a, u, event);
     if (event->outcome == GPUD_OUTCOME_NO_WORKER) /* the event of its class may have been dropped */
         u->class->failed = true;

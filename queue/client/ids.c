@@ -303,3 +303,35 @@ int gpq_one_task(struct gpq_session *s, char ret[32])
     return usage(s->call->verb, "%s: batch %s has several tasks; name one, such as %s.1",
                  s->call->verb->name, batch, batch);
 }
+
+int gpq_batch_row(struct gpq_session *s, const char *batch, json_t **ret)
+{
+    char before[16];
+    json_t *reply, *request = json_pack("{s:s, s:i}", "do", "batches", "most", 1);
+    snprintf(before, sizeof(before), "%" PRIu32, gpq_id_read(batch).batch - 1);
+    if (strcmp(before, "0") != 0)
+        (void)json_object_set_new(request, "after", json_string(before));
+    int status = gpq_session_insist(s, request, &reply);
+    json_t *row = json_array_get(json_object_get(reply, "batches"), 0);
+    *ret = NULL;
+    if (status == 0 && strcmp(gpq_text_of(row, "batch"), batch) != 0)
+        status = gpq_say(EXIT_NONE, "there is no batch %s", batch); /* it was purged */
+    if (status == 0)
+        *ret = json_incref(row);
+    json_decref(reply);
+    return status;
+}
+
+int gpq_each_selection(const struct call *call, int (*fn)(struct gpq_session *s, json_t *selection))
+{
+    struct gpq_session s;
+    json_t *list = NULL;
+    int status = gpq_session_open(&s, call, GPQ_AGENT_RESUMED);
+    if (status == 0)
+        status = gpq_selections(&s, &list);
+    for (size_t i = 0; status == 0 && i < json_array_size(list); i++)
+        status = fn(&s, json_array_get(list, i));
+    json_decref(list);
+    gpq_session_close(&s);
+    return status;
+}

@@ -41,6 +41,15 @@ enum { GPQ_ENOUGH = -1000 };
 int gpq_rows(struct gpq_session *s, json_t *request, const char *list,
              int (*fn)(json_t *row, void *user), void *user);
 
+/* The row of a batch, "12", to be freed.  Asks again after a loss of the connection.  0, or the
+ * exit status: EXIT_NONE after saying that there is none. */
+int gpq_batch_row(struct gpq_session *s, const char *batch, json_t **ret);
+
+/* Opens a session, and calls fn for each selection that the call names.  Returns the exit
+ * status. */
+int gpq_each_selection(const struct call *call,
+                       int (*fn)(struct gpq_session *s, json_t *selection));
+
 /* A request with the members of a selection, which it leaves alone. */
 json_t *gpq_request_of(const char *what, json_t *selection);
 

@@ -58,17 +58,12 @@ static int print_result(json_t *row, void *user)
     return out_reader_gone() ? GPQ_ENOUGH : 0;
 }
 
+static int print_results(struct gpq_session *s, json_t *selection)
+{
+    return gpq_rows(s, gpq_request_of("results", selection), "results", print_result, s);
+}
+
 int gpq_verb_results(const struct call *call)
 {
-    struct gpq_session s;
-    json_t *list = NULL;
-    int status = gpq_session_open(&s, call, GPQ_AGENT_RESUMED);
-    if (status == 0)
-        status = gpq_selections(&s, &list);
-    for (size_t i = 0; status == 0 && i < json_array_size(list); i++)
-        status = gpq_rows(&s, gpq_request_of("results", json_array_get(list, i)), "results",
-                          print_result, &s);
-    json_decref(list);
-    gpq_session_close(&s);
-    return status;
+    return gpq_each_selection(call, print_results);
 }

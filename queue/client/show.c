@@ -215,15 +215,9 @@ static int show_task(struct gpq_session *s, const char *task)
 
 static int show_batch(struct gpq_session *s, const char *batch)
 {
-    char before[16], outcomes[200], number[32];
-    json_t *reply, *request = json_pack("{s:s, s:i}", "do", "batches", "most", 1);
-    snprintf(before, sizeof(before), "%lu", strtoul(batch, NULL, 10) - 1);
-    if (strcmp(before, "0") != 0)
-        (void)json_object_set_new(request, "after", json_string(before));
-    int status = gpq_session_insist(s, request, &reply);
-    const json_t *row = json_array_get(json_object_get(reply, "batches"), 0);
-    if (status == 0 && strcmp(gpq_text_of(row, "batch"), batch) != 0)
-        status = gpq_say(EXIT_NONE, "there is no batch %s", batch);
+    char outcomes[200], number[32];
+    json_t *row;
+    int status = gpq_batch_row(s, batch, &row);
     if (status == 0 && s->call->given[OPTION_JSON]) {
         print_json(row);
     } else if (status == 0) {
@@ -241,7 +235,7 @@ static int show_batch(struct gpq_session *s, const char *batch)
         put_member("max fails %", json_object_get(row, "max_fails_percent"));
         put_line("notify", gpq_text_of(row, "notify"));
     }
-    json_decref(reply);
+    json_decref(row);
     return status;
 }
 
@@ -265,16 +259,7 @@ static int show_selection(struct gpq_session *s, json_t *selection)
 
 int gpq_verb_show(const struct call *call)
 {
-    struct gpq_session s;
-    json_t *list = NULL;
-    int status = gpq_session_open(&s, call, GPQ_AGENT_RESUMED);
-    if (status == 0)
-        status = gpq_selections(&s, &list);
-    for (size_t i = 0; status == 0 && i < json_array_size(list); i++)
-        status = show_selection(&s, json_array_get(list, i));
-    json_decref(list);
-    gpq_session_close(&s);
-    return status;
+    return gpq_each_selection(call, show_selection);
 }
 
 /* ---- explain ---- */

@@ -129,19 +129,14 @@ struct progress {
 
 static void show_progress(struct progress *p)
 {
-    json_t *reply = NULL;
-    char before[16], left[48], outcomes[160], done[32], total[32];
+    json_t *row;
+    char left[48], outcomes[160], done[32], total[32];
     if (!p->batch)
         return;
-    snprintf(before, sizeof(before), "%u", gpq_id_read(p->batch).batch - 1);
-    json_t *request = json_pack("{s:s, s:i}", "do", "batches", "most", 1);
-    if (strcmp(before, "0") != 0)
-        (void)json_object_set_new(request, "after", json_string(before));
-    if (gpq_session_insist(&p->s, request, &reply) != 0) {
+    if (gpq_batch_row(&p->s, p->batch, &row) != 0) {
         p->batch = NULL;
         return;
     }
-    const json_t *row = json_array_get(json_object_get(reply, "batches"), 0);
     const json_t *ended = json_object_get(row, "outcomes");
     printf("\r\033[K%s/%s  %s, %" PRIu64 " run", gpq_number_text(gpq_ended(ended), done),
            gpq_number_text((uint64_t)gpq_number_of(row, "total"), total),
@@ -151,7 +146,7 @@ static void show_progress(struct progress *p)
         printf(", %s left", left);
     fflush(stdout);
     p->shown = true;
-    json_decref(reply);
+    json_decref(row);
 }
 
 static void begin_progress(struct progress *p, const struct gpq_session *s, json_t *selections)
@@ -290,26 +285,14 @@ static void print_counts(const struct counted *c, const json_t *selection, const
     putchar('\n');
 }
 
-static int batch_row(json_t *row, void *user)
-{
-    *(json_t **)user = json_incref(row);
-    return GPQ_ENOUGH;
-}
-
 /* Of a whole batch: its name, and when it was made. */
 static json_t *about_batch(struct gpq_session *s, const json_t *selection)
 {
-    char before[16];
-    json_t *found = NULL;
+    json_t *row = NULL;
     const char *batch = gpq_text_of(selection, "batch");
-    if (!*batch)
-        return NULL;
-    json_t *request = json_pack("{s:s, s:i}", "do", "batches", "most", 1);
-    snprintf(before, sizeof(before), "%u", gpq_id_read(batch).batch - 1);
-    if (strcmp(before, "0") != 0)
-        (void)json_object_set_new(request, "after", json_string(before));
-    (void)gpq_rows(s, request, "batches", batch_row, &found);
-    return found;
+    if (*batch)
+        (void)gpq_batch_row(s, batch, &row);
+    return row;
 }
 
 /* What to type next. */

@@ -236,6 +236,25 @@ uint64_t gpq_hash(uint64_t seed, struct gpq_bytes bytes)
     return hash;
 }
 
+int gpq_db_number(struct gpq_db *db, const char *text, int64_t *ret, struct gpq_error *e)
+{
+    sqlite3_stmt *st = NULL;
+    int result = sqlite3_prepare_v2(db->file, text, -1, &st, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(st);
+    if (result == SQLITE_ROW)
+        *ret = sqlite3_column_int64(st, 0);
+    int code = result == SQLITE_ROW ? 0 : gpq_db_fail(db, result, e);
+    sqlite3_finalize(st);
+    return code;
+}
+
+int gpq_db_execute(struct gpq_db *db, const char *text, struct gpq_error *e)
+{
+    int result = sqlite3_exec(db->file, text, NULL, NULL, NULL);
+    return result == SQLITE_OK ? 0 : gpq_db_fail(db, result, e);
+}
+
 /* Synced at each commit, with a log beside the file.  [Q1] */
 static const char writing[] = "PRAGMA query_only = OFF;"
                               "PRAGMA journal_mode = WAL;"
@@ -245,6 +264,5 @@ static const char writing[] = "PRAGMA query_only = OFF;"
 int gpq_db_write(struct gpq_db *db, struct gpq_error *e)
 {
     sqlite3_db_config(db->file, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
-    int result = sqlite3_exec(db->file, writing, NULL, NULL, NULL);
-    return result == SQLITE_OK ? 0 : gpq_db_fail(db, result, e);
+    return gpq_db_execute(db, writing, e);
 }

@@ -52,6 +52,11 @@ static inline struct gpq_db *gpq_db_of(struct gpq_store *s)
     return (struct gpq_db *)s;
 }
 
+/* Reads the one number of a statement that is no part of the schema, such as a PRAGMA; and runs
+ * statements of the kind. */
+int gpq_db_number(struct gpq_db *db, const char *text, int64_t *ret, struct gpq_error *e);
+int gpq_db_execute(struct gpq_db *db, const char *text, struct gpq_error *e);
+
 /* The settings of a file that is written, which is left as it is until then. */
 int gpq_db_write(struct gpq_db *db, struct gpq_error *e);
 

@@ -14,19 +14,6 @@
  * GPQ_SCHEMA_VERSION. */
 const struct gpq_migration gpq_migration = { .version = GPQ_SCHEMA_VERSION };
 
-static int number_of(struct gpq_db *db, const char *text, int64_t *ret, struct gpq_error *e)
-{
-    sqlite3_stmt *st = NULL;
-    int result = sqlite3_prepare_v2(db->file, text, -1, &st, NULL);
-    if (result == SQLITE_OK)
-        result = sqlite3_step(st);
-    if (result == SQLITE_ROW)
-        *ret = sqlite3_column_int64(st, 0);
-    int code = result == SQLITE_ROW ? 0 : gpq_db_fail(db, result, e);
-    sqlite3_finalize(st);
-    return code;
-}
-
 /* ---- The copy ---- */
 
 /* The steps may write as much again into the log beside the file. */
@@ -34,9 +21,9 @@ static int check_space(struct gpq_db *db, const char *directory, int from, struc
 {
     int64_t pages = 0, page = 0;
     struct gpq_space space;
-    int code = number_of(db, "PRAGMA page_count", &pages, e);
+    int code = gpq_db_number(db, "PRAGMA page_count", &pages, e);
     if (code == 0)
-        code = number_of(db, "PRAGMA page_size", &page, e);
+        code = gpq_db_number(db, "PRAGMA page_size", &page, e);
     if (code < 0)
         return code;
     if (gpq_space_look(directory, &space) < 0)

@@ -153,49 +153,29 @@ static const struct gpq_engine engine = {
     .check = gpq_sqlite_check,
 };
 
-/* Reads one number that a PRAGMA returns. */
-static int pragma(struct gpq_db *db, const char *text, int64_t *ret, struct gpq_error *e)
-{
-    sqlite3_stmt *st = NULL;
-    int result = sqlite3_prepare_v2(db->file, text, -1, &st, NULL);
-    if (result == SQLITE_OK)
-        result = sqlite3_step(st);
-    if (result == SQLITE_ROW)
-        *ret = sqlite3_column_int64(st, 0);
-    int code = result == SQLITE_ROW ? 0 : gpq_db_fail(db, result, e);
-    sqlite3_finalize(st);
-    return code;
-}
-
-static int run(struct gpq_db *db, const char *text, struct gpq_error *e)
-{
-    int result = sqlite3_exec(db->file, text, NULL, NULL, NULL);
-    return result == SQLITE_OK ? 0 : gpq_db_fail(db, result, e);
-}
-
 /* Tables and version arrive in one transaction. */
 static int make(struct gpq_db *db, struct gpq_error *e)
 {
     char version[128];
     snprintf(version, sizeof(version), "PRAGMA application_id = %d; PRAGMA user_version = %d;",
              GPQ_APPLICATION_ID, GPQ_SCHEMA_VERSION);
-    int code = run(db, "BEGIN IMMEDIATE", e);
+    int code = gpq_db_execute(db, "BEGIN IMMEDIATE", e);
     if (code == 0)
-        code = run(db, GPQ_SCHEMA, e);
+        code = gpq_db_execute(db, GPQ_SCHEMA, e);
     if (code == 0)
-        code = run(db, version, e);
-    return code == 0 ? run(db, "COMMIT", e) : code;
+        code = gpq_db_execute(db, version, e);
+    return code == 0 ? gpq_db_execute(db, "COMMIT", e) : code;
 }
 
 /* The version of the file; 0: it is new. */
 static int read_version(struct gpq_db *db, int newest, int64_t *ret, struct gpq_error *e)
 {
     int64_t id = 0, tables = 0;
-    int code = pragma(db, "PRAGMA application_id", &id, e);
+    int code = gpq_db_number(db, "PRAGMA application_id", &id, e);
     if (code == 0)
-        code = pragma(db, "PRAGMA user_version", ret, e);
+        code = gpq_db_number(db, "PRAGMA user_version", ret, e);
     if (code == 0)
-        code = pragma(db, "SELECT count(*) FROM sqlite_schema", &tables, e);
+        code = gpq_db_number(db, "SELECT count(*) FROM sqlite_schema", &tables, e);
     if (code < 0 || (id == 0 && *ret == 0 && tables == 0))
         return code;
     if (id != GPQ_APPLICATION_ID)

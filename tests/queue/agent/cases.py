@@ -22,7 +22,7 @@ def run_case(case, agent, check):
     try:
         case(agent)
     except Skip as skip:
-        print(f"skip {case.__name__}: {skip}", flush=True)
+        check.skip(case.__name__, skip)
         return
     except (AssertionError, Exception):
         why = traceback.format_exc()

@@ -12,23 +12,17 @@ import os
 import pathlib
 import random
 import sys
-import tempfile
-import traceback
 import uuid
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from agent import Agent, Refused, until  # noqa: E402
-from checks import Checks  # noqa: E402
+from agent import Refused, until  # noqa: E402
+from cases import equal, run  # noqa: E402
 
 EFFORT = os.environ.get("T_EFFORT") == "all"
 PLUGIN = os.path.join(os.path.abspath(sys.argv[1]), "tests/queue/queue_worker.so")
 WORKER = os.path.join(os.path.abspath(sys.argv[1]), "lib/gpudispatch-worker")
-
-
-def equal(got, wanted):
-    assert got == wanted, f"{got!r}, not {wanted!r}"
 
 
 def configure(agent, name="echo", **keys):
@@ -412,30 +406,6 @@ def killed_agents(agent):
 CASES = [results, kinds_of_results, failures, class_limit, failed_setup, unknown_classes,
          class_leaves_the_config, paused, drained, cancelled, evicted, at_most_once, stopped,
          several_classes, claimed_first, killed_agents]
-BUILD = sys.argv[1]
-
-
-def main():
-    check = Checks("queue-classes")
-    for case in CASES:
-        if sys.argv[2:] and case.__name__ not in sys.argv[2:]:
-            continue
-        with tempfile.TemporaryDirectory() as directory:
-            agent = Agent(BUILD, directory)
-            why = ""
-            try:
-                case(agent)
-            except (AssertionError, Exception):
-                why = traceback.format_exc()
-                with contextlib.suppress(OSError):
-                    why += "\nthe agent's log:\n" + agent.said()
-            finally:
-                agent.end()
-            check(case.__name__, not why, why)
-            if not why:
-                print(f"ok {case.__name__}", flush=True)
-    return 1 if check.failed else 0
-
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("queue-classes", CASES))

@@ -17,7 +17,7 @@ import sys
 
 import runs
 from agent import until
-from runs import equal
+from cases import equal, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -280,9 +280,9 @@ def page(agent):
     equal(rows, known)
 
 
-runs.CASES = [killed_while_commands_run, an_agent_runs, nothing_there, leftovers,
-              a_runner_without_a_task, a_runner_without_an_attempt, folders, files_of_results,
-              counts, purged, damaged, page]
+CASES = [killed_while_commands_run, an_agent_runs, nothing_there, leftovers,
+         a_runner_without_a_task, a_runner_without_an_attempt, folders, files_of_results, counts,
+         purged, damaged, page]
 
 if __name__ == "__main__":
-    sys.exit(runs.main())
+    sys.exit(run("queue-fsck", CASES))

@@ -15,20 +15,14 @@ import signal
 import socket
 import sqlite3
 import sys
-import tempfile
-import traceback
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from agent import Agent, Refused, until  # noqa: E402
-from checks import Checks  # noqa: E402
+from cases import equal, run  # noqa: E402
 
 EFFORT = os.environ.get("T_EFFORT") == "all"
-
-
-def equal(got, wanted):
-    assert got == wanted, f"{got!r}, not {wanted!r}"
 
 
 def outcomes(client, batch):
@@ -69,7 +63,7 @@ def outputs(agent):
     equal(pathlib.Path(agent.state, "logs/1.3.1").read_text(), "/tmp\nsaid\n")
 
 
-def placeholders(agent):
+def names_of_the_start(agent):
     """Names in braces are the attempt's values, and a port is that of one command at a time."""
     agent.start()
     gate = os.path.join(agent.directory, "gate")
@@ -743,7 +737,7 @@ def stop_cancel(agent):
 def two_agents(agent):
     """Q12: the second agent of a state directory is refused."""
     agent.start()
-    other = Agent(BUILD, agent.directory)
+    other = Agent(sys.argv[1], agent.directory)
     try:
         other.start()
         raise AssertionError("it started")
@@ -840,36 +834,12 @@ def settings(agent):
         equal(agent.process.wait(60), 2)
 
 
-CASES = [ends, outputs, out_of_memory, placeholders, ports, changed_files, long_lines, attached,
-         descriptors, limits, retries, many, stopped_agent, ended_meanwhile, killed_runner,
-         power_cut, reboot, logout, killed_without_agent, stopped_runner, orders_are_no_stops,
-         paused, evicted, stop_drain, cancelled_and_killed, other_devices, set_needs,
-         drained_meanwhile, many_clients, devices_to_come, settings, many_requests, broken_runner,
-         stop_cancel, two_agents, killed_agents, killed_anything]
-BUILD = sys.argv[1]
-
-
-def main():
-    check = Checks("queue-agent")
-    for case in CASES:
-        if sys.argv[2:] and case.__name__ not in sys.argv[2:]:
-            continue
-        with tempfile.TemporaryDirectory() as directory:
-            agent = Agent(BUILD, directory)
-            why = ""
-            try:
-                case(agent)
-            except (AssertionError, Exception):
-                why = traceback.format_exc()
-                with contextlib.suppress(OSError):
-                    why += "\nthe agent's log:\n" + agent.said()
-            finally:
-                agent.end()
-            check(case.__name__, not why, why)
-            if not why:
-                print(f"ok {case.__name__}", flush=True)
-    return 1 if check.failed else 0
-
+CASES = [ends, outputs, out_of_memory, names_of_the_start, ports, changed_files, long_lines,
+         attached, descriptors, limits, retries, many, stopped_agent, ended_meanwhile,
+         killed_runner, power_cut, reboot, logout, killed_without_agent, stopped_runner,
+         orders_are_no_stops, paused, evicted, stop_drain, cancelled_and_killed, other_devices,
+         set_needs, drained_meanwhile, many_clients, devices_to_come, settings, many_requests,
+         broken_runner, stop_cancel, two_agents, killed_agents, killed_anything]
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("queue-agent", CASES))

@@ -24,20 +24,13 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from agent import PATIENCE, Agent, until  # noqa: E402
+from cases import Skip, equal  # noqa: E402
 from checks import Checks  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 USER, SYSTEM = "gpudispatch-agent.service", "gpudispatch-agent@.service"
 UNITS = {"s": 1, "": 1, "min": 60}
 FAKES = ["--devices", "fake:8", "--cpus", "64"]  # as a drop-in would add them
-
-
-class Skip(Exception):
-    """This case cannot be here, and why."""
-
-
-def equal(got, wanted):
-    assert got == wanted, f"{got!r}, not {wanted!r}"
 
 
 def read(name):
@@ -321,10 +314,7 @@ def main():
             try:
                 case(directory)
             except Skip as reason:
-                print(f"skip {case.__name__}: {reason}", flush=True)
-                if os.environ.get("GPUD_TEST_RESULTS"):
-                    with open(os.environ["GPUD_TEST_RESULTS"], "a") as out:
-                        out.write(f"skip queue-unit/{case.__name__}: {reason}\n")
+                check.skip(case.__name__, reason)
                 continue
             except Exception:
                 why = traceback.format_exc()
