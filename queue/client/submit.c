@@ -184,7 +184,8 @@ static int set_payload(json_t *task, const char *path, struct gpq_error *e)
 static bool joins(const struct gpq_submit_call *s)
 {
     const bool *given = s->call->given;
-    return (s->is_list && !given[OPTION_FRESH]) || given[OPTION_JOIN] || given[OPTION_KEY];
+    bool fresh = given[OPTION_FRESH] || given[OPTION_ATTACHED];
+    return (s->is_list && !fresh) || given[OPTION_JOIN] || given[OPTION_KEY];
 }
 
 
@@ -357,6 +358,9 @@ static int check_call(const struct call *call)
     const char *verb = call->verb->name;
     const bool *given = call->given;
     int sources = (call->operands > 0) + given[OPTION_EACH] + given[OPTION_ARRAY];
+    if (given[OPTION_ATTACHED] && (given[OPTION_JOIN] || given[OPTION_KEY]))
+        return usage(call->verb, "%s: --attached excludes --join and --key: its tasks are new ones",
+                     verb);
     if (given[OPTION_FRESH] && (given[OPTION_JOIN] || given[OPTION_JOIN_ANYWAY]))
         return usage(call->verb, "%s: --fresh and --join exclude one another", verb);
     if (call->value[OPTION_BATCH] && strlen(call->value[OPTION_BATCH]) > NAME_MOST)
@@ -375,7 +379,8 @@ static int check_call(const struct call *call)
     if ((given[OPTION_EACH] || given[OPTION_ARRAY]) && !call->command)
         return usage(call->verb, "%s: --%s needs a command behind --", verb,
                      given[OPTION_EACH] ? "each" : "array");
-    if ((given[OPTION_EACH] || given[OPTION_ARRAY]) && !given[OPTION_FRESH] && !has_place(call))
+    if ((given[OPTION_EACH] || given[OPTION_ARRAY]) && !given[OPTION_FRESH] &&
+        !given[OPTION_ATTACHED] && !has_place(call))
         return usage(call->verb,
                      "%s: --%s: the command has no {}, so that its tasks are equal and join the "
                      "first one; --fresh makes each a task of its own",

@@ -200,7 +200,7 @@ const struct verb verbs[] = {
       OPTIONS(OPTION_REASON, OPTION_NOW, OPTION_JSON, QUEUE_OPTIONS), QUEUE(drain), done_statuses },
     { "undrain", "GPU", 1, 1, false, "end drain of a GPU", "Ends drain.",
       OPTIONS(OPTION_JSON, QUEUE_OPTIONS), QUEUE(undrain), done_statuses },
-    { "purge", "[IDS]", 0, 0, false, "forget tasks that ended long ago",
+    { "purge", NULL, 0, 0, false, "forget tasks that ended long ago",
       "Forgets them with their results, outputs and logs; tasks that wait or run stay.",
       OPTIONS(OPTION_OLDER, OPTION_KEEP_FAILED, OPTION_JSON, QUEUE_OPTIONS), QUEUE(purge),
       done_statuses },

@@ -476,6 +476,16 @@ def line_options(q):
           [("n1", 300 * 10**9), ("n2", 360 * 10**9)])
 
 
+def attached_list(q):
+    """Tasks of an attached list are new ones, equal lines as well."""
+    q.agent()
+    q.write("l.txt", "echo a >> said\necho a >> said\n")
+    for n in (2, 4):
+        q.run("run", "--attached", "l.txt")
+        equal(len(q.words("said")), n)
+    q.run("run", "--attached", "--key", "k", "--", "true", status=2)
+
+
 def same_options(q):
     """An agent that a verb starts has the options of the last `agent start`, from any directory."""
     q.write("config", "devices = fake:3\n")
@@ -539,4 +549,4 @@ if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
         five_hundred, changed_files, sweep, loaded_model, look, nobody_restarts, follow_ends,
         run_verb, why, sick_gpu, power_cut, changes, watch_file, agent_alone, line_options,
-        same_options, environment, many_lines], Queue))
+        attached_list, same_options, environment, many_lines], Queue))
