@@ -27,7 +27,8 @@ lowly="" # before a compiler that only takes the CPU time that tests leave
 ahead=""
 results=$(mktemp) || exit 1
 times=$(mktemp) || exit 1
-trap 'rm -f "$results" "$times"' EXIT
+faults=$(mktemp) || exit 1 # what is said again at the end
+trap 'rm -f "$results" "$times" "$faults"' EXIT
 trap 'exit 1' HUP INT TERM
 
 say() {
@@ -35,7 +36,7 @@ say() {
 }
 
 complain() {
-    printf 'tools/test.sh: %s\n' "$*"
+    printf 'tools/test.sh: %s\n' "$*" | tee -a "$faults"
     broken=$((broken + 1))
 }
 
@@ -98,12 +99,27 @@ make_clang() {
     timed "clang: compile" compile build-clang $(compiled_by_clang build-clang)
 }
 
+# say_failures DIRECTORY: the tests that failed, each with the end of its log.
+say_failures() {
+    for log in "$1"/meson-logs/testlog*.json; do
+        python3 - "$log" <<'END'
+import json, sys
+for line in open(sys.argv[1]):
+    test = json.loads(line)
+    if test["result"] not in ("OK", "SKIP", "EXPECTEDFAIL"):
+        print(f"{test['result']} {test['name']}, {test['duration']:.0f} s")
+        said = test.get("stdout", "") + test.get("stderr", "")
+        print("\n".join("    " + part[:200] for part in said.splitlines()[-25:]))
+END
+    done
+}
+
 # check DIRECTORY OPTION...: meson test with these options.  It collects the reports of sanitizers
 # from DIRECTORY/reports: the stderr of keepers and workers does not reach the log of the tests.
 check() {
     directory=$1
     shift
-    rm -rf "$directory/reports"
+    rm -rf "$directory/reports" "$directory"/meson-logs/testlog*
     mkdir -p "$directory/reports"
     before=$(wc -l <"$results")
     log="log_path=$root/$directory/reports/report"
@@ -120,6 +136,7 @@ check() {
         grep -E '^ *[0-9]+/[0-9]+ ' "$directory/test.txt"
     else
         cat "$directory/test.txt"
+        say_failures "$directory" >>"$faults"
         complain "meson test in $directory exits $status"
     fi
     if [ "$(wc -l <"$results")" = "$before" ]; then
@@ -129,7 +146,7 @@ check() {
     if [ -n "$reports" ]; then
         for report in $(printf '%s\n' "$reports" | head -n 3); do
             head -n 60 "$report"
-        done
+        done | tee -a "$faults"
         written=$(printf '%s\n' "$reports" | wc -l)
         complain "sanitizers wrote $written reports in $directory/reports"
     fi
@@ -278,9 +295,9 @@ count() {
     grep -c "^$1 " "$results"
 }
 
-# finish: what failed and was skipped, the times, the counts.
+# finish: what was skipped, the times, what failed, the counts: of a long output the end is read.
 finish() {
-    grep -E '^(fail|skip) ' "$results" | sort | uniq -c
+    grep '^skip ' "$results" | sort | uniq -c
     sed -n 's/^note //p' "$results" | sort -u
     awk '$1 == "faults" { n += $2 } END { if (n) printf "%d faults injected\n", n }' "$results"
     awk '$1 == "logs" { n += $2; lines += $3 }
@@ -297,6 +314,8 @@ finish() {
     if grep -q '^skip .*: needs the Python index' "$results" && [ "$what" != quick ]; then
         complain "pip cannot install a list of python/tests, requirements*.txt"
     fi
+    cat "$faults"
+    grep '^fail ' "$results" | sort | uniq -c
     passed=$(count pass)
     failed=$(($(count fail) + broken))
     printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$(count skip)"
