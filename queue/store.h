@@ -158,8 +158,8 @@ struct gpq_submitted {
 /* ---- Selecting tasks ---- */
 
 /*
- * Tasks of a batch, or those of a list; all tasks if both are empty.  For readers a batch
- * without first and last includes the tasks that it has joined; changes apply to its own.
+ * Tasks of a batch, or those of a list; all tasks if both are empty.  A batch without first
+ * and last includes the tasks that it has joined.
  * A list is in ascending order, without an id twice; ids that no task has are skipped.
  */
 struct gpq_select {
@@ -403,8 +403,9 @@ struct gpq_engine {
     /* Readers, inside a transaction or outside. */
     int (*batches)(struct gpq_store *s, uint32_t from, gpq_batch_fn fn, void *user,
                    struct gpq_error *e); /* by id, from this one on */
-    int (*batch_named)(struct gpq_store *s, const char *name, uint32_t *ret_batch,
-                       struct gpq_error *e); /* the last one with this name */
+    int (*batch_named)(struct gpq_store *s, const char *name, uint32_t number, uint32_t *ret_batch,
+                       struct gpq_error *e); /* the last one with this
+                       name, and with a task of its own of this number; 0 = any */
     int (*tasks)(struct gpq_store *s, const struct gpq_select *which, uint64_t after,
                  bool whole, gpq_task_fn fn, void *user,
                  struct gpq_error *e); /* by id, above `after`; whole: all fields */

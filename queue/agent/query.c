@@ -10,7 +10,7 @@
 struct batches {
     struct gpq_common common;
     const char *name;
-    uint32_t after, most;
+    uint32_t number, after, most;
     bool active;
 };
 
@@ -20,6 +20,7 @@ const struct gpq_field gpq_batches_fields[] = {
     { "after", GPQ_FIELD_BATCH, AT(after), 0, 0 },
     { "most", GPQ_FIELD_U32, AT(most), 1, GPQ_ROWS_MOST },
     { "name", GPQ_FIELD_TEXT, AT(name), 1, GPQ_NAME_MOST },
+    { "number", GPQ_FIELD_U32, AT(number), 1, UINT32_MAX },
     { "active", GPQ_FIELD_BOOL, AT(active), 0, 0 },
     { 0 },
 };
@@ -52,7 +53,7 @@ json_t *gpq_do_batches(struct gpq_call *c)
     if (code < 0 || !gpq_page_begin(&p.page, c, asked.name ? 1 : asked.most))
         return NULL;
     if (asked.name)
-        code = engine->batch_named(c->a->store, asked.name, &p.from, c->e);
+        code = engine->batch_named(c->a->store, asked.name, asked.number, &p.from, c->e);
     else
         p.from = asked.after + 1;
     if (code == 0)

@@ -154,8 +154,10 @@ static int id_of_name(struct gpq_session *s, const char *text, struct gpq_id *re
     if (ret->kind == GPQ_ID_TASK || ret->kind == GPQ_ID_RANGE) {
         json_decref(reply);
         snprintf(name, sizeof(name), "%.*s", (int)(dot - text), text);
-        status =
-            gpq_session_insist(s, json_pack("{s:s, s:s}", "do", "batches", "name", name), &reply);
+        status = gpq_session_insist(s,
+                                    json_pack("{s:s, s:s, s:I}", "do", "batches", "name", name,
+                                              "number", (json_int_t)ret->first),
+                                    &reply);
     } else if (status == 0) {
         status = gpq_session_judge(reply);
     }

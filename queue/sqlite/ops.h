@@ -46,8 +46,8 @@ int gpq_sqlite_spans(struct gpq_store *s, uint64_t since, uint64_t from, gpq_spa
 /* query.c */
 int gpq_sqlite_batches(struct gpq_store *s, uint32_t from, gpq_batch_fn fn, void *user,
                        struct gpq_error *e);
-int gpq_sqlite_batch_named(struct gpq_store *s, const char *name, uint32_t *ret_batch,
-                           struct gpq_error *e);
+int gpq_sqlite_batch_named(struct gpq_store *s, const char *name, uint32_t number,
+                           uint32_t *ret_batch, struct gpq_error *e);
 int gpq_sqlite_tasks(struct gpq_store *s, const struct gpq_select *which, uint64_t after,
                      bool whole, gpq_task_fn fn, void *user, struct gpq_error *e);
 int gpq_sqlite_ready(struct gpq_store *s, uint32_t shape, int32_t priority, int64_t order,

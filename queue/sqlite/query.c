@@ -73,8 +73,8 @@ int gpq_sqlite_batches(struct gpq_store *s, uint32_t from, gpq_batch_fn fn, void
     return rows(db, st, each_batch, &(struct batch_call){ fn, user }, e);
 }
 
-int gpq_sqlite_batch_named(struct gpq_store *s, const char *name, uint32_t *ret_batch,
-                           struct gpq_error *e)
+int gpq_sqlite_batch_named(struct gpq_store *s, const char *name, uint32_t number,
+                           uint32_t *ret_batch, struct gpq_error *e)
 {
     struct gpq_db *db = gpq_db_of(s);
     int code = enter(db, e);
@@ -82,9 +82,13 @@ int gpq_sqlite_batch_named(struct gpq_store *s, const char *name, uint32_t *ret_
         return code;
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_BATCH_NAMED);
     gpq_bind_text(st, 1, name);
+    gpq_bind(st, 2, number);
     code = gpq_db_next(db, st, e);
-    if (code == 0)
+    if (code == 0 && number == 0)
         return gpq_fail(e, GPQ_ENOTFOUND, "there is no batch named \"%s\"", name);
+    if (code == 0)
+        return gpq_fail(e, GPQ_ENOTFOUND, "there is no task %u of a batch named \"%s\"", number,
+                        name);
     if (code < 0)
         return code;
     *ret_batch = (uint32_t)sqlite3_column_int64(st, 0);

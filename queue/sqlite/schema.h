@@ -134,7 +134,8 @@
                    " success = ?11, error = ?12, timeout = ?13, crashed = ?14,"                  \
                    " cancelled = ?15, no_worker = ?16, skipped = ?17, lost = ?18, flags = ?19"   \
                    " WHERE id = ?1")                                                             \
-    X(BATCH_NAMED, "SELECT id FROM batch WHERE name = ?1 ORDER BY id DESC LIMIT 1")              \
+    X(BATCH_NAMED, "SELECT id FROM batch b WHERE name = ?1 AND (?2 = 0 OR EXISTS("               \
+                   "SELECT 1 FROM task WHERE id = (b.id << 32) + ?2)) ORDER BY id DESC LIMIT 1") \
     X(BATCHES, "SELECT " GPQ_BATCH_COLUMNS " FROM batch WHERE id >= ?1 ORDER BY id")             \
     X(BATCH_FORGET, "DELETE FROM batch WHERE id = ?1")                                           \
     X(BATCHES_OVER, "SELECT id FROM batch WHERE ended > 0 AND ended < ?1"                        \
@@ -218,8 +219,7 @@
     X(ATTEMPT_RETURN, "UPDATE attempt SET returned = ?3, returned_at = ?4, charged = 0,"         \
                       " text = ?5 WHERE task = ?1 AND number = ?2")                              \
     X(ATTEMPTS, "SELECT " GPQ_ATTEMPT_COLUMNS " FROM attempt a WHERE task = ?1 ORDER BY number") \
-    X(ATTEMPTS_RUNNING, "SELECT " GPQ_ATTEMPT_COLUMNS                                            \
-                        " FROM task t INDEXED BY task_running"                                   \
+    X(ATTEMPTS_RUNNING, "SELECT " GPQ_ATTEMPT_COLUMNS " FROM task t INDEXED BY task_running"     \
                         " CROSS JOIN attempt a ON a.task = t.id AND a.number = t.attempt"        \
                         " WHERE t.state = 3 ORDER BY t.id")                                      \
     X(ATTEMPTS_FORGET, "DELETE FROM attempt WHERE task = ?1")                                    \

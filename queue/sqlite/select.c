@@ -37,9 +37,15 @@ static int ids_of(struct gpq_db *db, const struct gpq_select *which, struct gpq_
                 code = gpq_ids_add(db, ids, which->tasks[i], e);
         return code;
     }
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_IDS);
-    gpq_bind(st, 1, (int64_t)first);
-    gpq_bind(st, 2, (int64_t)last);
+    bool joined = which->batch != 0 && which->first == 0 && which->last == 0;
+    sqlite3_stmt *st = gpq_db_use(db, joined ? GPQ_SQL_MEMBERS : GPQ_SQL_TASK_IDS);
+    int at = 1;
+    if (joined)
+        gpq_bind(st, at++, 0);
+    gpq_bind(st, at++, (int64_t)first);
+    gpq_bind(st, at++, (int64_t)last);
+    if (joined)
+        gpq_bind(st, at, which->batch);
     return gpq_ids_read(db, st, ids, e);
 }
 

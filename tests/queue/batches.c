@@ -41,15 +41,20 @@ BOTH(the_last_batch_of_a_name)
     struct gpq_error e = { 0 };
     uint32_t b = 0;
 
-    SUBMIT(s, .name = "a");
+    SUBMIT(s, .name = "a", .items = "x y");
     SUBMIT(s, .name = "b");
-    SUBMIT(s, .name = "a");
+    SUBMIT(s, .name = "a", .items = "x z", .join = true);
     SUBMIT(s);
-    T_EQ(s->engine->batch_named(s, "a", &b, &e), 0);
+    T_EQ(s->engine->batch_named(s, "a", 0, &b, &e), 0);
     T_EQ(b, 3);
-    T_EQ(s->engine->batch_named(s, "b", &b, &e), 0);
+    T_EQ(s->engine->batch_named(s, "a", 1, &b, &e), 0);
+    T_EQ(b, 3);
+    T_EQ(s->engine->batch_named(s, "a", 2, &b, &e), 0);
+    T_EQ(b, 1);
+    T_EQ(s->engine->batch_named(s, "a", 3, &b, &e), GPQ_ENOTFOUND);
+    T_EQ(s->engine->batch_named(s, "b", 0, &b, &e), 0);
     T_EQ(b, 2);
-    T_EQ(s->engine->batch_named(s, "c", &b, &e), GPQ_ENOTFOUND);
+    T_EQ(s->engine->batch_named(s, "c", 0, &b, &e), GPQ_ENOTFOUND);
     T_EQ(e.code, GPQ_ENOTFOUND);
     T_EQ(b, 2);
 }
@@ -93,7 +98,7 @@ BOTH(a_percentage_of_failures)
     T_TEXT(shown(s, GPQ_TASK(2, 2)), "ready");
 }
 
-/* The failure of a joined task counts; only own tasks are cancelled. */
+/* The failure of a joined task counts; the limit cancels only own tasks. */
 BOTH(failures_of_joined_tasks)
 {
     SUBMIT(s, .name = "a", .items = "x y");
@@ -228,8 +233,9 @@ BOTH(selections)
     T_TEXT(listed(s, &(const struct gpq_select){ .outcomes = 1U << GPQ_OUTCOME_ERROR }), "1.1");
     T_TEXT(listed(s, &(const struct gpq_select){ .outcomes = 1U << GPQ_OUTCOME_SUCCESS }), "");
     T_TEXT(listed(s, &(const struct gpq_select){ .spec = task(s, T(1)).spec }), "1.1 1.2 1.3");
-    T_EQ(cancel(s, BATCH(2)), 1); /* changes apply to its own */
-    T_TEXT(shown(s, T(2)), "ready");
+    T_EQ(cancel(s, BATCH(2)), 2);
+    T_TEXT(shown(s, T(2)), "done cancelled");
+    T_TEXT(shown(s, T(3)), "ready");
 }
 
 /* All selected tasks change before anything follows from it. */

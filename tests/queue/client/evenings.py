@@ -102,6 +102,32 @@ def five_hundred(q):
         q.table(*args)
 
 
+def named_again(q):
+    """The name of a list means all its tasks, also those that the last submit has joined."""
+    q.agent()
+    q.run("pause")
+    q.write("list.txt", "test -e mended; true a\ntest -e mended\n")
+    equal(q.submit("list.txt")["added"], 2)
+    equal(q.submit("list.txt")["joined"], 2)
+    q.run("hold", "list")
+    equal(len(q.json("ls", "list", "--state", "held")), 2)
+    q.run("release", "list")
+    equal(q.json("set", "list", "--priority", "3")[0]["count"], 2)
+    equal(q.json("show", "list.2")[0]["task"], "1.2")
+    q.run("show", "list.3", status=4)
+    assert "there is no task 3 of a batch named \"list\"" in q.err, q.err
+    q.run("resume")
+    assert "retry 2 --failed" in q.run("wait", "list", status=3)
+    q.write("mended", "")
+    q.run("retry", "2", "--failed")
+    q.run("wait", "list")
+    q.run("pause")
+    q.write("more.txt", "true 1\n")
+    q.submit("more.txt")
+    q.submit("more.txt")
+    equal(q.json("cancel", "more")[0]["ended"], 1)
+
+
 def changed_files(q):
     """Q6: a line whose file has changed since its success runs again, and the reply names it."""
     q.agent()
@@ -547,6 +573,6 @@ def many_lines(q):
 
 if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
-        five_hundred, changed_files, sweep, loaded_model, look, nobody_restarts, follow_ends,
+        five_hundred, named_again, changed_files, sweep, loaded_model, look, nobody_restarts, follow_ends,
         run_verb, why, sick_gpu, power_cut, changes, watch_file, agent_alone, line_options,
         attached_list, same_options, environment, many_lines], Queue))

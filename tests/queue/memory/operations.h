@@ -52,7 +52,7 @@ int mem_spans(struct gpq_store *s, uint64_t since, uint64_t from, gpq_span_fn fn
 /* readers.c */
 int mem_batches(struct gpq_store *s, uint32_t from, gpq_batch_fn fn, void *user,
                 struct gpq_error *e);
-int mem_batch_named(struct gpq_store *s, const char *name, uint32_t *ret_batch,
+int mem_batch_named(struct gpq_store *s, const char *name, uint32_t number, uint32_t *ret_batch,
                     struct gpq_error *e);
 int mem_tasks(struct gpq_store *s, const struct gpq_select *which, uint64_t after, bool whole,
               gpq_task_fn fn, void *user, struct gpq_error *e);

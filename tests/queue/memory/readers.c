@@ -21,13 +21,14 @@ int mem_batches(struct gpq_store *store, uint32_t from, gpq_batch_fn fn, void *u
     return stopped;
 }
 
-int mem_batch_named(struct gpq_store *store, const char *name, uint32_t *ret_batch,
+int mem_batch_named(struct gpq_store *store, const char *name, uint32_t number, uint32_t *ret_batch,
                     struct gpq_error *e)
 {
     uint32_t last = 0;
 
     MEM_EACH (const struct mem_batch, b, &mem_of(store)->now, batches)
-        if (b->row.name && !strcmp(b->row.name, name))
+        if (b->row.name && !strcmp(b->row.name, name) &&
+            (!number || mem_task(&mem_of(store)->now, GPQ_TASK(b->row.id, number))))
             last = b->row.id;
     if (!last)
         return gpq_fail(e, GPQ_ENOTFOUND, "batch %s: not found", name);
@@ -55,7 +56,7 @@ int mem_tasks(struct gpq_store *store, const struct gpq_select *which, uint64_t 
 
     (void)e;
     MEM_EACH (const struct mem_task, t, s, tasks)
-        if (!stopped && t->row.id > after && mem_selected(s, t, which, true))
+        if (!stopped && t->row.id > after && mem_selected(s, t, which))
             stopped = give(&t->row, whole, fn, user);
     return stopped;
 }

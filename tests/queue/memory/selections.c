@@ -13,7 +13,7 @@ static int outside(const struct mem_store *m, struct gpq_error *e)
 static bool is_chosen(const struct mem_store *m, const struct mem_task *t,
                       const struct gpq_select *which)
 {
-    return mem_selected(&m->now, t, which, false);
+    return mem_selected(&m->now, t, which);
 }
 
 int64_t mem_cancel(struct gpq_store *store, uint64_t now, const struct gpq_select *which,

@@ -202,12 +202,12 @@ static bool in_list(uint64_t id, const struct gpq_select *which)
 }
 
 bool mem_selected(const struct mem_state *s, const struct mem_task *t,
-                  const struct gpq_select *which, bool with_joined)
+                  const struct gpq_select *which)
 {
     const struct gpq_task *row = &t->row;
 
     if (which->batch && !mem_is_own(t, which->batch) &&
-        !(with_joined && !which->first && !which->last && mem_is_in(s, row->id, which->batch)))
+        !(!which->first && !which->last && mem_is_in(s, row->id, which->batch)))
         return false;
     if (which->batch && GPQ_NUMBER_OF(row->id) < which->first)
         return false;

@@ -147,6 +147,6 @@ bool mem_is_in(const struct mem_state *s, uint64_t task, uint32_t batch);
 /* The batch with its counts. */
 struct gpq_batch mem_count(const struct mem_state *s, const struct mem_batch *b);
 bool mem_selected(const struct mem_state *s, const struct mem_task *t,
-                  const struct gpq_select *which, bool with_joined);
+                  const struct gpq_select *which);
 
 #endif
