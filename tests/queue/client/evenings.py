@@ -573,6 +573,6 @@ def many_lines(q):
 
 if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
-        five_hundred, named_again, changed_files, sweep, loaded_model, look, nobody_restarts, follow_ends,
-        run_verb, why, sick_gpu, power_cut, changes, watch_file, agent_alone, line_options,
-        attached_list, same_options, environment, many_lines], Queue))
+        five_hundred, named_again, changed_files, sweep, loaded_model, look, nobody_restarts,
+        follow_ends, run_verb, why, sick_gpu, power_cut, changes, watch_file, agent_alone,
+        line_options, attached_list, same_options, environment, many_lines], Queue))
