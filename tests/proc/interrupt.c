@@ -43,6 +43,27 @@ static void take_interrupts(gpud_dispatcher *d, struct sigaction *old)
     T_EQ(sigaction(SIGINT, &action, old), 0);
 }
 
+/* ThreadSanitizer may keep a signal back that comes just before its thread sleeps, until the thread
+ * gets another one: then each second brings one. */
+static void interrupt(pthread_t thread)
+{
+    do {
+        const uint64_t until = t_now() + T_S(1);
+
+        T_EQ(pthread_kill(thread, SIGINT), 0);
+        while (T_THREAD_SANITIZED && !atomic_load(&handled) && t_now() < until)
+            (void)sched_yield();
+    } while (T_THREAD_SANITIZED && !atomic_load(&handled));
+}
+
+static void check_handled(void)
+{
+    if (T_THREAD_SANITIZED)
+        T_CHECK(atomic_load(&handled) >= 1);
+    else
+        T_EQ(atomic_load(&handled), 1);
+}
+
 struct poller {
     gpud_dispatcher *d;
     struct t_log log;
@@ -94,9 +115,9 @@ static void interrupt_poll(uint32_t drive, int other)
     t_thread(&p.thread, poll_to_the_end, &p);
     t_word_wait(INSIDE, 1);
     t_word_wait(T_STARTED, 1);
-    T_EQ(pthread_kill(other ? pthread_self() : p.thread, SIGINT), 0);
+    interrupt(other ? pthread_self() : p.thread);
     t_join(p.thread);
-    T_EQ(atomic_load(&handled), 1);
+    check_handled();
     T_CODE(p.code, EEND);
     for (uint64_t n = 0; n < 5; n++)
         (void)T_OUTCOME(&p.log, T_TAG(T_UNTIL_CANCELLED, n), CANCELLED);
@@ -135,12 +156,12 @@ static void interrupt_wait(uint32_t drive, unsigned victim)
     }
     t_word_wait(INSIDE, 2);
     t_word_wait(T_STARTED, 1);
-    T_EQ(pthread_kill(p[victim].thread, SIGINT), 0);
+    interrupt(p[victim].thread);
     for (unsigned i = 0; i < 2; i++) {
         t_join(p[i].thread);
         T_OK(p[i].code);
     }
-    T_EQ(atomic_load(&handled), 1);
+    check_handled();
     T_EQ(sigaction(SIGINT, &old, NULL), 0);
     t_end(&d, NULL);
 }
