@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs the cases of a script, each with an agent in a scratch directory of its own."""
 import contextlib
+import os
 import sys
 import tempfile
 import traceback
@@ -41,5 +42,5 @@ def run(suite, cases, make=Agent):
     for case in cases:
         if not sys.argv[2:] or case.__name__ in sys.argv[2:]:
             with tempfile.TemporaryDirectory() as directory:
-                run_case(case, make(sys.argv[1], directory), check)
+                run_case(case, make(os.path.abspath(sys.argv[1]), directory), check)
     return 1 if check.failed else 0
