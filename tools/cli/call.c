@@ -118,6 +118,16 @@ static const char *number_after(int argc, char **argv)
     return NULL;
 }
 
+/* One for each word, or for each letter of a word such as -aj. */
+static size_t options_most(int argc, char **argv)
+{
+    size_t n = 1;
+
+    for (int i = 1; i < argc; i++)
+        n += argv[i][0] == '-' && argv[i][1] != '-' ? strlen(argv[i]) : 1;
+    return n;
+}
+
 static int read_options(struct call *call, int argc, char **argv)
 {
     struct wanted w;
@@ -148,7 +158,7 @@ int call_read(struct call *call, int argc, char **argv)
     size_t most = v->most == OPERANDS_ANY ? (size_t)argc : v->most;
 
     call->operand = calloc((size_t)argc + 1, sizeof *call->operand);
-    call->said = calloc((size_t)argc + 1, sizeof *call->said);
+    call->said = calloc(options_most(argc, argv), sizeof *call->said);
     if (!call->operand || !call->said)
         return usage(v, "%s: no memory", v->name);
     if (read_options(call, argc, argv))

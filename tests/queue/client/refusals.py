@@ -61,6 +61,7 @@ def usage(q):
             (["run", "a", "b"], ["'b'"]),
             (["ls", "--last", "x"], ["--last", "'x'"]),
             (["wait"], ["IDS"]),
+            (["ls", "-" + "j" * 20000, "--last", "x"], ["--last", "'x'"]),
             (["wait", "1", "--timeout", "soon"], ["--timeout", "'soon'"]),
             (["log"], ["TASK"]),
             (["log", "1", "2"], ["'2'"]),
