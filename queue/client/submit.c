@@ -368,10 +368,12 @@ static int check_call(const struct call *call)
                      strlen(call->value[OPTION_BATCH]), NAME_MOST);
     if (call->command && !call->command[0])
         return usage(call->verb, "%s: no command stands behind --", verb);
+    if (given[OPTION_CLASS] && (given[OPTION_EACH] || given[OPTION_ARRAY] || call->command))
+        return usage(call->verb, "%s: --class takes files, no command", verb);
+    if (given[OPTION_CLASS] && given[OPTION_FOLLOW_FILE])
+        return usage(call->verb, "%s: --class and --watch exclude one another", verb);
     if (given[OPTION_CLASS])
-        return given[OPTION_EACH] || given[OPTION_ARRAY] || call->command
-                   ? usage(call->verb, "%s: --class takes files, no command", verb)
-                   : 0;
+        return 0;
     if (given[OPTION_FILES])
         return usage(call->verb, "%s: --files needs --class NAME", verb);
     if (sources > 1)

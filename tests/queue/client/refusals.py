@@ -53,6 +53,7 @@ def usage(q):
             (["submit", "--array", "1-2", "--each", "a", "--", "x{}"], ["--each", "--array"]),
             (["submit", "--files", "a"], ["--files", "--class"]),
             (["submit", "--class", "c", "--", "true"], ["--class", "command"]),
+            (["submit", "--class", "c", "--files", "a", "--watch"], ["--class", "--watch"]),
             (["submit", "--array", "1-2", "--", "true"], ["--array", "{}", "--fresh"]),
             (["submit", "--watch", "--", "true"], ["--watch", "file"]),
             (["submit", "--fresh", "--join", "--", "true"], ["--fresh", "--join"]),
