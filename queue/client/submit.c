@@ -254,22 +254,30 @@ static bool is_template(const struct call *call, const struct said *said)
            said->value && strchr(said->value, '{');
 }
 
-void gpq_submit_how(struct gpq_submit_call *s, const char *path, struct gpq_submit_how *ret)
+/* Names of the options of lines, and the options that are templates. */
+static int list_options(struct gpq_submit_call *s)
 {
     const struct call *call = s->call;
     size_t n = 0;
-    *ret = (struct gpq_submit_how){ .jobs = { .format = gpq_jobs_format_of(path),
-                                              .shell = s->shell,
-                                              .command = (const char *const *)call->command } };
     for (unsigned i = OPTION_END + 1; i < OPTION_COUNT; i++)
         if (options[i].line)
-            ret->known[n++] = options[i].name;
-    ret->jobs.known = ret->known;
-    ret->jobs.texts = ret->texts;
-    for (size_t i = 0; i < call->n_said && ret->jobs.n_texts < GPQ_TEMPLATES; i++)
+            s->known[n++] = options[i].name;
+    s->texts = calloc(call->n_said + 1, sizeof(*s->texts));
+    for (size_t i = 0; s->texts && i < call->n_said; i++)
         if (is_template(call, &call->said[i]))
-            ret->texts[ret->jobs.n_texts++] =
+            s->texts[s->n_texts++] =
                 (struct gpq_job_option){ options[call->said[i].option].name, call->said[i].value };
+    return s->texts ? 0 : gpq_say(EXIT_FAILED, "no memory");
+}
+
+struct gpq_jobs_how gpq_submit_how(const struct gpq_submit_call *s, const char *path)
+{
+    return (struct gpq_jobs_how){ .format = gpq_jobs_format_of(path),
+                                  .shell = s->shell,
+                                  .command = (const char *const *)s->call->command,
+                                  .texts = s->texts,
+                                  .n_texts = s->n_texts,
+                                  .known = s->known };
 }
 
 static int set_format(const struct call *call, enum gpq_jobs_format *format)
@@ -296,28 +304,26 @@ static int failed(const char *place, const struct gpq_error *e)
 static int read_file(struct gpq_submit_call *s, const char *path, bool paths)
 {
     struct gpq_error e = { 0 };
-    struct gpq_submit_how how;
-    gpq_submit_how(s, path, &how);
+    struct gpq_jobs_how how = gpq_submit_how(s, path);
     if (paths)
-        how.jobs.format = GPQ_JOBS_FILES;
-    else if (set_format(s->call, &how.jobs.format))
+        how.format = GPQ_JOBS_FILES;
+    else if (set_format(s->call, &how.format))
         return EXIT_USAGE;
     if (strcmp(path, "-") != 0 && !*s->name)
         name_of_file(path, s->name);
-    int code = gpq_jobs_file(path, &how.jobs, gpq_submit_job, s, &s->counts, &e);
+    int code = gpq_jobs_file(path, &how, gpq_submit_job, s, &s->counts, &e);
     return code < 0 ? failed(strncmp(e.text, "line ", 5) == 0 ? path : "", &e) : 0;
 }
 
 static int read_array(struct gpq_submit_call *s)
 {
     struct gpq_error e = { 0 };
-    struct gpq_submit_how how;
+    struct gpq_jobs_how how = gpq_submit_how(s, "");
     struct gpq_array array;
-    gpq_submit_how(s, "", &how);
     int code = gpq_array_read(s->call->value[OPTION_ARRAY], &array, &e);
     if (code == 0) {
         s->at_once = array.at_once;
-        code = gpq_array_jobs(&array, &how.jobs, gpq_submit_job, s, &e);
+        code = gpq_array_jobs(&array, &how, gpq_submit_job, s, &e);
     }
     return code < 0 ? failed("--array", &e) : 0;
 }
@@ -540,7 +546,8 @@ int gpq_submit_read(struct gpq_submit_call *s, const struct call *call)
                  call->given[OPTION_CLASS];
     snprintf(s->name, sizeof(s->name), "%s",
              call->value[OPTION_BATCH] ? call->value[OPTION_BATCH] : "");
-    if ((status = read_config(s)) != 0 || (status = read_base(s)) != 0)
+    if ((status = list_options(s)) != 0 || (status = read_config(s)) != 0 ||
+        (status = read_base(s)) != 0)
         return status;
     json_t *first = json_copy(s->base);
     if (!first || json_object_set(first, "environment", s->environment) != 0 ||
@@ -566,6 +573,7 @@ void gpq_submit_free(struct gpq_submit_call *s)
     json_decref(s->tasks);
     json_decref(s->index);
     json_decref(s->found);
+    free(s->texts);
     gpq_config_free(&s->config);
 }
 

@@ -21,6 +21,9 @@ struct gpq_submit_call {
     json_t *specs, *tasks;
     json_t *index;    /* of the specs of lines, by the text of their options */
     json_t *found;    /* programs that were found */
+    struct gpq_job_option *texts; /* options that are templates */
+    size_t n_texts;
+    const char *known[OPTION_COUNT]; /* names of the options that a line may set; ends with NULL */
     uint32_t at_once; /* of --array */
     uint64_t now;
     struct gpq_jobs_counts counts;
@@ -42,16 +45,9 @@ int gpq_submit_send(struct gpq_session *session, struct gpq_submit_call *s, cons
 /* Prints "batch 12 night: 500 tasks added, 3 joined." */
 void gpq_submit_say(struct gpq_session *session, const struct gpq_submit_call *s, json_t *reply);
 
-/* The most options of a command line that are templates. */
-enum { GPQ_TEMPLATES = 64 };
-
-/* How the jobs of a file are made; and a gpq_job_fn that adds a task, with the submit as `user`. */
-struct gpq_submit_how {
-    struct gpq_jobs_how jobs;
-    struct gpq_job_option texts[GPQ_TEMPLATES];
-    const char *known[OPTION_COUNT];
-};
-void gpq_submit_how(struct gpq_submit_call *s, const char *path, struct gpq_submit_how *ret);
+/* How the jobs of a file are made, which lives as long as the submit; and a gpq_job_fn that adds a
+ * task, with the submit as `user`. */
+struct gpq_jobs_how gpq_submit_how(const struct gpq_submit_call *s, const char *path);
 int gpq_submit_job(const struct gpq_job *job, void *user, struct gpq_error *e);
 
 #endif

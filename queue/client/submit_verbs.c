@@ -80,7 +80,6 @@ void gpq_submit_say(struct gpq_session *session, const struct gpq_submit_call *s
 struct watched {
     struct gpq_session *session;
     struct gpq_submit_call *s;
-    struct gpq_submit_how how;
     struct gpq_jobs *jobs;
     const char *path, *batch;
     int fd;
@@ -118,7 +117,8 @@ static int open_watched(struct watched *w)
     w->fd = open(w->path, O_RDONLY | O_CLOEXEC);
     if (w->fd < 0)
         return gpq_say(EXIT_USAGE, "%s: %s", w->path, strerror(errno));
-    if (gpq_jobs_open(&w->how.jobs, gpq_submit_job, w->s, &w->jobs, &e) < 0)
+    struct gpq_jobs_how how = gpq_submit_how(w->s, w->path);
+    if (gpq_jobs_open(&how, gpq_submit_job, w->s, &w->jobs, &e) < 0)
         return gpq_say(EXIT_USAGE, "%s", e.text);
     return feed(w);
 }
@@ -164,7 +164,6 @@ static int watch(struct gpq_session *session, struct gpq_submit_call *s)
     json_t *reply;
     struct watched w = { .session = session, .s = s, .fd = -1 };
     w.path = s->call->given[OPTION_EACH] ? s->call->value[OPTION_EACH] : s->call->operand[0];
-    gpq_submit_how(s, w.path, &w.how);
     gpq_interrupts_catch();
     int status = gpq_submit_send(session, s, NULL, &reply);
     if (status == 0) {

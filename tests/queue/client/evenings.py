@@ -500,6 +500,10 @@ def line_options(q):
     shown = q.json("show", "1.1", "1.2")
     equal([(row["name"], row["spec"]["limit"]) for row in shown],
           [("n1", 300 * 10**9), ("n2", 360 * 10**9)])
+    many = [f"--env=V{i}={{}}" for i in range(65)]
+    q.submit("--array", "7-7", *many, "--", "sh", "-c", "echo $V64 {} >> many")
+    q.run("wait", "2")
+    equal(q.words("many"), ["7", "7"])
 
 
 def attached_list(q):
