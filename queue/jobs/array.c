@@ -47,23 +47,21 @@ int gpq_array_read(const char *text, struct gpq_array *ret, struct gpq_error *e)
     if (!number(&at, &a.first) || *at++ != '-' || !number(&at, &a.last) ||
         !follows(&at, ':', &a.step) || !follows(&at, '%', &at_once) || *at)
         return gpq_fail(e, GPQ_EINVAL,
-                        "--array '%.60s': expected N-M, N-M:STEP or N-M%%K with numbers without "
+                        "'%.60s': expected N-M, N-M:STEP or N-M%%K with numbers without "
                         "leading zeros, such as 1-100 or 0-90:10%%4",
                         text);
     if (a.last < a.first)
-        return gpq_fail(e, GPQ_EINVAL, "--array %.60s: the last number is less than the first",
-                        text);
+        return gpq_fail(e, GPQ_EINVAL, "'%.60s': the last number is less than the first", text);
     if (a.step == 0)
-        return gpq_fail(e, GPQ_EINVAL, "--array %.60s: the step is 0, the minimum is 1", text);
+        return gpq_fail(e, GPQ_EINVAL, "'%.60s': the step is 0, the minimum is 1", text);
     if (at_once == 0 || (at_once > UINT32_MAX && at_once != UINT64_MAX))
         return gpq_fail(e, GPQ_EINVAL,
-                        "--array %.60s: %" PRIu64 " tasks at a time, expected 1 to %" PRIu32, text,
+                        "'%.60s': %" PRIu64 " tasks at a time, expected 1 to %" PRIu32, text,
                         at_once, UINT32_MAX);
     uint64_t n = (a.last - a.first) / a.step;
     if (n >= GPQ_ARRAY_MOST)
-        return gpq_fail(e, GPQ_EINVAL,
-                        "--array %.60s: these are %" PRIu64 " tasks, the maximum is %u", text,
-                        n + 1, GPQ_ARRAY_MOST);
+        return gpq_fail(e, GPQ_EINVAL, "'%.60s': these are %" PRIu64 " tasks, the maximum is %u",
+                        text, n + 1, GPQ_ARRAY_MOST);
     a.n = (uint32_t)n + 1;
     a.at_once = at_once == UINT64_MAX ? 0 : (uint32_t)at_once;
     *ret = a;
@@ -90,7 +88,7 @@ int gpq_array_jobs(const struct gpq_array *array, const struct gpq_jobs_how *how
     int code;
 
     if (!how->command)
-        return gpq_fail(e, GPQ_EINVAL, "--array needs a command, in which {} is the number");
+        return gpq_fail(e, GPQ_EINVAL, "expected a command, in which {} is the number");
     code = gpq_make_open(&make, how, e);
     if (code == 0)
         code = gpq_make_has_one(&make, "an array", false, e);

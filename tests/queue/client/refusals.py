@@ -134,7 +134,7 @@ def files(q):
     q.write("s.csv", "lr,seed\n1,2\n")
     refused(q, 2, ["submit", "--each", "s.csv", "--", "echo", "{lrr}"], ["{lrr}", "lr, seed"])
     refused(q, 2, ["submit", "--format", "xml", "s.csv"], ["'xml'", "csv"])
-    refused(q, 2, ["submit", "--array", "5-1", "--", "x{}"], ["--array", "5-1"])
+    refused(q, 2, ["submit", "--array", "5-1", "--", "x{}"], [": --array: '5-1': "])
     refused(q, 2, ["submit", "--array", "1-9999999", "--", "x{}"], ["--array", "1000000"])
     q.write("columns.csv", ",".join(f"c{i}" for i in range(10 ** 6)) + "\n")
     began = time.monotonic()
