@@ -259,8 +259,7 @@ int gpq_selections(struct gpq_session *s, json_t **ret)
     for (size_t i = 0; status == 0 && i < json_array_size(f.list); i++)
         status = add_filters(call, json_array_get(f.list, i));
     if (status == 0 && json_array_size(f.list) == 0)
-        status = usage(call->verb, "%s: expected IDS%s", call->verb->name,
-                       call->verb->most > 1 ? ", or --all" : "");
+        status = usage(call->verb, "%s: expected IDS, or --all", call->verb->name);
     if (status == 0)
         *ret = f.list;
     else

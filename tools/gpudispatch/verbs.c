@@ -153,7 +153,7 @@ const struct verb verbs[] = {
     { "show", "IDS", 1, OPERANDS_ANY, false, "show tasks or batches in full",
       "Shows command, needs, conditions, attempts and files of tasks, and counts of batches. " IDS,
       OPTIONS(OPTION_SHOW_ENV, OPTION_JSON, QUEUE_OPTIONS), QUEUE(show), done_statuses },
-    { "results", "IDS", 1, OPERANDS_ANY, false, "print the results of ended tasks",
+    { "results", "IDS", 0, OPERANDS_ANY, false, "print the results of ended tasks",
       "Prints a line per ended task, with tabs between id, outcome, and result or path of its "
       "outputs. " IDS,
       OPTIONS(SELECT_OPTIONS, OPTION_JSON, QUEUE_OPTIONS), QUEUE(results), done_statuses },

@@ -162,6 +162,8 @@ def ids(q):
     refused(q, 2, ["log", "1.1-2"], ["1.1-2", "12.44"])
     refused(q, 2, ["ls", "1", "--state", "dead"], ["'dead'", "running"])
     refused(q, 2, ["cancel"], ["IDS", "--all"])
+    refused(q, 2, ["results"], ["IDS", "--all"])
+    q.run("results", "--all")
     refused(q, 2, ["cancel", "1", "--all"], ["--all"])
     for after in ("7", "1.2", "none", "none.1"):
         refused(q, 4, ["submit", "--after", after, "--", "true"], [after.removesuffix(".1")])
