@@ -212,10 +212,24 @@ static int no_output(const char *task, const json_t *row)
     return gpq_say(EXIT_OK, "%s has no output yet: it is %s", task, gpq_state_text_of(row, state));
 }
 
+static int print_attempt(struct gpq_session *s, const char *task, int64_t attempt,
+                         const json_t *row)
+{
+    struct gpq_log log;
+    gpq_log_open(&log, s->state, task, attempt);
+    int code = gpq_log_print(&log);
+    gpq_log_close(&log);
+    if (code == 0)
+        return 0;
+    if (code == -ENOENT && !*gpq_text_of(row, "outcome"))
+        return no_output(task, row);
+    return gpq_say(code == -ENOENT ? EXIT_NONE : EXIT_FAILED, "%s has no output: %s: %s", task,
+                   log.path, strerror(-code));
+}
+
 static int print_log(struct gpq_session *s, const char *task)
 {
     struct gpq_error e = { 0 };
-    struct gpq_log log;
     json_t *row;
     uint64_t attempt = 0;
     const char *given = s->call->value[OPTION_ATTEMPT];
@@ -230,11 +244,8 @@ static int print_log(struct gpq_session *s, const char *task)
             gpq_say(EXIT_NONE, "%s has no attempt %s; the last one is %d", task, given, (int)last);
     else if (last == 0)
         status = no_output(task, row);
-    if (status == 0 && last != 0) {
-        gpq_log_open(&log, s->state, task, given ? (int64_t)attempt : last);
-        (void)gpq_log_print(&log);
-        gpq_log_close(&log);
-    }
+    else
+        status = print_attempt(s, task, given ? (int64_t)attempt : last, row);
     json_decref(row);
     return status;
 }

@@ -91,13 +91,13 @@ static size_t skip_hole(struct gpq_log *l)
     return hole > data && hole - data < PIECE ? (size_t)(hole - data) : PIECE;
 }
 
-bool gpq_log_print(struct gpq_log *l)
+int gpq_log_print(struct gpq_log *l)
 {
     char data[PIECE];
     if (l->fd < 0)
         l->fd = open(l->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (l->fd < 0)
-        return true;
+        return -errno;
     for (;;) {
         size_t size = skip_hole(l); /* moves l->read */
         ssize_t n = pread(l->fd, data, size, (off_t)l->read);
@@ -108,7 +108,8 @@ bool gpq_log_print(struct gpq_log *l)
         put_bytes(l, data, (size_t)n);
         l->read += (uint64_t)n;
     }
-    return fflush(stdout) == 0;
+    fflush(stdout);
+    return 0;
 }
 
 void gpq_log_close(struct gpq_log *l)

@@ -23,8 +23,8 @@ struct gpq_log {
 };
 
 void gpq_log_open(struct gpq_log *l, const char *state, const char *task, int64_t attempt);
-/* Prints what has come since the last call.  False: standard output has failed. */
-bool gpq_log_print(struct gpq_log *l);
+/* Prints what has come since the last call.  0, or a negative errno: the file cannot be opened. */
+int gpq_log_print(struct gpq_log *l);
 /* Prints the rest of a line without a newline, and closes. */
 void gpq_log_close(struct gpq_log *l);
 

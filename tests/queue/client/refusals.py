@@ -61,8 +61,8 @@ def usage(q):
             (["submit", ""], ["FILE"]),
             (["run", "a", "b"], ["'b'"]),
             (["ls", "--last", "x"], ["--last", "'x'"]),
-            (["wait"], ["IDS"]),
             (["ls", "-" + "j" * 20000, "--last", "x"], ["--last", "'x'"]),
+            (["wait"], ["IDS"]),
             (["wait", "1", "--timeout", "soon"], ["--timeout", "'soon'"]),
             (["log"], ["TASK"]),
             (["log", "1", "2"], ["'2'"]),
@@ -177,6 +177,12 @@ def ids(q):
     refused(q, 4, ["drain", "8"], ["8"])
     refused(q, 4, ["log", "2", "--attempt", "9"], ["9"])
     q.run("wait", "2")
+    (q.state / "logs/2.1.1").unlink()
+    refused(q, 4, ["log", "2"], ["2.1", "logs/2.1.1", "No such file"])
+    (q.state / "logs/2.1.1").symlink_to("/dev/null")
+    refused(q, 1, ["log", "2"], ["logs/2.1.1", "symbolic links"])
+    q.run("log", "1")
+    assert "no output yet" in q.err, q.err
     q.run("purge", "--older", "0")
     refused(q, 4, ["show", "2.1"], ["2.1", "purge"])
     gone = q.path("gone")
