@@ -123,7 +123,7 @@ static int list_batches(struct gpq_session *s, size_t newest)
 
 static int task_cells(json_t *row, void *user)
 {
-    char state[64], name[CELL_SIZE], ended[32];
+    char state[64], name[512], ended[32];
     struct table *t = user;
     uint64_t at = (uint64_t)gpq_number_of(row, "ended");
     table_cell(t, "%s", gpq_text_of(row, "task"));

@@ -132,30 +132,34 @@ void table_init(struct table *t, const struct column *column, size_t columns)
     *t = (struct table){ .column = column, .columns = columns };
 }
 
+static void *whole(void *memory)
+{
+    if (!memory) {
+        fputs("gpudispatch: out of memory\n", stderr);
+        exit(EXIT_FAILED);
+    }
+    return memory;
+}
+
 /* Room for one more of `size` bytes. */
 static void *grown(void *list, size_t n, size_t *room, size_t size)
 {
     if (n < *room)
         return list;
     *room = *room ? 2 * *room : 16 * COLUMNS_MAX;
-    list = realloc(list, *room * size);
-    if (!list) {
-        fputs("gpudispatch: out of memory\n", stderr);
-        exit(EXIT_FAILED);
-    }
-    return list;
+    return whole(realloc(list, *room * size));
 }
 
 void table_cell(struct table *t, const char *format, ...)
 {
     va_list args;
+    char *text;
 
     t->cell = grown(t->cell, t->cells, &t->room, sizeof *t->cell);
     va_start(args, format);
     /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
-    vsnprintf(t->cell[t->cells], CELL_SIZE, format, args);
+    t->cell[t->cells++] = whole(vasprintf(&text, format, args) < 0 ? NULL : text);
     va_end(args);
-    t->cells++;
 }
 
 void table_note(struct table *t, const char *format, ...)
@@ -197,7 +201,7 @@ static void put_last(char *text, size_t room)
 
     for (size_t n = 0; text[i] && n + 3 < room; i++)
         n += ((unsigned char)text[i + 1] & 0xc0) != 0x80;
-    if (width(text) > room && i + 4 < CELL_SIZE)
+    if (width(text) > room) /* and so the three dots fit */
         memcpy(text + i, "...", 4);
     put_plain(text);
     putchar('\n');
@@ -235,6 +239,8 @@ void table_print(struct table *t)
             putchar('\n');
         }
     }
+    for (size_t i = 0; i < t->cells; i++)
+        free(t->cell[i]);
     free(t->cell);
     free(t->note);
 }

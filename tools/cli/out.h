@@ -26,7 +26,6 @@ void put_plain(const char *text);                       /* without what would st
 
 /* ---- a table: columns as wide as their widest cell ---- */
 
-#define CELL_SIZE 64u
 #define COLUMNS_MAX 16u
 
 struct column {
@@ -38,7 +37,7 @@ struct table {
     const struct column *column;
     size_t columns, cells, room, notes, note_room;
     size_t most;             /* characters of a line: the last column is cut to it; 0 = no limit */
-    char (*cell)[CELL_SIZE]; /* a row after another */
+    char **cell;             /* a row after another */
     struct note {
         size_t row; /* below which it is printed */
         char text[192];

@@ -92,7 +92,7 @@ static size_t uuid_shown(const struct look *l)
 
     for (size_t i = 0; i < l->n; i++)
         for (size_t j = 0; j < i; j++)
-            while (shown < CELL_SIZE && !strncmp(l->row[i].uuid, l->row[j].uuid, shown) &&
+            while (!strncmp(l->row[i].uuid, l->row[j].uuid, shown) &&
                    strlen(l->row[i].uuid) > shown)
                 shown++;
     return shown;

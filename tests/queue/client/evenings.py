@@ -518,7 +518,8 @@ def attached_list(q):
 
 def same_options(q):
     """An agent that a verb starts has the options of the last `agent start`, from any directory."""
-    q.write("config", "devices = fake:3\n")
+    q.write("config", f"devices = fake:3\nshell = /bin/{'x' * 100}\n")
+    assert f"/bin/{'x' * 100}\n" in q.run("config", "--config", "config")
     q.run("agent", "start", "--config", "config")
     q.kill()
     q.run("ls")
