@@ -113,8 +113,6 @@ int gpq_verb_config(const struct call *call)
         table_print(&s.table);
     gpq_config_free(&config);
     if (code < 0)
-        return gpq_say(code == GPQ_EINVAL || code == GPQ_ENOTFOUND ? EXIT_USAGE
-                                                                   : gpq_error_status(code),
-                       "%s", e.text);
+        return gpq_say_config(code, &e);
     return s.n == 0 ? gpq_say(EXIT_NONE, "there is no key %s", call->operand[0]) : 0;
 }

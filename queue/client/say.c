@@ -5,6 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "queue/words.h"
+#include "tools/cli/verb.h"
+
 enum { SAID = 8192 };
 
 int gpq_say(int status, const char *format, ...)
@@ -20,4 +23,10 @@ int gpq_say(int status, const char *format, ...)
     fflush(stdout);
     fprintf(stderr, "gpudispatch: %s\n", text);
     return status;
+}
+
+int gpq_say_config(int code, const struct gpq_error *e)
+{
+    bool usage = code == GPQ_EINVAL || code == GPQ_ENOTFOUND;
+    return gpq_say(usage ? EXIT_USAGE : gpq_error_status(code), "%s", e->text);
 }

@@ -262,9 +262,7 @@ int gpq_session_place(struct gpq_session *s, const struct call *call, bool make)
     *s = (struct gpq_session){ .call = call, .fd = -1 };
     int code = gpq_place_find(call->value[OPTION_STATE_DIR], call->value[OPTION_CONFIG], path, &e);
     if (code < 0)
-        return gpq_say(code == GPQ_EINVAL || code == GPQ_ENOTFOUND ? EXIT_USAGE
-                                                                   : gpq_error_status(code),
-                       "%s", e.text);
+        return gpq_say_config(code, &e);
     code = make ? gpq_statedir_make(path, call->given[OPTION_ALLOW_NETWORK_FS], s->state, &e)
                 : gpq_statedir_check(path, s->state, &e);
     if (code == GPQ_ENOTFOUND)

@@ -13,9 +13,10 @@ static int read_changes(const struct call *call, json_t *changes)
     struct gpq_error e = { 0 };
     struct gpq_config config;
     int code = gpq_config_read(call->value[OPTION_CONFIG], &config, &e);
+    if (code < 0)
+        return gpq_say_config(code, &e);
     struct gpq_members m = { &config, gpq_now_wall(), changes, NULL };
-    if (code == 0)
-        code = gpq_members_of_call(&m, call, &e);
+    code = gpq_members_of_call(&m, call, &e);
     gpq_config_free(&config);
     if (code == 0 && call->given[OPTION_FIRST] &&
         json_object_set_new(changes, "front", json_true()) != 0)

@@ -298,7 +298,8 @@ static int set_format(const struct call *call, enum gpq_jobs_format *format)
 
 static int failed(const char *place, const struct gpq_error *e)
 {
-    return gpq_say(EXIT_USAGE, "%s%s%s", place, *place ? ": " : "", e->text);
+    return gpq_say(e->code == GPQ_ENOMEM ? EXIT_FAILED : EXIT_USAGE, "%s%s%s", place,
+                   *place ? ": " : "", e->text);
 }
 
 static int read_file(struct gpq_submit_call *s, const char *path, bool paths)
@@ -444,9 +445,7 @@ static int read_config(struct gpq_submit_call *s)
 {
     struct gpq_error e = { 0 };
     int code = gpq_config_read(s->call->value[OPTION_CONFIG], &s->config, &e);
-    return code == GPQ_EINVAL || code == GPQ_ENOTFOUND ? failed("", &e)
-           : code < 0 ? gpq_say(gpq_error_status(code), "%s", e.text)
-                      : 0;
+    return code < 0 ? gpq_say_config(code, &e) : 0;
 }
 
 static int read_sources(struct gpq_submit_call *s)

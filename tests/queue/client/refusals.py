@@ -105,7 +105,8 @@ def options(q):
     refused(q, 2, ["submit", "--config", "none", "--", "true"], ["none"])
     q.write("config", "[needs x]\ngpus = many\n")
     refused(q, 2, ["submit", "--config", "config", "--", "true"], ["config:2", "gpus", "many"])
-    (q.directory / "x").mkdir()
+    for args in (["submit", "--", "true"], ["set", "1", "--priority", "1"], ["config"]):
+        refused(q, 75, [args[0], "--config", ".", *args[1:]], ["Is a directory"])
     refused(q, 2, ["submit", "none.txt"], ["none.txt", "No such file"])
     refused(q, 2, ["submit", "."], ["directory"])
 
