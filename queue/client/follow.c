@@ -20,19 +20,6 @@
 /* How often a log is looked at where the kernel does not tell. */
 enum { STEP_MS = 500 };
 
-int gpq_deadline(const struct call *call, uint64_t *ret)
-{
-    struct gpq_error e = { 0 };
-    uint64_t patience;
-    *ret = 0;
-    if (!call->value[OPTION_TIMEOUT])
-        return 0;
-    if (gpq_value_duration(call->value[OPTION_TIMEOUT], &patience, &e) < 0)
-        return usage(call->verb, "%s: --timeout: %s", call->verb->name, e.text);
-    *ret = gpq_now() + patience;
-    return 0;
-}
-
 int gpq_task_row(struct gpq_session *s, const char *task, json_t **ret)
 {
     json_t *reply;
@@ -130,28 +117,20 @@ static void read_notes(int fd)
         continue;
 }
 
-static int until(uint64_t deadline, int otherwise)
-{
-    uint64_t now = gpq_now();
-    if (deadline == 0)
-        return otherwise;
-    uint64_t ms = deadline > now ? (deadline - now) / 1000000 + 1 : 0;
-    return otherwise >= 0 && (uint64_t)otherwise < ms ? otherwise
-           : ms > INT32_MAX                           ? INT32_MAX
-                                                      : (int)ms;
-}
-
 /* Until something may have changed.  0; EXIT_TIMEOUT; -1: interrupted. */
-static int await_news(struct followed *f, uint64_t deadline)
+static int await_news(struct followed *f)
 {
+    int ms = gpq_ms_until(f->s->deadline);
+    if (f->notify < 0 && (ms < 0 || ms > STEP_MS))
+        ms = STEP_MS;
     struct pollfd p[3] = { { .fd = f->end.fd, .events = POLLIN },
                            { .fd = f->notify, .events = POLLIN },
                            { .fd = f->for_reader ? STDOUT_FILENO : -1 } };
-    int n = gpq_poll(p, 3, until(deadline, f->notify < 0 ? STEP_MS : -1));
+    int n = gpq_poll(p, 3, ms);
     if (n < 0 && gpq_interrupted())
         return -1;
     read_notes(f->notify);
-    return n == 0 && deadline != 0 && gpq_now() >= deadline ? EXIT_TIMEOUT : 0;
+    return n == 0 && gpq_ms_until(f->s->deadline) == 0 ? EXIT_TIMEOUT : 0;
 }
 
 /* Whether the end has been reported, or must be asked for anew. */
@@ -168,7 +147,7 @@ static enum heard_end hear_end(struct followed *f)
 }
 
 /* A task may begin a new round between the report of its end and its row. */
-static int follow(struct followed *f, uint64_t deadline, json_t **ret)
+static int follow(struct followed *f, json_t **ret)
 {
     int status = await_end(f);
     *ret = NULL;
@@ -182,13 +161,12 @@ static int follow(struct followed *f, uint64_t deadline, json_t **ret)
         print_attempts(f, *ret);
         if (!strcmp(gpq_text_of(*ret, "state"), "done") || (f->for_reader && out_reader_gone()))
             break;
-        status = end == NO_END ? await_news(f, deadline) : await_end(f);
+        status = end == NO_END ? await_news(f) : await_end(f);
     }
     return status;
 }
 
-int gpq_follow_task(struct gpq_session *s, const char *task, uint64_t deadline, bool for_reader,
-                    json_t **ret)
+int gpq_follow_task(struct gpq_session *s, const char *task, bool for_reader, json_t **ret)
 {
     struct followed f = {
         .s = s, .task = task, .end.fd = -1, .notify = -1, .for_reader = for_reader
@@ -196,7 +174,7 @@ int gpq_follow_task(struct gpq_session *s, const char *task, uint64_t deadline, 
     int status = begin(&f);
     *ret = NULL;
     if (status == 0)
-        status = follow(&f, deadline, ret);
+        status = follow(&f, ret);
     close_log(&f);
     if (f.notify >= 0)
         close(f.notify);
@@ -261,7 +239,7 @@ int gpq_verb_log(const struct call *call)
     if (status == 0)
         status = gpq_one_task(&s, task);
     if (status == 0 && call->given[OPTION_FOLLOW])
-        status = gpq_follow_task(&s, task, 0, true, &row);
+        status = gpq_follow_task(&s, task, true, &row);
     else if (status == 0)
         status = print_log(&s, task);
     json_decref(row);

@@ -7,18 +7,17 @@
 
 /*
  * Prints the output of a task, attempt after attempt, until it has ended.  *ret gets its last row.
- * 0; EXIT_TIMEOUT after the deadline (ns of CLOCK_MONOTONIC, 0 = none); -1: interrupted; or an exit
- * status after saying why.  With `for_reader` it ends with 0, too, once the reader of standard
- * output has closed it.
+ * 0; EXIT_TIMEOUT after the deadline of the session; -1: interrupted; or an exit status after
+ * saying why.  With `for_reader` it ends with 0, too, once the reader of standard output has closed
+ * it.
  */
-int gpq_follow_task(struct gpq_session *s, const char *task, uint64_t deadline, bool for_reader,
-                    json_t **ret);
+int gpq_follow_task(struct gpq_session *s, const char *task, bool for_reader, json_t **ret);
 
 /*
  * Waits until the tasks of all selections have ended.  On a terminal it shows how they go on.
  * Status as above.
  */
-int gpq_wait_for(struct gpq_session *s, json_t *selections, uint64_t deadline);
+int gpq_wait_for(struct gpq_session *s, json_t *selections);
 
 /* Prints how the tasks of selections ended, the first failures, and the command that runs them
  * again.  0, EXIT_WRONG, or another status after saying why. */
@@ -28,8 +27,5 @@ int gpq_summary(struct gpq_session *s, json_t *selections);
 int gpq_task_row(struct gpq_session *s, const char *task, json_t **ret);
 /* How its last attempt ended: the exit status, or minus the signal; 0: neither. */
 int gpq_task_status(struct gpq_session *s, const json_t *row);
-
-/* The time of --timeout as a deadline; 0 = none. */
-int gpq_deadline(const struct call *call, uint64_t *ret);
 
 #endif

@@ -14,6 +14,7 @@
 #include "queue/client/interrupts.h"
 #include "queue/client/place.h"
 #include "queue/client/start.h"
+#include "queue/config/values.h"
 #include "queue/files/socket.h"
 #include "queue/files/statedir.h"
 #include "queue/files/stopped.h"
@@ -37,6 +38,17 @@ uint64_t gpq_now(void)
 uint64_t gpq_now_wall(void)
 {
     return clock_ns(CLOCK_REALTIME);
+}
+
+int gpq_ms_until(uint64_t deadline)
+{
+    if (deadline == 0)
+        return -1;
+    uint64_t now = gpq_now();
+    if (now >= deadline)
+        return 0;
+    uint64_t ms = (deadline - now + MS - 1) / MS;
+    return ms > INT32_MAX ? INT32_MAX : (int)ms;
 }
 
 /* ---- Lines ---- */
@@ -66,22 +78,10 @@ int gpq_session_send(struct gpq_session *s, json_t *request)
     return sent == size ? 0 : EXIT_NONE;
 }
 
-/* Milliseconds until the deadline; -1: none. */
-static int left(uint64_t deadline)
-{
-    if (deadline == 0)
-        return -1;
-    uint64_t now = gpq_now();
-    if (now >= deadline)
-        return 0;
-    uint64_t ms = (deadline - now + MS - 1) / MS;
-    return ms > INT32_MAX ? INT32_MAX : (int)ms;
-}
-
 static enum gpq_heard read_more(struct gpq_session *s, uint64_t deadline)
 {
     struct pollfd p = { .fd = s->fd, .events = POLLIN };
-    int n = gpq_poll(&p, 1, left(deadline));
+    int n = gpq_poll(&p, 1, gpq_ms_until(deadline));
     if (n < 0)
         return errno == EINTR ? GPQ_INTERRUPTED : GPQ_CLOSED;
     if (n == 0)
@@ -132,7 +132,8 @@ int gpq_session_judge(const json_t *reply)
     return gpq_say(gpq_session_status(reply), "%s", text ? text : "the agent has sent no reply");
 }
 
-/* Borrows the request.  EXIT_NONE without a reply: the connection is closed, which is not said. */
+/* Borrows the request.  EXIT_NONE without a reply: the connection is closed, which is not said; -1:
+ * interrupted, and closed, too. */
 static int exchange(struct gpq_session *s, json_t *request, json_t **ret)
 {
     json_t *reply = NULL;
@@ -142,8 +143,10 @@ static int exchange(struct gpq_session *s, json_t *request, json_t **ret)
         return status;
     enum gpq_heard heard;
     while ((heard = gpq_session_hear(s, 0, &reply)) == GPQ_INTERRUPTED)
-        if (gpq_interrupted())
+        if (gpq_interrupted()) {
+            gpq_session_close(s);
             return -1;
+        }
     *ret = reply;
     return heard == GPQ_LINE ? 0 : heard == GPQ_CLOSED ? EXIT_NONE : EXIT_FAILED;
 }
@@ -240,7 +243,8 @@ static int connect_now(struct gpq_session *s)
     return code == GPQ_ENOTFOUND ? code : gpq_say(gpq_error_status(code), "%s", e.text);
 }
 
-/* Until one answers.  EXIT_NONE: none did, which is not said; -1: interrupted. */
+/* Until one answers.  EXIT_NONE: none did, which is not said, as EXIT_TIMEOUT is not; -1:
+ * interrupted. */
 static int await_agent(struct gpq_session *s, int patience_ms)
 {
     uint64_t deadline = gpq_now() + (uint64_t)patience_ms * MS;
@@ -248,6 +252,8 @@ static int await_agent(struct gpq_session *s, int patience_ms)
         int status = connect_now(s);
         if (status != GPQ_ENOTFOUND && status != EXIT_NONE)
             return status;
+        if (gpq_ms_until(s->deadline) == 0)
+            return EXIT_TIMEOUT;
         if (gpq_now() >= deadline)
             return EXIT_NONE;
         if (gpq_poll(NULL, 0, STEP_MS) < 0 && gpq_interrupted())
@@ -255,11 +261,25 @@ static int await_agent(struct gpq_session *s, int patience_ms)
     }
 }
 
+static int read_deadline(struct gpq_session *s)
+{
+    struct gpq_error e = { 0 };
+    uint64_t patience;
+    const char *text = s->call->value[OPTION_TIMEOUT];
+    if (text && gpq_value_duration(text, &patience, &e) < 0)
+        return usage(s->call->verb, "%s: --timeout: %s", s->call->verb->name, e.text);
+    s->deadline = text ? gpq_now() + patience : 0;
+    return 0;
+}
+
 int gpq_session_place(struct gpq_session *s, const struct call *call, bool make)
 {
     struct gpq_error e = { 0 };
     char path[GPQ_PATH];
     *s = (struct gpq_session){ .call = call, .fd = -1 };
+    int status = read_deadline(s);
+    if (status != 0)
+        return status;
     int code = gpq_place_find(call->value[OPTION_STATE_DIR], call->value[OPTION_CONFIG], path, &e);
     if (code < 0)
         return gpq_say_config(code, &e);
@@ -294,9 +314,11 @@ static int start(struct gpq_session *s)
 int gpq_session_again(struct gpq_session *s)
 {
     int status = await_agent(s, PATIENCE_MS);
-    if (status != EXIT_NONE)
-        return status;
-    return resumes(s) ? start(s) : gpq_say(EXIT_NONE, "no agent answers for %s", s->state);
+    if (status == EXIT_NONE && resumes(s))
+        return start(s);
+    return status == EXIT_NONE || status == EXIT_TIMEOUT
+               ? gpq_say(status, "no agent answers for %s", s->state)
+               : status;
 }
 
 int gpq_session_open(struct gpq_session *s, const struct call *call, enum gpq_agent_wish wish)

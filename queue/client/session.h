@@ -30,7 +30,8 @@ struct gpq_session {
     struct gpq_buffer in;
     int64_t pid; /* of the agent */
     uint32_t devices;
-    bool started; /* it was started for this verb */
+    bool started;      /* it was started for this verb */
+    uint64_t deadline; /* of --timeout, in ns of CLOCK_MONOTONIC; 0 = none */
 };
 
 /* 0, or the exit status.  The caller closes in both cases. */
@@ -38,7 +39,8 @@ int gpq_session_open(struct gpq_session *s, const struct call *call, enum gpq_ag
 void gpq_session_close(struct gpq_session *s);
 
 /* Connects anew after the agent has closed the connection, as it does when it is replaced.  If none
- * answers for a while, one is started, unless the last one was told to stop.  -1: interrupted. */
+ * answers for a while, one is started, unless the last one was told to stop.  EXIT_TIMEOUT: none
+ * did until the deadline; -1: interrupted. */
 int gpq_session_again(struct gpq_session *s);
 
 /* Takes the reference; NULL counts as no memory.  EXIT_NONE: the connection is closed, which is not
@@ -54,7 +56,7 @@ enum gpq_heard { GPQ_LINE, GPQ_LATE, GPQ_INTERRUPTED, GPQ_CLOSED, GPQ_STRANGE };
 enum gpq_heard gpq_session_hear(struct gpq_session *s, uint64_t deadline, json_t **ret);
 
 /* Sends a request and waits for its reply, which *ret gets if its "ok" is true.  Takes the
- * reference. */
+ * reference.  -1: interrupted, and the connection is closed, since the reply may still come. */
 int gpq_session_ask(struct gpq_session *s, json_t *request, json_t **ret);
 /* The same; again after a loss of the connection.  For requests that may be applied twice. */
 int gpq_session_insist(struct gpq_session *s, json_t *request, json_t **ret);
@@ -69,7 +71,8 @@ int gpq_session_status(const json_t *reply);
 /* The agent runs elsewhere or not at all: fills the path of the state directory only. */
 int gpq_session_place(struct gpq_session *s, const struct call *call, bool make);
 
-uint64_t gpq_now(void);      /* ns of CLOCK_MONOTONIC */
-uint64_t gpq_now_wall(void); /* ns since 1970 */
+int gpq_ms_until(uint64_t deadline); /* 0: it is over; -1: there is none */
+uint64_t gpq_now(void);              /* ns of CLOCK_MONOTONIC */
+uint64_t gpq_now_wall(void);         /* ns since 1970 */
 
 #endif

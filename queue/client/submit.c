@@ -661,29 +661,21 @@ static int find_names(struct gpq_session *session, json_t *after)
 int gpq_submit_send(struct gpq_session *session, struct gpq_submit_call *s, const char *append,
                     json_t **ret)
 {
-    json_t *request, *reply = NULL;
+    json_t *reply = NULL;
     int status = 0;
     *ret = NULL;
     for (size_t i = 0; status == 0 && i < json_array_size(s->specs); i++)
         status = find_names(session, json_object_get(json_array_get(s->specs, i), "after"));
     if (status != 0)
         return status;
-    request = gpq_submit_request(s, append);
-    status = request ? EXIT_NONE : EXIT_USAGE;
-    /* After a loss of the connection perhaps it was applied: the request's id makes it one. */
-    for (int i = 0; status == EXIT_NONE && i < 2; i++) {
-        enum gpq_heard heard = GPQ_INTERRUPTED;
-        status = i > 0 ? gpq_session_again(session) : 0;
-        if (status == 0)
-            status = gpq_session_send(session, json_incref(request));
-        while (status == 0 && heard == GPQ_INTERRUPTED)
-            heard = gpq_session_hear(session, 0, &reply);
-        if (status == 0 && heard != GPQ_LINE)
-            status = heard == GPQ_CLOSED ? EXIT_NONE : EXIT_FAILED;
-    }
+    json_t *request = gpq_submit_request(s, append);
+    if (!request)
+        return EXIT_USAGE;
+    /* It may have been applied at a loss of the connection or an interrupt: its id makes it one. */
+    status = gpq_session_hear_reply(session, json_incref(request), &reply);
+    if (status == -1)
+        status = gpq_session_hear_reply(session, json_incref(request), &reply);
     json_decref(request);
-    if (status == EXIT_NONE)
-        return gpq_say(status, "the agent has closed the connection before its reply");
     if (status == 0 && (status = judge(s, reply)) == 0) {
         *ret = reply;
         return 0;

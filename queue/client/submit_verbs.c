@@ -207,7 +207,7 @@ int gpq_verb_submit(const struct call *call)
     }
     json_decref(reply);
     gpq_submit_free(&s);
-    return status;
+    return status < 0 ? INTERRUPTED : status;
 }
 
 /* ---- run ---- */
@@ -234,18 +234,12 @@ static int status_of_task(struct gpq_session *session, const char *task, const j
     return gpq_say(status, "%s: %s %d", task, outcome, of);
 }
 
-/* Interrupted: the tasks go on, or end with an attached client. */
-static int stop_following(struct gpq_session *session, json_t *selections, const char *back)
+/* Interrupted: the tasks go on, or end with the connection of an attached client. */
+static int stop_following(const struct call *call, const char *back)
 {
-    json_t *reply;
-    if (!session->call->given[OPTION_ATTACHED])
-        return gpq_say(INTERRUPTED, "the tasks go on; gpudispatch %s follows them again", back);
-    for (size_t i = 0; i < json_array_size(selections); i++) {
-        (void)gpq_session_insist(session, gpq_request_of("cancel", json_array_get(selections, i)),
-                                 &reply);
-        json_decref(reply);
-    }
-    return gpq_say(INTERRUPTED, "the tasks are cancelled");
+    if (call->given[OPTION_ATTACHED])
+        return gpq_say(INTERRUPTED, "the tasks are cancelled");
+    return gpq_say(INTERRUPTED, "the tasks go on; gpudispatch %s follows them again", back);
 }
 
 static int late(const struct call *call, const char *back)
@@ -254,31 +248,30 @@ static int late(const struct call *call, const char *back)
                    call->value[OPTION_TIMEOUT], back);
 }
 
-static int run_one(struct gpq_session *session, const char *task, uint64_t deadline)
+static int run_one(struct gpq_session *session, const char *task)
 {
     char back[48];
-    json_t *row, *selections = json_pack("[{s:[s]}]", "tasks", task);
+    json_t *row;
     snprintf(back, sizeof(back), "log -f %s", task);
-    int status = gpq_follow_task(session, task, deadline, false, &row);
+    int status = gpq_follow_task(session, task, false, &row);
     if (status == -1)
-        status = stop_following(session, selections, back);
+        status = stop_following(session->call, back);
     else if (status == EXIT_TIMEOUT)
         status = late(session->call, back);
     else if (status == 0)
         status = status_of_task(session, task, row);
-    json_decref(selections);
     json_decref(row);
     return status;
 }
 
-static int run_many(struct gpq_session *session, const char *batch, uint64_t deadline)
+static int run_many(struct gpq_session *session, const char *batch)
 {
     char back[48];
     json_t *selections = json_pack("[{s:s}]", "batch", batch);
     snprintf(back, sizeof(back), "wait %s", batch);
-    int status = gpq_wait_for(session, selections, deadline);
+    int status = gpq_wait_for(session, selections);
     if (status == -1)
-        status = stop_following(session, selections, back);
+        status = stop_following(session->call, back);
     else if (status == EXIT_TIMEOUT)
         status = late(session->call, back);
     else if (status == 0)
@@ -299,11 +292,7 @@ int gpq_verb_run(const struct call *call)
     struct gpq_session session;
     struct gpq_submit_call s;
     json_t *reply = NULL;
-    uint64_t deadline;
-    int status = gpq_deadline(call, &deadline);
-    if (status != 0)
-        return status;
-    status = gpq_submit_read(&s, call);
+    int status = gpq_submit_read(&s, call);
     if (status == 0) {
         status = gpq_session_open(&session, call, GPQ_AGENT_STARTED);
         if (status == 0)
@@ -315,7 +304,7 @@ int gpq_verb_run(const struct call *call)
                 gpq_submit_say(&session, &s, reply);
             fflush(stdout);
             const char *task = only_task(&s, reply);
-            status = task ? run_one(&session, task, deadline) : run_many(&session, batch, deadline);
+            status = task ? run_one(&session, task) : run_many(&session, batch);
         }
         gpq_session_close(&session);
     }

@@ -169,20 +169,20 @@ static void end_progress(struct progress *p)
 }
 
 /* Hears replies until all have come. */
-static int hear_all(struct gpq_session *s, struct waits *w, struct progress *p, uint64_t deadline)
+static int hear_all(struct gpq_session *s, struct waits *w, struct progress *p)
 {
     int status = send_waits(s, w);
     while (status == 0 && w->left > 0) {
         json_t *line;
         uint64_t step = p->batch ? gpq_now() + STEP : 0;
-        if (deadline != 0 && (step == 0 || deadline < step))
-            step = deadline;
+        if (s->deadline != 0 && (step == 0 || s->deadline < step))
+            step = s->deadline;
         switch (gpq_session_hear(s, step, &line)) {
         case GPQ_LINE:
             status = take_reply(s, w, line);
             break;
         case GPQ_LATE:
-            if (deadline != 0 && gpq_now() >= deadline)
+            if (gpq_ms_until(s->deadline) == 0)
                 status = EXIT_TIMEOUT;
             else
                 show_progress(p);
@@ -201,7 +201,7 @@ static int hear_all(struct gpq_session *s, struct waits *w, struct progress *p, 
     return status;
 }
 
-int gpq_wait_for(struct gpq_session *s, json_t *selections, uint64_t deadline)
+int gpq_wait_for(struct gpq_session *s, json_t *selections)
 {
     struct waits w = { .requests = json_array() };
     struct progress p;
@@ -210,7 +210,7 @@ int gpq_wait_for(struct gpq_session *s, json_t *selections, uint64_t deadline)
         status = add_wait(s, json_array_get(selections, i), &w);
     begin_progress(&p, s, selections);
     if (status == 0)
-        status = hear_all(s, &w, &p, deadline);
+        status = hear_all(s, &w, &p);
     end_progress(&p);
     json_decref(w.requests);
     return status;
@@ -347,15 +347,11 @@ int gpq_verb_wait(const struct call *call)
 {
     struct gpq_session s;
     json_t *list = NULL;
-    uint64_t deadline;
-    int status = gpq_deadline(call, &deadline);
-    if (status != 0)
-        return status;
-    status = gpq_session_open(&s, call, GPQ_AGENT_RESUMED);
+    int status = gpq_session_open(&s, call, GPQ_AGENT_RESUMED);
     if (status == 0)
         status = gpq_selections(&s, &list);
     if (status == 0)
-        status = gpq_wait_for(&s, list, deadline);
+        status = gpq_wait_for(&s, list);
     if (status == EXIT_TIMEOUT)
         (void)gpq_say(EXIT_TIMEOUT, "tasks go on after %s", call->value[OPTION_TIMEOUT]);
     if (status == 0)

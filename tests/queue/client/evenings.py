@@ -313,8 +313,20 @@ def run_verb(q):
     child.kill()
     q.run("wait", "7", status=3)
     equal(q.states("7"), ["cancelled"])
+    child = q.start("run", "--attached", "--", "sh", "-c", "echo begin; cat gate")
+    equal(child.stdout.readline(), b"begin\n")
+    child.send_signal(signal.SIGINT)
+    equal((child.wait(PATIENCE), child.stderr.read()),
+          (130, b"gpudispatch: the tasks are cancelled\n"))
+    q.run("wait", "8", status=3)
+    equal(q.states("8"), ["cancelled"])
     q.run("run", "--timeout", "0.05", "--", "sh", "-c", "cat gate", status=5)
-    equal(q.json("cancel", "8")[0]["running"], 1)
+    equal(q.json("cancel", "9")[0]["running"], 1)
+    child = q.start("run", "--timeout", "1", "--", "sh", "-c", "echo begin; cat gate")
+    equal(child.stdout.readline(), b"begin\n")
+    q.kill()
+    equal(child.wait(PATIENCE), 5)
+    q.run("agent", "status", status=4)  # the time was over before another agent was started
 
 
 def open_gate_of(q):

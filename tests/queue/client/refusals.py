@@ -10,6 +10,7 @@ import os
 import pathlib
 import resource
 import shutil
+import signal
 import socket
 import sqlite3
 import sys
@@ -253,12 +254,19 @@ def versions(q):
     assert time.monotonic() - began < 20, "the reason was there at once"
 
 
-def serve(q, lines, hold=False):
-    """A process of the same user that listens for the agent's clients, and sends lines."""
+def listen(q):
+    """A process of the same user that listens for the agent's clients."""
     q.state.mkdir(0o700)
     listener = socket.socket(socket.AF_UNIX)
+    listener.settimeout(PATIENCE)
     listener.bind(str(q.state / "socket"))
     listener.listen(8)
+    return listener
+
+
+def serve(q, lines):
+    """Sends lines to each client."""
+    listener = listen(q)
 
     def answer():
         with contextlib.suppress(OSError):
@@ -270,8 +278,7 @@ def serve(q, lines, hold=False):
                                  + b"\n")
                     if len(lines) > 1:
                         peer.recv(65536)
-                if not hold:
-                    peer.close()
+                peer.close()
 
     threading.Thread(target=answer, daemon=True).start()
     return listener
@@ -301,6 +308,23 @@ def strangers(q):
         shutil.rmtree(q.state)
 
 
+def hung_agent(q):
+    """An agent that sends no reply: the second SIGINT ends a submit --watch, which sends its
+    request again after the first one."""
+    listener = listen(q)
+    child = q.start("submit", "--watch", q.write("grow", "true\n"))
+    requests = []
+    for _ in range(2):
+        peer, _ = listener.accept()
+        peer.recv(65536)
+        peer.sendall(json.dumps(HELLO).encode() + b"\n")
+        requests.append(peer.recv(65536))
+        child.send_signal(signal.SIGINT)
+    equal(child.wait(PATIENCE), 130)
+    equal(*requests)
+    listener.close()
+
+
 def full_output(q):
     """Standard output that cannot be written, and one without a reader."""
     q.agent()
@@ -317,4 +341,4 @@ def full_output(q):
 
 if __name__ == "__main__":
     sys.exit(run("queue-refusals", [usage, options, files, ids, places, versions, strangers,
-                                    full_output], Queue))
+                                    hung_agent, full_output], Queue))
