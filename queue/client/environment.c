@@ -131,34 +131,29 @@ int gpq_environment(const struct call *call, bool clean, json_t **ret, struct gp
     return code;
 }
 
-/* Variables of a list, as members of an object again. */
-static json_t *variables_of(const json_t *list)
+static const char *text_at(const json_t *list, size_t i)
 {
-    json_t *variables = json_object();
-    bool whole = variables != NULL;
-    for (size_t i = 0; whole && i < json_array_size(list); i++) {
-        const char *text = json_string_value(json_array_get(list, i));
-        size_t length = strcspn(text, "=");
-        char *name = strndup(text, length);
-        whole = name && text[length] &&
-                json_object_set_new(variables, name, json_string(text + length + 1)) == 0;
-        free(name);
-    }
-    if (whole)
-        return variables;
-    json_decref(variables);
-    return NULL;
+    return json_string_value(json_array_get(list, i));
 }
 
 int gpq_environment_set(json_t *list, const char *text, struct gpq_error *e)
 {
-    json_t *variables = variables_of(list), *again = NULL;
+    json_t *variables = json_object();
     int code = variables ? set_one(variables, text, e) : gpq_fail(e, GPQ_ENOMEM, "no memory");
-    if (code == 0 && (!(again = listed(variables)) || json_array_clear(list) != 0 ||
-                      json_array_extend(list, again) != 0))
-        code = gpq_fail(e, GPQ_ENOMEM, "no memory");
+    json_t *one = code == 0 ? listed(variables) : NULL;
     json_decref(variables);
-    json_decref(again);
+    if (!one)
+        return code ? code : gpq_fail(e, GPQ_ENOMEM, "no memory");
+    const char *line = text_at(one, 0);
+    size_t n = json_array_size(list), name = strcspn(line, "=") + 1, i = 0;
+    while (i < n && strncmp(text_at(list, i), line, name) != 0)
+        i++;
+    (void)json_array_remove(list, i); /* the one before, if there is one */
+    for (i = 0; i < json_array_size(list) && strcmp(text_at(list, i), line) < 0;)
+        i++;
+    if (json_array_insert(list, i, json_array_get(one, 0)) != 0)
+        code = gpq_fail(e, GPQ_ENOMEM, "no memory");
+    json_decref(one);
     return code;
 }
 

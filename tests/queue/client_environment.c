@@ -85,3 +85,26 @@ T_CASE(values)
     T_CHECK(!gpq_environment_value(NULL, "A"));
     json_decref(list);
 }
+
+T_CASE(one_variable_of_a_list)
+{
+    static const struct {
+        const char *text, *list;
+    } rows[] = {
+        { "B=2", "[\"A=1\",\"AB=2\",\"B=2\",\"C=\"]" },
+        { "AB=", "[\"A=1\",\"AB=\",\"B=2\",\"C=\"]" },
+        { "D=x=y", "[\"A=1\",\"AB=\",\"B=2\",\"C=\",\"D=x=y\"]" },
+        { "0=0", "[\"0=0\",\"A=1\",\"AB=\",\"B=2\",\"C=\",\"D=x=y\"]" },
+    };
+    json_t *list = json_pack("[s, s, s]", "A=1", "AB=2", "C=");
+    struct gpq_error e = { 0 };
+    for (size_t i = 0; i < T_LENGTH(rows); i++) {
+        T_EQ(gpq_environment_set(list, rows[i].text, &e), 0);
+        char *all = json_dumps(list, JSON_COMPACT);
+        T_TEXT(all, rows[i].list);
+        free(all);
+    }
+    T_EQ(gpq_environment_set(list, "NONE_SUCH", &e), GPQ_EINVAL);
+    T_EQ(json_array_size(list), 6);
+    json_decref(list);
+}
