@@ -37,6 +37,22 @@ static int set_text(json_t *object, const char *name, const char *text, struct g
 
 /* ---- Needs ---- */
 
+static const struct need {
+    enum option_id option;
+    enum gpq_key key; /* of a section [needs NAME] */
+    const char *member;
+    enum { GPUS, SIZE, COUNT, COMPUTE, TEXT } kind;
+} all_needs[] = {
+    { OPTION_GPUS, GPQ_KEY_NEEDS_GPUS, "gpus", GPUS },
+    { OPTION_MEMORY, GPQ_KEY_NEEDS_MEMORY, "memory", SIZE },
+    { OPTION_CPUS, GPQ_KEY_NEEDS_CPUS, "cpus", COUNT },
+    { OPTION_HOST_MEMORY, GPQ_KEY_NEEDS_HOST_MEMORY, "host_memory", SIZE },
+    { OPTION_COMPUTE, GPQ_KEY_NEEDS_COMPUTE, "compute", COMPUTE },
+    { OPTION_ON, GPQ_KEY_NEEDS_ON, "on", TEXT },
+    { OPTION_NOT_ON, GPQ_KEY_NEEDS_NOT_ON, "not_on", TEXT },
+};
+enum { NEEDS_COUNT = sizeof(all_needs) / sizeof(all_needs[0]) };
+
 static int set_gpus(json_t *needs, const char *text, struct gpq_error *e)
 {
     uint32_t gpus, share;
@@ -49,50 +65,49 @@ static int set_gpus(json_t *needs, const char *text, struct gpq_error *e)
     return code;
 }
 
-static int set_need(json_t *needs, enum option_id option, const char *text, struct gpq_error *e)
+static int set_need(json_t *needs, const struct need *n, const char *text, struct gpq_error *e)
 {
     uint64_t value = 0;
     uint32_t compute = 0;
     int code;
-    switch (option) {
-    case OPTION_GPUS:
+    switch (n->kind) {
+    case GPUS:
         return set_gpus(needs, text, e);
-    case OPTION_MEMORY:
+    case TEXT:
+        return set_text(needs, n->member, text, e);
+    case SIZE:
         code = gpq_value_size(text, &value, e);
-        return code < 0 ? code : set_number(needs, "memory", value, e);
-    case OPTION_HOST_MEMORY:
-        code = gpq_value_size(text, &value, e);
-        return code < 0 ? code : set_number(needs, "host_memory", value, e);
-    case OPTION_CPUS:
-        code = gpq_value_number(text, 0, 65536, &value, e);
-        return code < 0 ? code : set_number(needs, "cpus", value, e);
-    case OPTION_COMPUTE:
+        break;
+    case COMPUTE:
         code = gpq_value_compute(text, &compute, e);
-        return code < 0 ? code : set_number(needs, "compute", compute, e);
-    case OPTION_ON:
-        return set_text(needs, "on", text, e);
+        value = compute;
+        break;
     default:
-        return set_text(needs, "not_on", text, e);
+        code = gpq_value_number(text, 0, 65536, &value, e);
     }
+    return code < 0 ? code : set_number(needs, n->member, value, e);
 }
 
-static bool is_need(enum option_id option)
+/* NULL: the option is none of them. */
+static const struct need *find_need(enum option_id option)
 {
-    return option == OPTION_GPUS || option == OPTION_MEMORY || option == OPTION_HOST_MEMORY ||
-           option == OPTION_CPUS || option == OPTION_COMPUTE || option == OPTION_ON ||
-           option == OPTION_NOT_ON;
+    for (size_t i = 0; i < NEEDS_COUNT; i++)
+        if (all_needs[i].option == option)
+            return &all_needs[i];
+    return NULL;
 }
 
 /* A word --NAME, or --NAME=VALUE with the value in place; -g and its like are not known here. */
-static enum option_id need_of_word(const char *word, const char **value)
+static const struct need *need_of_word(const char *word, const char **value)
 {
     size_t length = strcspn(word, "=");
     *value = word[length] ? word + length + 1 : NULL;
-    for (unsigned i = OPTION_END + 1; strncmp(word, "--", 2) == 0 && i < OPTION_COUNT; i++)
-        if (is_need((enum option_id)i) && strlen(options[i].name) == length - 2 &&
-            strncmp(options[i].name, word + 2, length - 2) == 0)
-            return (enum option_id)i;
-    return OPTION_END;
+    for (size_t i = 0; strncmp(word, "--", 2) == 0 && i < NEEDS_COUNT; i++) {
+        const char *name = options[all_needs[i].option].name;
+        if (strlen(name) == length - 2 && strncmp(name, word + 2, length - 2) == 0)
+            return &all_needs[i];
+    }
+    return NULL;
 }
 
 /* --or '--gpus 4 --memory 40G' */
@@ -102,14 +117,14 @@ static int read_variant(const char *text, json_t *needs, struct gpq_error *e)
     int n = gpq_split_words(text, &words, e), code = n < 0 ? n : 0;
     for (int i = 0; code == 0 && i < n; i++) {
         const char *value;
-        enum option_id option = need_of_word(words[i], &value);
-        if (option != OPTION_END && !value && i + 1 < n)
+        const struct need *need = need_of_word(words[i], &value);
+        if (need && !value && i + 1 < n)
             value = words[++i];
-        if (option == OPTION_END || !value)
+        if (!need || !value)
             code = gpq_fail(e, GPQ_EINVAL,
                             "'%.80s': expected needs such as '--gpus 4 --memory 40G'", text);
         else
-            code = set_need(needs, option, value, e);
+            code = set_need(needs, need, value, e);
     }
     if (n >= 0)
         free(words);
@@ -124,27 +139,22 @@ static json_t *list_of(json_t *object, const char *name)
     return list;
 }
 
-static int add_variant(json_t *needs, const char *text, struct gpq_error *e)
+/* Takes the variant, which was read with this code. */
+static int add_variant(json_t *needs, json_t *variant, int code, struct gpq_error *e)
 {
-    json_t *variant = json_object();
-    int code = read_variant(text, variant, e);
     if (code == 0 && json_array_append(list_of(needs, "or"), variant) != 0)
         code = gpq_fail(e, GPQ_ENOMEM, "no memory");
     json_decref(variant);
     return code;
 }
 
-/* ---- Needs of the configuration ---- */
+static int add_or(json_t *needs, const char *text, struct gpq_error *e)
+{
+    json_t *variant = json_object();
+    return add_variant(needs, variant, read_variant(text, variant, e), e);
+}
 
-static const struct {
-    enum gpq_key key;
-    enum option_id option;
-} section_keys[] = {
-    { GPQ_KEY_NEEDS_GPUS, OPTION_GPUS },       { GPQ_KEY_NEEDS_MEMORY, OPTION_MEMORY },
-    { GPQ_KEY_NEEDS_CPUS, OPTION_CPUS },       { GPQ_KEY_NEEDS_HOST_MEMORY, OPTION_HOST_MEMORY },
-    { GPQ_KEY_NEEDS_COMPUTE, OPTION_COMPUTE }, { GPQ_KEY_NEEDS_ON, OPTION_ON },
-    { GPQ_KEY_NEEDS_NOT_ON, OPTION_NOT_ON },
-};
+/* ---- Needs of the configuration ---- */
 
 static int read_section(const struct gpq_config *config, const char *name, json_t *needs,
                         const struct gpq_section **ret, struct gpq_error *e)
@@ -155,10 +165,10 @@ static int read_section(const struct gpq_config *config, const char *name, json_
     if (!s)
         return gpq_fail(e, GPQ_EINVAL, "'%.80s': there is no section [needs %.80s] in %s", name,
                         name, config->path ? config->path : "the configuration");
-    for (size_t i = 0; code == 0 && i < sizeof(section_keys) / sizeof(section_keys[0]); i++) {
-        const char *value = gpq_section_get(s, section_keys[i].key);
+    for (size_t i = 0; code == 0 && i < NEEDS_COUNT; i++) {
+        const char *value = gpq_section_get(s, all_needs[i].key);
         if (value)
-            code = set_need(needs, section_keys[i].option, value, e);
+            code = set_need(needs, &all_needs[i], value, e);
     }
     return code;
 }
@@ -175,9 +185,7 @@ static int set_section(struct gpq_members *m, json_t *needs, const char *name, s
     for (int i = 0; code == 0 && i < n; i++) {
         json_t *variant = json_object();
         code = read_section(m->config, words[i], variant, &other, e);
-        if (code == 0 && json_array_append(list_of(needs, "or"), variant) != 0)
-            code = gpq_fail(e, GPQ_ENOMEM, "no memory");
-        json_decref(variant);
+        code = add_variant(needs, variant, code, e);
     }
     free(words);
     return code;
@@ -321,9 +329,12 @@ static int set_priority(json_t *spec, const char *text, struct gpq_error *e)
 static int set_of_spec(struct gpq_members *m, enum option_id option, const char *value,
                        struct gpq_error *e)
 {
+    const struct need *need = find_need(option);
+    if (need)
+        return set_need(needs_of(m->spec), need, value, e);
     switch (option) {
     case OPTION_OR:
-        return add_variant(needs_of(m->spec), value, e);
+        return add_or(needs_of(m->spec), value, e);
     case OPTION_NEEDS:
         return set_section(m, needs_of(m->spec), value, e);
     case OPTION_PRIORITY:
@@ -351,7 +362,7 @@ static int set_of_spec(struct gpq_members *m, enum option_id option, const char 
     case OPTION_ATTACHED:
         return set(m->spec, "attached", json_true(), e);
     default:
-        return is_need(option) ? set_need(needs_of(m->spec), option, value, e) : 0;
+        return 0;
     }
 }
 
