@@ -13,11 +13,12 @@
 #include "queue/files/pidfd.h"
 #include "tools/cli/out.h"
 
-/* Takes the reference. */
-static void print_json(json_t *row)
+static void print_start(const struct gpq_session *s)
 {
-    (void)json_dumpf(row, stdout, JSON_COMPACT);
-    putchar('\n');
+    json_t *row =
+        json_pack("{s:b, s:I, s:I, s:s}", "started", (int)s->started, "pid", (json_int_t)s->pid,
+                  "devices", (json_int_t)s->devices, "state", s->state);
+    gpq_print_json(row);
     json_decref(row);
 }
 
@@ -33,9 +34,7 @@ static int start(const struct call *call)
     }
     status = gpq_session_open(&s, call, GPQ_AGENT_STARTED);
     if (status == 0 && call->given[OPTION_JSON])
-        print_json(json_pack("{s:b, s:I, s:I, s:s}", "started", (int)s.started, "pid",
-                             (json_int_t)s.pid, "devices", (json_int_t)s.devices, "state",
-                             s.state));
+        print_start(&s);
     else if (status == 0)
         printf("agent %s (%" PRIu32 " GPUs, pid %" PRIi64 "); state %s\n",
                s.started ? "started" : "runs already", s.devices, s.pid, s.state);
@@ -73,7 +72,7 @@ static int stop(const struct call *call)
     if (status == 0)
         await_end(s.pid);
     if (status == 0 && call->given[OPTION_JSON])
-        print_json(json_incref(reply));
+        gpq_print_json(reply);
     else if (status == 0)
         printf("agent stopped%s\n",
                strcmp(how, "leave") == 0 && gpq_number_of(before, "running") > 0
@@ -108,14 +107,10 @@ static void print_mark(const json_t *mark)
 
 static int status_of(const struct call *call)
 {
-    struct gpq_session s;
-    json_t *reply = NULL;
-    int status = gpq_session_open(&s, call, GPQ_AGENT_RUNNING);
-    if (status == 0)
-        status = gpq_session_ask(&s, json_pack("{s:s}", "do", "status"), &reply);
-    if (status == 0 && call->given[OPTION_JSON]) {
-        print_json(json_incref(reply));
-    } else if (status == 0) {
+    json_t *reply;
+    int status =
+        gpq_session_once(call, GPQ_AGENT_RUNNING, json_pack("{s:s}", "do", "status"), &reply);
+    if (reply) {
         const json_t *marks = json_object_get(reply, "marks");
         const char *waits = gpq_text_of(reply, "wait_text");
         printf("agent pid %" PRIi64 ", %" PRIi64 " GPUs, %" PRIi64 " tasks run%s; state %s\n",
@@ -132,7 +127,6 @@ static int status_of(const struct call *call)
             print_mark(json_array_get(marks, i));
     }
     json_decref(reply);
-    gpq_session_close(&s);
     return status;
 }
 

@@ -8,6 +8,7 @@
 
 #include "queue/client/session.h"
 #include "queue/client/verbs.h"
+#include "queue/client/words.h"
 #include "tools/cli/out.h"
 
 enum { WHERE = GPQ_PATH + 32 };
@@ -23,8 +24,7 @@ static void show_json(const char *section, const char *key, const char *value, c
 {
     json_t *row = json_pack("{s:s, s:s, s:s?, s:s}", "section", section, "key", key, "value", value,
                             "origin", where);
-    (void)json_dumpf(row, stdout, JSON_COMPACT);
-    putchar('\n');
+    gpq_print_json(row);
     json_decref(row);
 }
 

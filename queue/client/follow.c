@@ -12,9 +12,9 @@
 #include "queue/client/ids.h"
 #include "queue/client/interrupts.h"
 #include "queue/client/log.h"
+#include "queue/client/spec.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
-#include "queue/config/values.h"
 #include "tools/cli/out.h"
 
 /* How often a log is looked at where the kernel does not tell. */
@@ -207,14 +207,11 @@ static int print_attempt(struct gpq_session *s, const char *task, int64_t attemp
 
 static int print_log(struct gpq_session *s, const char *task)
 {
-    struct gpq_error e = { 0 };
     json_t *row;
     uint64_t attempt = 0;
     const char *given = s->call->value[OPTION_ATTEMPT];
-    if (given && gpq_value_number(given, 1, UINT32_MAX, &attempt, &e) < 0)
-        return usage(s->call->verb, "log: --attempt: %s", e.text);
-    int status = gpq_task_row(s, task, &row);
-    if (status != 0)
+    int status = gpq_option_number(s->call, OPTION_ATTEMPT, 1, UINT32_MAX, &attempt);
+    if (status != 0 || (status = gpq_task_row(s, task, &row)) != 0)
         return status;
     int64_t last = gpq_number_of(row, "attempt");
     if (given && (int64_t)attempt > last)

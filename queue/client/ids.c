@@ -323,7 +323,8 @@ int gpq_batch_row(struct gpq_session *s, const char *batch, json_t **ret)
     return status;
 }
 
-int gpq_each_selection(const struct call *call, int (*fn)(struct gpq_session *s, json_t *selection))
+int gpq_each_selection(const struct call *call,
+                       int (*fn)(struct gpq_session *s, json_t *selection, void *user), void *user)
 {
     struct gpq_session s;
     json_t *list = NULL;
@@ -331,7 +332,7 @@ int gpq_each_selection(const struct call *call, int (*fn)(struct gpq_session *s,
     if (status == 0)
         status = gpq_selections(&s, &list);
     for (size_t i = 0; status == 0 && i < json_array_size(list); i++)
-        status = fn(&s, json_array_get(list, i));
+        status = fn(&s, json_array_get(list, i), user);
     json_decref(list);
     gpq_session_close(&s);
     return status;

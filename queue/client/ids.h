@@ -48,7 +48,7 @@ int gpq_batch_row(struct gpq_session *s, const char *batch, json_t **ret);
 /* Opens a session, and calls fn for each selection that the call names.  Returns the exit
  * status. */
 int gpq_each_selection(const struct call *call,
-                       int (*fn)(struct gpq_session *s, json_t *selection));
+                       int (*fn)(struct gpq_session *s, json_t *selection, void *user), void *user);
 
 /* A request with the members of a selection, which it leaves alone. */
 json_t *gpq_request_of(const char *what, json_t *selection);

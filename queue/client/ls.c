@@ -6,9 +6,9 @@
 
 #include "queue/client/ids.h"
 #include "queue/client/left.h"
+#include "queue/client/spec.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
-#include "queue/config/values.h"
 #include "tools/cli/out.h"
 
 enum { NEWEST = 20, NEWEST_MOST = 1000000 };
@@ -16,8 +16,7 @@ enum { NEWEST = 20, NEWEST_MOST = 1000000 };
 static int print_row(json_t *row, void *user)
 {
     (void)user;
-    (void)json_dumpf(row, stdout, JSON_COMPACT);
-    putchar('\n');
+    gpq_print_json(row);
     return out_reader_gone() ? GPQ_ENOUGH : 0;
 }
 
@@ -94,13 +93,10 @@ static void print_batches(struct gpq_session *s, json_t *list)
 
 static int read_newest(const struct call *call, size_t *ret)
 {
-    const char *last = call->value[OPTION_LAST];
-    struct gpq_error e = { 0 };
     uint64_t n = NEWEST;
-    if (last && gpq_value_number(last, 0, NEWEST_MOST, &n, &e) < 0)
-        return usage(call->verb, "ls: --last: %s", e.text);
+    int status = gpq_option_number(call, OPTION_LAST, 0, NEWEST_MOST, &n);
     *ret = call->given[OPTION_ALL] ? SIZE_MAX : (size_t)n;
-    return 0;
+    return status;
 }
 
 static int list_batches(struct gpq_session *s, size_t newest)

@@ -12,34 +12,19 @@ static bool set_option(json_t *request, const struct call *call, enum option_id 
            json_object_set_new(request, options[id].name, json_string(call->value[id])) == 0;
 }
 
-/* Asks, with the members that were given.  *ret is the caller's; NULL, if it failed or was printed
- * as JSON. */
+/* Sends a request with the members that were given.  *ret is as gpq_session_once fills it. */
 static int mark(const struct call *call, const char *what, json_t **ret)
 {
-    struct gpq_session s;
     json_t *request = json_pack("{s:s}", "do", what);
     *ret = NULL;
-    if (!request || !set_option(request, call, OPTION_CLASS) ||
-        !set_option(request, call, OPTION_REASON) ||
-        (call->operands > 0 &&
-         json_object_set_new(request, "device", json_string(call->operand[0])) != 0) ||
-        (call->given[OPTION_NOW] && json_object_set_new(request, "now", json_true()) != 0)) {
-        json_decref(request);
-        return gpq_say(EXIT_FAILED, "no memory, or a text that is not UTF-8");
-    }
-    int status = gpq_session_open(&s, call, GPQ_AGENT_RESUMED);
-    if (status == 0)
-        status = gpq_session_insist(&s, request, ret);
-    else
-        json_decref(request);
-    gpq_session_close(&s);
-    if (status == 0 && call->given[OPTION_JSON]) {
-        (void)json_dumpf(*ret, stdout, JSON_COMPACT);
-        putchar('\n');
-        json_decref(*ret);
-        *ret = NULL;
-    }
-    return status;
+    if (request && set_option(request, call, OPTION_CLASS) &&
+        set_option(request, call, OPTION_REASON) &&
+        (call->operands == 0 ||
+         json_object_set_new(request, "device", json_string(call->operand[0])) == 0) &&
+        (!call->given[OPTION_NOW] || json_object_set_new(request, "now", json_true()) == 0))
+        return gpq_session_once(call, GPQ_AGENT_RESUMED, request, ret);
+    json_decref(request);
+    return gpq_say(EXIT_FAILED, "no memory, or a text that is not UTF-8");
 }
 
 int gpq_verb_pause(const struct call *call)

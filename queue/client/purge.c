@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "queue/client/session.h"
+#include "queue/client/spec.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
-#include "queue/config/values.h"
 
 /* Tasks of one request: others are served between two of them. */
 enum { CHUNK = 1000 };
@@ -13,15 +13,14 @@ enum { CHUNK = 1000 };
 int gpq_verb_purge(const struct call *call)
 {
     struct gpq_session s;
-    struct gpq_error e = { 0 };
     char number[32];
     uint64_t age = 0, count = 0, now = gpq_now_wall();
-    const char *older = call->value[OPTION_OLDER];
-    if (!older)
+    if (!call->value[OPTION_OLDER])
         return usage(call->verb, "purge: --older is missing, such as --older 30d");
-    if (gpq_value_duration(older, &age, &e) < 0)
-        return usage(call->verb, "purge: --older: %s", e.text);
-    int status = gpq_session_open(&s, call, GPQ_AGENT_RESUMED);
+    int status = gpq_option_duration(call, OPTION_OLDER, &age);
+    if (status != 0)
+        return status;
+    status = gpq_session_open(&s, call, GPQ_AGENT_RESUMED);
     for (bool more = true; status == 0 && more;) {
         json_t *reply;
         status =
@@ -37,8 +36,7 @@ int gpq_verb_purge(const struct call *call)
     if (status == 0 && call->given[OPTION_JSON])
         printf("{\"count\":%llu}\n", (unsigned long long)count);
     else if (status == 0)
-        printf("%s ended %s forgotten\n", gpq_number_text(count, number),
-               count == 1 ? "task" : "tasks");
+        printf("%s ended %s forgotten\n", gpq_number_text(count, number), gpq_tasks(count));
     gpq_session_close(&s);
     return status;
 }

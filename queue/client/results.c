@@ -35,35 +35,36 @@ static void add_paths(const struct gpq_session *s, json_t *row)
         (void)json_object_set_new(row, "out", json_string(path));
 }
 
-static int print_result(json_t *row, void *user)
+static void print_line(const json_t *row)
 {
     static const char *const members[] = { "text", "file", "base64", "out" };
-    struct gpq_session *s = user;
     char state[64];
-    add_paths(s, row);
-    if (s->call->given[OPTION_JSON]) {
-        (void)json_dumpf(row, stdout, JSON_COMPACT);
-        putchar('\n');
-        return out_reader_gone() ? GPQ_ENOUGH : 0;
-    }
+    const char *text = "";
+    for (size_t i = 0; !*text && i < sizeof(members) / sizeof(members[0]); i++)
+        text = gpq_text_of(row, members[i]);
     printf("%s\t%s\t", gpq_text_of(row, "task"), gpq_state_text_of(row, state));
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        const char *text = gpq_text_of(row, members[i]);
-        if (!*text)
-            continue;
-        put_plain(text);
-        break;
-    }
+    put_plain(text);
     putchar('\n');
+}
+
+static int print_result(json_t *row, void *user)
+{
+    struct gpq_session *s = user;
+    add_paths(s, row);
+    if (s->call->given[OPTION_JSON])
+        gpq_print_json(row);
+    else
+        print_line(row);
     return out_reader_gone() ? GPQ_ENOUGH : 0;
 }
 
-static int print_results(struct gpq_session *s, json_t *selection)
+static int print_results(struct gpq_session *s, json_t *selection, void *user)
 {
+    (void)user;
     return gpq_rows(s, gpq_request_of("results", selection), "results", print_result, s);
 }
 
 int gpq_verb_results(const struct call *call)
 {
-    return gpq_each_selection(call, print_results);
+    return gpq_each_selection(call, print_results, NULL);
 }

@@ -13,8 +13,9 @@
 
 #include "queue/client/interrupts.h"
 #include "queue/client/place.h"
+#include "queue/client/spec.h"
 #include "queue/client/start.h"
-#include "queue/config/values.h"
+#include "queue/client/words.h"
 #include "queue/files/socket.h"
 #include "queue/files/statedir.h"
 #include "queue/files/stopped.h"
@@ -261,25 +262,16 @@ static int await_agent(struct gpq_session *s, int patience_ms)
     }
 }
 
-static int read_deadline(struct gpq_session *s)
-{
-    struct gpq_error e = { 0 };
-    uint64_t patience;
-    const char *text = s->call->value[OPTION_TIMEOUT];
-    if (text && gpq_value_duration(text, &patience, &e) < 0)
-        return usage(s->call->verb, "%s: --timeout: %s", s->call->verb->name, e.text);
-    s->deadline = text ? gpq_now() + patience : 0;
-    return 0;
-}
-
 int gpq_session_place(struct gpq_session *s, const struct call *call, bool make)
 {
     struct gpq_error e = { 0 };
     char path[GPQ_PATH];
+    uint64_t patience = 0;
     *s = (struct gpq_session){ .call = call, .fd = -1 };
-    int status = read_deadline(s);
+    int status = gpq_option_duration(call, OPTION_TIMEOUT, &patience);
     if (status != 0)
         return status;
+    s->deadline = call->value[OPTION_TIMEOUT] ? gpq_now() + patience : 0;
     int code = gpq_place_find(call->value[OPTION_STATE_DIR], call->value[OPTION_CONFIG], path, &e);
     if (code < 0)
         return gpq_say_config(code, &e);
@@ -340,4 +332,25 @@ void gpq_session_close(struct gpq_session *s)
         close(s->fd);
     s->fd = -1;
     gpq_buffer_free(&s->in);
+}
+
+int gpq_session_once(const struct call *call, enum gpq_agent_wish wish, json_t *request,
+                     json_t **ret)
+{
+    struct gpq_session s;
+    int status = gpq_session_open(&s, call, wish);
+    *ret = NULL;
+    if (status != 0)
+        json_decref(request);
+    else if (wish == GPQ_AGENT_RUNNING)
+        status = gpq_session_ask(&s, request, ret);
+    else
+        status = gpq_session_insist(&s, request, ret);
+    gpq_session_close(&s);
+    if (*ret && call->given[OPTION_JSON]) {
+        gpq_print_json(*ret);
+        json_decref(*ret);
+        *ret = NULL;
+    }
+    return status;
 }

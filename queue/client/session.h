@@ -63,6 +63,12 @@ int gpq_session_insist(struct gpq_session *s, json_t *request, json_t **ret);
 /* The same, whatever the reply is: the caller judges it. */
 int gpq_session_hear_reply(struct gpq_session *s, json_t *request, json_t **ret);
 
+/* Opens a session, sends a request, again after a loss of the connection unless the agent must run
+ * already, and closes.  With --json the reply is printed, and *ret is NULL then, as after a
+ * failure. */
+int gpq_session_once(const struct call *call, enum gpq_agent_wish wish, json_t *request,
+                     json_t **ret);
+
 /* Prints the error of a reply, and returns its exit status; 0 for a reply without one. */
 int gpq_session_judge(const json_t *reply);
 /* The exit status of a reply with an error. */

@@ -11,12 +11,6 @@
 #include "queue/client/words.h"
 #include "tools/cli/out.h"
 
-static void print_json(const json_t *row)
-{
-    (void)json_dumpf(row, stdout, JSON_COMPACT);
-    putchar('\n');
-}
-
 static void put_name(const char *name)
 {
     printf("  %-14s", name);
@@ -95,8 +89,9 @@ static void print_needs(const json_t *needs)
         put_line("  or", needs_text(json_array_get(or, i), text, sizeof(text)));
 }
 
-static void print_attempt(const json_t *a)
+static int print_attempt(json_t *a, void *user)
 {
+    (void)user;
     char from[32], span[32];
     int64_t started = gpq_number_of(a, "started"), ended = gpq_number_of(a, "ended");
     const char *outcome = gpq_text_of(a, "outcome"), *returned = gpq_text_of(a, "returned");
@@ -119,13 +114,14 @@ static void print_attempt(const json_t *a)
     }
     putchar('\n');
     put_line("  devices", gpq_text_of(json_object_get(a, "devices"), "names"));
+    return 0;
 }
 
-static int print_one_attempt(json_t *row, void *user)
+static int each_attempt(struct gpq_session *s, const json_t *task,
+                        int (*fn)(json_t *row, void *user), void *user)
 {
-    (void)user;
-    print_attempt(row);
-    return 0;
+    return gpq_rows(s, json_pack("{s:s, s:s}", "do", "attempts", "task", gpq_text_of(task, "task")),
+                    "attempts", fn, user);
 }
 
 static void print_conditions(const json_t *row)
@@ -167,8 +163,7 @@ static void print_task(struct gpq_session *s, const json_t *row)
         put_member("retries", json_object_get(spec, "retries"));
     put_line("cause", gpq_text_of(row, "cause"));
     print_conditions(row);
-    (void)gpq_rows(s, json_pack("{s:s, s:s}", "do", "attempts", "task", gpq_text_of(row, "task")),
-                   "attempts", print_one_attempt, NULL);
+    (void)each_attempt(s, row, print_attempt, NULL);
     if (gpq_number_of(row, "attempt") > 0 && json_object_get(row, "argv") &&
         gpq_path(log, "%s/logs/%s.%" PRIi64, s->state, gpq_text_of(row, "task"),
                  gpq_number_of(row, "attempt")) == 0)
@@ -185,12 +180,10 @@ static int add_attempt(json_t *row, void *user)
 static int print_task_json(struct gpq_session *s, json_t *row)
 {
     json_t *attempts = json_array();
-    int status =
-        gpq_rows(s, json_pack("{s:s, s:s}", "do", "attempts", "task", gpq_text_of(row, "task")),
-                 "attempts", add_attempt, attempts);
+    int status = each_attempt(s, row, add_attempt, attempts);
     (void)json_object_set_new(row, "attempts", attempts);
     if (status == 0)
-        print_json(row);
+        gpq_print_json(row);
     return status;
 }
 
@@ -219,10 +212,10 @@ static int show_batch(struct gpq_session *s, const char *batch)
     json_t *row;
     int status = gpq_batch_row(s, batch, &row);
     if (status == 0 && s->call->given[OPTION_JSON]) {
-        print_json(row);
+        gpq_print_json(row);
     } else if (status == 0) {
-        printf("batch %s: %s tasks\n", batch,
-               gpq_number_text((uint64_t)gpq_number_of(row, "total"), number));
+        uint64_t total = (uint64_t)gpq_number_of(row, "total");
+        printf("batch %s: %s %s\n", batch, gpq_number_text(total, number), gpq_tasks(total));
         put_line("name", gpq_text_of(row, "name"));
         put_time("made", gpq_number_of(row, "made"));
         put_time("ended", gpq_number_of(row, "ended"));
@@ -244,8 +237,9 @@ static int show_row(json_t *row, void *user)
     return show_task(user, gpq_text_of(row, "task"));
 }
 
-static int show_selection(struct gpq_session *s, json_t *selection)
+static int show_selection(struct gpq_session *s, json_t *selection, void *user)
 {
+    (void)user;
     const json_t *tasks = json_object_get(selection, "tasks");
     int status = 0;
     if (json_object_get(selection, "first"))
@@ -259,7 +253,7 @@ static int show_selection(struct gpq_session *s, json_t *selection)
 
 int gpq_verb_show(const struct call *call)
 {
-    return gpq_each_selection(call, show_selection);
+    return gpq_each_selection(call, show_selection, NULL);
 }
 
 /* ---- explain ---- */
@@ -328,7 +322,7 @@ int gpq_verb_explain(const struct call *call)
         status =
             gpq_session_insist(&s, json_pack("{s:s, s:s}", "do", "explain", "task", task), &reply);
     if (status == 0 && call->given[OPTION_JSON])
-        print_json(reply);
+        gpq_print_json(reply);
     else if (status == 0)
         explain(reply);
     json_decref(reply);

@@ -483,11 +483,10 @@ static int set_max_fails(const struct call *call, json_t *batch)
 
 static int set_at_once(const struct gpq_submit_call *s, json_t *batch)
 {
-    struct gpq_error e = { 0 };
     uint64_t n = s->at_once;
-    const char *text = s->call->value[OPTION_AT_ONCE];
-    if (text && gpq_value_number(text, 1, UINT32_MAX, &n, &e) < 0)
-        return usage(s->call->verb, "%s: --at-once: %s", s->call->verb->name, e.text);
+    int status = gpq_option_number(s->call, OPTION_AT_ONCE, 1, UINT32_MAX, &n);
+    if (status != 0)
+        return status;
     return n == 0 || json_object_set_new(batch, "at_once", json_integer((json_int_t)n)) == 0
                ? 0
                : EXIT_FAILED;

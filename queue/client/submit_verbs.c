@@ -38,8 +38,8 @@ static void say_counts(const struct gpq_submit_call *s, const json_t *reply)
     static const char *const words[] = { "joined", "again", "changed" };
     static const char *const texts[] = { "joined", "run again", "changed and new" };
     char number[32];
-    int64_t added = gpq_number_of(reply, "added");
-    printf("%s %s added", gpq_number_text((uint64_t)added, number), added == 1 ? "task" : "tasks");
+    uint64_t added = (uint64_t)gpq_number_of(reply, "added");
+    printf("%s %s added", gpq_number_text(added, number), gpq_tasks(added));
     for (int i = 0; i < 3; i++) {
         int64_t n = gpq_number_of(reply, words[i]);
         if (n > 0)
@@ -53,8 +53,7 @@ void gpq_submit_say(struct gpq_session *session, const struct gpq_submit_call *s
 {
     const char *batch = gpq_text_of(reply, "batch");
     if (s->call->given[OPTION_JSON]) {
-        (void)json_dumpf(reply, stdout, JSON_COMPACT);
-        putchar('\n');
+        gpq_print_json(reply);
         return;
     }
     if (session->started) {

@@ -20,13 +20,6 @@ enum { FAILURES_SHOWN = 10 };
 /* Requests of a connection that wait, and ids of one of them: docs/reference/queue-protocol.md. */
 enum { WAITS = 64, TASKS = 50000 };
 
-static int print_json(json_t *row)
-{
-    (void)json_dumpf(row, stdout, JSON_COMPACT);
-    putchar('\n');
-    return 0;
-}
-
 /* ---- Until the end ---- */
 
 /* Requests that wait.  The id of each is its index; null once it has its reply. */
@@ -243,7 +236,7 @@ static int count_row(json_t *row, void *user)
             (void)json_array_append(c->bad, row);
     }
     if (c->s->call->given[OPTION_JSON])
-        print_json(row);
+        gpq_print_json(row);
     return 0;
 }
 
@@ -274,7 +267,7 @@ static void print_counts(const struct counted *c, const json_t *selection, const
     if (*batch)
         printf("batch %s", batch);
     else
-        printf("%zu %s", n, n == 1 ? "task" : "tasks");
+        printf("%zu %s", n, gpq_tasks(n));
     if (*name) {
         putchar(' ');
         put_plain(name);

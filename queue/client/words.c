@@ -166,6 +166,17 @@ char *gpq_number_text(uint64_t n, char ret[32])
     return ret;
 }
 
+const char *gpq_tasks(uint64_t n)
+{
+    return n == 1 ? "task" : "tasks";
+}
+
+void gpq_print_json(const json_t *row)
+{
+    (void)json_dumpf(row, stdout, JSON_COMPACT);
+    putchar('\n');
+}
+
 char *gpq_outcomes_text(const json_t *outcomes, char *ret, size_t size)
 {
     struct built b = { ret, size, 0 };

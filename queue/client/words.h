@@ -30,6 +30,10 @@ uint64_t gpq_ended(const json_t *outcomes);
 uint64_t gpq_bad(const json_t *outcomes);
 /* "10,000" */
 char *gpq_number_text(uint64_t n, char ret[32]);
+const char *gpq_tasks(uint64_t n); /* "task" or "tasks" */
+
+/* On a line. */
+void gpq_print_json(const json_t *row);
 
 /* Characters of a line: those of the terminal, else 80. */
 size_t gpq_width(void);
