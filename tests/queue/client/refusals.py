@@ -158,7 +158,7 @@ def ids(q):
         refused(q, 4, [verb, "1.2"], ["1.2"])
         refused(q, 4, [verb, "night"], ["night"])
         refused(q, 4, [verb, "night.1"], ["night"])
-        refused(q, 4, [verb, "true.2"], ["1.2"])
+        refused(q, 4, [verb, "true.2"], ["task 2", '"true"'])
         if verb != "ls":
             refused(q, 2, [verb, b"\xff".decode(errors="surrogateescape")], ["UTF-8"])
     refused(q, 2, ["log", "1.1-2"], ["1.1-2", "12.44"])
