@@ -7,6 +7,7 @@
 
 #include "queue/config/check.h"
 #include "queue/config/split.h"
+#include "queue/utf8.h"
 
 enum { SECTIONS_MOST = 1024, NAME_MOST = 63, NEEDS_MOST = 3 };
 
@@ -30,40 +31,14 @@ __attribute__((format(printf, 3, 4))) static int fail(const struct parser *p, ui
 
 /* ---- Characters ---- */
 
-/* Bytes of the UTF-8 character at `at`, or 0: it is none (RFC 3629). */
-static size_t character(const unsigned char *at, size_t left)
-{
-    unsigned char low = 0x80, high = 0xbf;
-    size_t n = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
-    if (n == 0 || n > left || at[0] > 0xf4)
-        return 0;
-    if (at[0] == 0xe0)
-        low = 0xa0;
-    else if (at[0] == 0xed)
-        high = 0x9f;
-    else if (at[0] == 0xf0)
-        low = 0x90;
-    else if (at[0] == 0xf4)
-        high = 0x8f;
-    for (size_t i = 1; i < n; i++) {
-        if (at[i] < low || at[i] > high)
-            return 0;
-        low = 0x80;
-        high = 0xbf;
-    }
-    return n;
-}
-
 static int check_line(const struct parser *p, const char *text, size_t size)
 {
-    const unsigned char *bytes = (const unsigned char *)text;
-    for (size_t at = 0, n; at < size; at += n) {
-        n = character(bytes + at, size - at);
-        if (n == 0)
-            return fail(p, p->line, "byte %zu of the line is not UTF-8", at + 1);
-        if (bytes[at] == '\0')
-            return fail(p, p->line, "byte %zu of the line is NUL", at + 1);
-    }
+    const char *nul = memchr(text, '\0', size);
+    size_t fault = gpq_utf8_fault(text, size);
+    if (nul && (size_t)(nul - text) < fault)
+        return fail(p, p->line, "byte %zu of the line is NUL", (size_t)(nul - text) + 1);
+    if (fault != size)
+        return fail(p, p->line, "byte %zu of the line is not UTF-8", fault + 1);
     return 0;
 }
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "queue/jobs/make.h"
-#include "queue/jobs/utf8.h"
+#include "queue/utf8.h"
 
 /* Reads a number without leading zeros, below 2^63; *text is moved behind it. */
 static bool number(const char **text, uint64_t *ret)

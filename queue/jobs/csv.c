@@ -6,7 +6,7 @@
 
 #include "queue/jobs/reader.h"
 #include "queue/jobs/template.h"
-#include "queue/jobs/utf8.h"
+#include "queue/utf8.h"
 
 enum { COLUMNS_MOST = 1000000 };
 

@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "queue/jobs/reader.h"
-#include "queue/jobs/utf8.h"
+#include "queue/utf8.h"
 
 static const char byte_order_mark[] = "\xef\xbb\xbf";
 enum { MARK_SIZE = 3 };

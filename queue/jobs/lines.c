@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "queue/jobs/reader.h"
-#include "queue/jobs/utf8.h"
+#include "queue/utf8.h"
 
 /* ---- Lines ---- */
 

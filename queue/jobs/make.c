@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "queue/jobs/template.h"
-#include "queue/jobs/utf8.h"
+#include "queue/utf8.h"
 
 static int no_memory(struct gpq_error *e)
 {

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "queue/jobs/utf8.h"
+#include "queue/utf8.h"
 
 /* ---- Faults ---- */
 

@@ -53,14 +53,15 @@ for target in $targets; do
     queue_config)
         parts="../queue/config/check.c ../queue/config/config.c ../queue/config/parse.c"
         parts="$parts ../queue/config/sections.c ../queue/config/split.c ../queue/config/values.c"
-        parts="$parts ../queue/fail.c"
+        parts="$parts ../queue/fail.c ../queue/utf8.c"
         ;;
     queue_csv | queue_jsonl | queue_lines)
         parts="$(files '../queue/jobs/*.c' | sed 's/^base.heap.c //') ../queue/fail.c"
+        parts="$parts ../queue/utf8.c"
         libraries=-ljansson
         ;;
     queue_template)
-        parts="../queue/jobs/template.c ../queue/jobs/texts.c ../queue/jobs/utf8.c"
+        parts="../queue/jobs/template.c ../queue/jobs/texts.c ../queue/utf8.c"
         ;;
     queue_request)
         parts="../queue/agent/base64.c ../queue/agent/changes.c ../queue/agent/classes.c"

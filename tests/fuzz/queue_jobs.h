@@ -12,7 +12,7 @@
 
 #include "queue/jobs/jobs.h"
 #include "queue/jobs/template.h"
-#include "queue/jobs/utf8.h"
+#include "queue/utf8.h"
 
 static const char *const fuzz_known[] = { "gpus", "name", "env", NULL };
 

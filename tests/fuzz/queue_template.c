@@ -8,7 +8,7 @@
 #include "fuzz.h"
 
 #include "queue/jobs/template.h"
-#include "queue/jobs/utf8.h"
+#include "queue/utf8.h"
 
 static const char *const values[GPQ_STARTS] = { "0,1", "2", "20000", "1.2", "{out}" };
 

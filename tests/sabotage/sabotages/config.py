@@ -17,9 +17,9 @@ SABOTAGES = [
         "    if (!entry)\n        return fail",
         "queue/config.each_fault_has_its_line"),
     Sabotage(
-        "an overlong character is UTF-8", "queue/config/parse.c",
-        "at[0] < 0xc2 ? 0",
-        "at[0] < 0xc0 ? 0",
+        "an overlong character is UTF-8", "queue/utf8.c",
+        "    if (first < 0xc2 ||",
+        "    if (first < 0xc0 ||",
         "queue/config.each_fault_has_its_line"),
     Sabotage(
         "a small size without a unit is bytes", "queue/config/values.c",

@@ -57,7 +57,7 @@ SABOTAGES = [
         "    if (!r->broken && size > 0)\n        end_line(r, data, size);\n",
         "queue/jobs_lines.a_growing_file"),
     Sabotage(
-        "a surrogate is UTF-8", "queue/jobs/utf8.c",
+        "a surrogate is UTF-8", "queue/utf8.c",
         "        most = 0x9f; /* surrogates */\n",
         "        most = 0xbf; /* surrogates */\n",
         "queue/jobs_lines.lines"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* utf8.c - whether bytes are UTF-8. */
-#include "queue/jobs/utf8.h"
+#include "queue/utf8.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * utf8.h - whether bytes are UTF-8 (RFC 3629): no surrogates, nothing longer than it must be, and
  * nothing above U+10FFFF.
  */
-#ifndef GPQ_JOBS_UTF8_H
-#define GPQ_JOBS_UTF8_H
+#ifndef GPQ_UTF8_H
+#define GPQ_UTF8_H
 
 #include <stddef.h>
 
