@@ -43,21 +43,16 @@ static int by_name(const void *a, const void *b)
     return order ? order : (one->at > other->at) - (one->at < other->at);
 }
 
+static int of_name(const void *name, const void *column)
+{
+    return strcmp(name, ((const struct column *)column)->name);
+}
+
 static size_t find_column(const struct column *columns, size_t n, const char *name)
 {
-    size_t low = 0, high = n;
+    const struct column *found = bsearch(name, columns, n, sizeof(*columns), of_name);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(columns[middle].name, name);
-        if (order == 0)
-            return columns[middle].at;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return SIZE_MAX;
+    return found ? found->at : SIZE_MAX;
 }
 
 static void list_columns(const struct gpq_texts *header, char *ret, size_t size)
@@ -91,10 +86,8 @@ static int find_slots(struct gpq_jobs *r, const struct column *columns, struct g
 static int unknown_column(const struct gpq_jobs *r, const char *name, struct gpq_error *e)
 {
     char list[250];
-    size_t n = 0;
+    size_t n = gpq_make_known_count(&r->make);
 
-    while (r->how.known && r->how.known[n])
-        n++;
     gpq_reader_list(list, sizeof(list), r->how.known, n);
     return gpq_fail(e, GPQ_EINVAL,
                     "column %.60s is no option; beside command there may be %s; with --each FILE "
@@ -140,10 +133,8 @@ static void take_header(struct gpq_jobs *r)
 {
     struct gpq_csv *c = &r->csv;
     struct gpq_error e;
-    size_t n = c->row.n, known = 0;
+    size_t n = c->row.n, known = gpq_make_known_count(&r->make);
 
-    while (r->how.known && r->how.known[known])
-        known++;
     c->header = c->row;
     c->row = (struct gpq_texts){ 0 };
     c->command = SIZE_MAX;

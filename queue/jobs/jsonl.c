@@ -124,10 +124,8 @@ static int take_command(struct gpq_make *m, const json_t *command, struct gpq_er
 static int unknown_member(struct gpq_make *m, const char *name, struct gpq_error *e)
 {
     char list[300];
-    size_t n = 0;
+    size_t n = gpq_make_known_count(m);
 
-    while (m->how->known && m->how->known[n])
-        n++;
     gpq_reader_list(list, sizeof(list), m->how->known, n);
     return gpq_fail(e, GPQ_EINVAL,
                     "unknown member %.60s; an object has argv or command, and options%s%s", name,

@@ -22,6 +22,15 @@ const char *gpq_make_known(const struct gpq_make *m, const char *name)
     return NULL;
 }
 
+size_t gpq_make_known_count(const struct gpq_make *m)
+{
+    size_t n = 0;
+
+    while (m->how->known && m->how->known[n])
+        n++;
+    return n;
+}
+
 /* ---- The templates ---- */
 
 static const char *template_text(const struct gpq_make *m, size_t i)
@@ -321,9 +330,6 @@ int gpq_make_job(struct gpq_make *m, struct gpq_job *ret, struct gpq_error *e)
                              .n_argv = m->argv.n,
                              .options = m->options,
                              .n_options = m->n_options,
-                             .is_line = m->is_line,
-                             .is_long =
-                                 m->is_line && gpq_texts_size(&m->argv, 2) > GPQ_JOBS_ARGUMENT_MOST,
                              .replace = m->replace };
     return 0;
 }

@@ -37,6 +37,7 @@ int gpq_make_open(struct gpq_make *m, const struct gpq_jobs_how *how, struct gpq
 void gpq_make_free(struct gpq_make *m);
 /* Returns the option of how->known with this name, or NULL. */
 const char *gpq_make_known(const struct gpq_make *m, const char *name);
+size_t gpq_make_known_count(const struct gpq_make *m);
 
 /* The names in the templates are {} and those of the start; with must, {} occurs. */
 int gpq_make_has_one(const struct gpq_make *m, const char *what, bool must, struct gpq_error *e);

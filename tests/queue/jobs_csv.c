@@ -160,24 +160,12 @@ T_LONG_CASE(a_million_columns, 60)
     T_TEXT(e.text, "line 1: the header has more than 1000000 columns, the maximum");
 }
 
-/* Feeds `size` bytes c behind the text. */
-static int read_long(const char *text, char c, size_t size, struct gpq_error *e)
+static int read_long(const char *begin, char c, size_t size, struct gpq_error *e)
 {
     const struct gpq_jobs_how how = { .format = GPQ_JOBS_CSV,
                                       .command = (const char *[]){ "echo", "", NULL } };
-    struct gpq_jobs *r;
-    char piece[4096];
-    memset(piece, c, sizeof(piece));
 
-    T_EQ(gpq_jobs_open(&how, count, "", &r, e), 0);
-    (void)gpq_jobs_feed(r, text, strlen(text), e);
-    for (size_t n; size > 0; size -= n) {
-        n = size < sizeof(piece) ? size : sizeof(piece);
-        (void)gpq_jobs_feed(r, piece, n, e);
-    }
-    int code = gpq_jobs_end(r, NULL, e);
-    gpq_jobs_close(r);
-    return code;
+    return jobs_read_long(&how, begin, c, size, "", count, "", e);
 }
 
 T_CASE(long_rows)
@@ -191,20 +179,4 @@ T_CASE(long_rows)
                    "closed");
     T_EQ(read_long("a\n1", ',', 1000000, &e), GPQ_EINVAL);
     T_TEXT(e.text, "line 2: the row has 1000001 fields, the header 1");
-}
-
-T_CASE(a_growing_file)
-{
-    const struct gpq_jobs_how how = { .format = GPQ_JOBS_CSV,
-                                      .command = (const char *[]){ "echo", "{a}", NULL } };
-    struct gpq_jobs_counts counts;
-    struct gpq_error e;
-    struct gpq_jobs *r;
-
-    T_EQ(gpq_jobs_open(&how, count, "1", &r, &e), 0);
-    T_EQ(gpq_jobs_feed(r, "a\n1\n1", 5, &e), 0);
-    T_EQ(gpq_jobs_feed(r, "\n", 1, &e), 0);
-    T_EQ(gpq_jobs_end(r, &counts, &e), 0);
-    T_EQ(counts.jobs, 2);
-    gpq_jobs_close(r);
 }

@@ -127,7 +127,7 @@ T_CASE(long_arguments)
           "EINVAL: line 1: argument 1 of the command has more than 131071 bytes, the maximum; put "
           "a "
           "long value into a file that the command reads\n" },
-        { GPQ_JOBS_ARGUMENT_MOST + 1, "{\"command\":\"%s\"}", " long\n" ONE },
+        { GPQ_JOBS_ARGUMENT_MOST + 1, "{\"command\":\"%s\"}", "\n" ONE },
     };
 
     for (size_t i = 0; i < T_LENGTH(rows); i++) {

@@ -21,10 +21,10 @@ static int note(const struct gpq_job *job, void *user, struct gpq_error *e)
     for (size_t i = 0; i < job->n_argv; i++)
         (void)fprintf(out, " | %s", job->argv[i]);
     T_CHECK(!job->argv[job->n_argv]);
-    (void)fprintf(out, "%s", job->n_options || job->replace || job->is_long ? " |" : "");
+    (void)fprintf(out, "%s", job->n_options || job->replace ? " |" : "");
     for (size_t i = 0; i < job->n_options; i++)
         (void)fprintf(out, " %s=%s", job->options[i].name, job->options[i].value);
-    (void)fprintf(out, "%s%s\n", job->replace ? " replace" : "", job->is_long ? " long" : "");
+    (void)fprintf(out, "%s\n", job->replace ? " replace" : "");
     return 0;
 }
 
@@ -67,6 +67,25 @@ char *jobs_transcript(const struct jobs_case *c, size_t first, size_t piece)
     (void)fclose(out);
     free(copy);
     return transcript;
+}
+
+int jobs_read_long(const struct gpq_jobs_how *how, const char *begin, char c, size_t size,
+                   const char *end, gpq_job_fn fn, void *user, struct gpq_error *e)
+{
+    char piece[65536];
+    struct gpq_jobs *r;
+
+    memset(piece, c, sizeof(piece));
+    T_EQ(gpq_jobs_open(how, fn, user, &r, e), 0);
+    (void)gpq_jobs_feed(r, begin, strlen(begin), e);
+    for (size_t n; size > 0; size -= n) {
+        n = size < sizeof(piece) ? size : sizeof(piece);
+        (void)gpq_jobs_feed(r, piece, n, e);
+    }
+    (void)gpq_jobs_feed(r, end, strlen(end), e);
+    int code = gpq_jobs_end(r, NULL, e);
+    gpq_jobs_close(r);
+    return code;
 }
 
 void jobs_check(const struct jobs_case *cases, size_t n)

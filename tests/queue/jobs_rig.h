@@ -25,6 +25,9 @@ struct jobs_case {
 /* Returns the transcript of the file in pieces of this many bytes; the first piece has `first`.
  * To be freed. */
 char *jobs_transcript(const struct jobs_case *c, size_t first, size_t piece);
+/* Reads a file of `begin`, `size` bytes c and `end`, and returns as gpq_jobs_end. */
+int jobs_read_long(const struct gpq_jobs_how *how, const char *begin, char c, size_t size,
+                   const char *end, gpq_job_fn fn, void *user, struct gpq_error *e);
 /* Checks the transcript of each case: read at once, and cut at each byte. */
 void jobs_check(const struct jobs_case *cases, size_t n);
 
