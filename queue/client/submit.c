@@ -359,56 +359,63 @@ static bool has_place(const struct call *call)
     return key && strchr(key, '{');
 }
 
-/* Which of them it is. */
-static int check_call(const struct call *call)
+static int check_options(const struct call *call)
 {
-    const char *verb = call->verb->name;
-    const bool *given = call->given;
-    int sources = (call->operands > 0) + given[OPTION_EACH] + given[OPTION_ARRAY];
-    if (given[OPTION_ATTACHED] && (given[OPTION_JOIN] || given[OPTION_KEY]))
-        return usage(call->verb, "%s: --attached excludes --join and --key: its tasks are new ones",
-                     verb);
-    if (given[OPTION_FRESH] && (given[OPTION_JOIN] || given[OPTION_JOIN_ANYWAY]))
-        return usage(call->verb, "%s: --fresh and --join exclude one another", verb);
-    if (call->value[OPTION_BATCH] && strlen(call->value[OPTION_BATCH]) > NAME_MOST)
+    static const enum option_id excluded[][2] = {
+        { OPTION_ATTACHED, OPTION_JOIN }, { OPTION_ATTACHED, OPTION_KEY },
+        { OPTION_FRESH, OPTION_JOIN },    { OPTION_FRESH, OPTION_JOIN_ANYWAY },
+        { OPTION_EACH, OPTION_ARRAY },    { OPTION_CLASS, OPTION_EACH },
+        { OPTION_CLASS, OPTION_ARRAY },   { OPTION_CLASS, OPTION_FOLLOW_FILE },
+    };
+    const char *verb = call->verb->name, *batch = call->value[OPTION_BATCH];
+    for (size_t i = 0; i < sizeof(excluded) / sizeof(excluded[0]); i++)
+        if (call->given[excluded[i][0]] && call->given[excluded[i][1]])
+            return usage(call->verb, "%s: --%s and --%s exclude one another", verb,
+                         options[excluded[i][0]].name, options[excluded[i][1]].name);
+    if (batch && strlen(batch) > NAME_MOST)
         return usage(call->verb, "%s: --batch has %zu bytes, the maximum is %d", verb,
-                     strlen(call->value[OPTION_BATCH]), NAME_MOST);
+                     strlen(batch), NAME_MOST);
+    if (call->given[OPTION_FILES] && !call->given[OPTION_CLASS])
+        return usage(call->verb, "%s: --files needs --class NAME", verb);
+    return 0;
+}
+
+/* The tasks come from --class, --each or --array with a command, from FILE, or are one command. */
+static int check_source(const struct call *call)
+{
+    const char *verb = call->verb->name, *file = call->operand[0];
+    const char *many = call->given[OPTION_EACH]    ? "each"
+                       : call->given[OPTION_ARRAY] ? "array"
+                                                   : NULL;
+    bool is_new = call->given[OPTION_FRESH] || call->given[OPTION_ATTACHED];
     if (call->command && !call->command[0])
         return usage(call->verb, "%s: no command stands behind --", verb);
-    if (given[OPTION_CLASS] && (given[OPTION_EACH] || given[OPTION_ARRAY] || call->command))
-        return usage(call->verb, "%s: --class takes files, no command", verb);
-    if (given[OPTION_CLASS] && given[OPTION_FOLLOW_FILE])
-        return usage(call->verb, "%s: --class and --watch exclude one another", verb);
-    if (given[OPTION_CLASS])
-        return 0;
-    if (given[OPTION_FILES])
-        return usage(call->verb, "%s: --files needs --class NAME", verb);
-    if (sources > 1)
+    if (call->given[OPTION_CLASS])
+        return call->command ? usage(call->verb, "%s: --class takes files, no command", verb) : 0;
+    if (many && file)
         return usage(call->verb, "%s: FILE, --each and --array exclude one another", verb);
-    if ((given[OPTION_EACH] || given[OPTION_ARRAY]) && !call->command)
-        return usage(call->verb, "%s: --%s needs a command behind --", verb,
-                     given[OPTION_EACH] ? "each" : "array");
-    if ((given[OPTION_EACH] || given[OPTION_ARRAY]) && !given[OPTION_FRESH] &&
-        !given[OPTION_ATTACHED] && !has_place(call))
+    if (many && !call->command)
+        return usage(call->verb, "%s: --%s needs a command behind --", verb, many);
+    if (many && !is_new && !has_place(call))
         return usage(call->verb,
                      "%s: --%s: the command has no {}, so that its tasks are equal and join the "
                      "first one; --fresh makes each a task of its own",
-                     verb, given[OPTION_EACH] ? "each" : "array");
-    if (call->operands > 0 && call->command)
+                     verb, many);
+    if (file && call->command)
         return usage(call->verb,
                      "%s: FILE '%s' has its own commands; --each makes it the data of "
                      "the command behind --",
-                     verb, call->operand[0]);
+                     verb, file);
     if (call->operands > 1)
         return usage(call->verb, "%s: unexpected argument '%s'; a command stands behind --", verb,
                      call->operand[1]);
-    if (call->operands > 0 && !*call->operand[0])
+    if (file && !*file)
         return usage(call->verb, "%s: FILE is empty, expected the name of a file", verb);
-    if (sources == 0 && !call->command)
+    if (!many && !file && !call->command)
         return usage(call->verb, "%s: expected FILE, or a command behind --", verb);
-    if (given[OPTION_FOLLOW_FILE] &&
-        (sources == 0 || given[OPTION_ARRAY] ||
-         !strcmp(given[OPTION_EACH] ? call->value[OPTION_EACH] : call->operand[0], "-")))
+    if (call->given[OPTION_EACH])
+        file = call->value[OPTION_EACH];
+    if (call->given[OPTION_FOLLOW_FILE] && (!file || !strcmp(file, "-")))
         return usage(call->verb, "%s: --watch needs a file", verb);
     return 0;
 }
@@ -533,8 +540,8 @@ static void set_name(struct gpq_submit_call *s)
 int gpq_submit_read(struct gpq_submit_call *s, const struct call *call)
 {
     *s = (struct gpq_submit_call){ .call = call, .now = gpq_now_wall() };
-    int status = check_call(call);
-    if (status != 0)
+    int status = check_options(call);
+    if (status != 0 || (status = check_source(call)) != 0)
         return status;
     s->specs = json_array();
     s->tasks = json_array();
