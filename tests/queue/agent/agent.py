@@ -63,9 +63,37 @@ class Client:
     def tasks(self, batch):
         return self.ask("tasks", batch=str(batch))["tasks"]
 
+    def outcomes(self, batch):
+        return [t.get("outcome") for t in self.tasks(batch)]
+
     def close(self):
         self.file.close()
         self.socket.close()
+
+
+class Gate:
+    """A fifo before which commands wait: `read x < {gate}`."""
+
+    def __init__(self, path):
+        self.path = path
+        os.mkfifo(path)
+
+    def __fspath__(self):
+        return self.path
+
+    __str__ = __fspath__
+
+    @contextlib.contextmanager
+    def opened(self, n):
+        """Lets n commands go on, also those that come to it in the block."""
+        with open(self.path, "w") as f:
+            f.write("go\n" * n)
+            f.flush()
+            yield
+
+    def open(self):
+        with self.opened(1):
+            pass
 
 
 class Agent:
@@ -114,6 +142,9 @@ class Agent:
         with open(self.log) as log:
             return log.read()
 
+    def gate(self, name="gate"):
+        return Gate(os.path.join(self.directory, name))
+
     def socket(self):
         return os.path.join(self.state, "socket")
 
@@ -139,18 +170,7 @@ class Agent:
 
     def processes(self, name=None):
         """Runners and commands of this state directory."""
-        found = []
-        for path in glob.glob("/proc/[0-9]*"):
-            pid = int(path[6:])
-            with contextlib.suppress(OSError):
-                with open(path + "/environ", "rb") as f:
-                    ours = f"GPUDISPATCH_OUT={self.state}/".encode() in f.read()
-                ours = ours or os.readlink(path + "/cwd") == self.state
-                with open(path + "/comm") as f:
-                    comm = f.read().strip()
-                if ours and pid != os.getpid() and (name is None or comm == name):
-                    found.append(pid)
-        return found
+        return processes_of(self.state, name)
 
 
 class InstalledAgent(Agent):
@@ -161,6 +181,33 @@ class InstalledAgent(Agent):
         self.program, self.runner = program, None
         self.environment = {k: v for k, v in self.environment.items()
                             if k != "LD_LIBRARY_PATH" and not k.startswith("GPUD_")}
+
+
+def processes_of(state, name=None, agents=False):
+    """Runners and commands of a state directory, and optionally its agents; only those with this
+    name."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*"):
+        pid = int(path[6:])
+        with contextlib.suppress(OSError):
+            with open(path + "/environ", "rb") as f:
+                ours = f"GPUDISPATCH_OUT={state}/".encode() in f.read()
+            with open(path + "/cmdline", "rb") as f:
+                line = f.read()
+            with open(path + "/comm") as f:
+                comm = f.read().strip()
+            ours = (ours or os.readlink(path + "/cwd") == state or agents and
+                    b"gpudispatch-agent\0" in line and f"{state}\0".encode() in line)
+            if ours and pid != os.getpid() and name in (None, comm):
+                found.append(pid)
+    return found
+
+
+def words(path):
+    """Those of a file, to which commands append."""
+    with contextlib.suppress(FileNotFoundError), open(path) as f:
+        return f.read().split()
+    return []
 
 
 def until(holds, what):

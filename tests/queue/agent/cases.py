@@ -2,12 +2,14 @@
 """Runs the cases of a script, each with an agent in a scratch directory of its own."""
 import contextlib
 import os
+import pathlib
 import sys
 import tempfile
 import traceback
 
-from agent import Agent
-from checks import Checks
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from agent import Agent  # noqa: E402
+from checks import Checks  # noqa: E402
 
 
 class Skip(Exception):

@@ -7,7 +7,6 @@ usage: classes.py BUILD_DIRECTORY [CASE...]
 T_KILLS says how often case `killed_agents` kills the agent.
 """
 import base64
-import contextlib
 import os
 import pathlib
 import random
@@ -15,9 +14,7 @@ import sys
 import uuid
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from agent import Refused, until  # noqa: E402
+from agent import Refused, until, words  # noqa: E402
 from cases import equal, run  # noqa: E402
 
 EFFORT = os.environ.get("T_EFFORT") == "all"
@@ -65,17 +62,14 @@ def text_of(client, task):
 
 
 def lines(agent, name):
-    with contextlib.suppress(FileNotFoundError):
-        return pathlib.Path(agent.directory, name).read_text().split()
-    return []
+    return words(os.path.join(agent.directory, name))
 
 
 def results(agent):
     """1,000 payloads over eight GPUs: each result is that of its payload, and no worker starts
     without a task."""
     configure(agent)
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     equal(agent.client().ask("status")["running"], 0)
     equal(lines(agent, "setups"), [])
     submit(c, [f"say {i}" for i in range(1000)])
@@ -90,8 +84,7 @@ def results(agent):
 def kinds_of_results(agent):
     """Bytes, a result that is a file, no result; payloads of any bytes; the log of an attempt."""
     configure(agent)
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     submit(c, ["bytes", "big 65536", "big 65537", "sleep 1", b"\0\xff\0", b"say p", "print hello"])
     c.ask("wait", batch="1")
     got = rows(c)
@@ -111,8 +104,7 @@ def kinds_of_results(agent):
 def failures(agent):
     """A crash, an error, a timeout and a cancel are outcomes; retries are the store's."""
     configure(agent, grace="0.1s")
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     submit(c, ["crash", "fail 9", "say fine"])
     submit(c, ["sleep 600000"], batch="slow", limit=100 * 10**6)
     submit(c, ["crash"], batch="again", retries={"crash": 2})
@@ -131,8 +123,7 @@ def failures(agent):
 def class_limit(agent):
     """The limit of the class counts for a task without one; that of the task comes first."""
     configure(agent, limit="0.1s", grace="0.1s")
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     submit(c, ["sleep 600000"])
     submit(c, ["sleep 300"], batch="own", limit=60 * 10**9)
     c.ask("wait", batch="1")
@@ -144,8 +135,7 @@ def failed_setup(agent):
     """A class whose workers fail: its tasks end NO_WORKER with the reason, commands go on, and the
     next task tries again."""
     configure(agent, "broken", definition="broken")
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     submit(c, [f"say {i}" for i in range(200)], name="broken")
     c.submit(["true"], batch="commands")
     c.ask("wait", batch="1")
@@ -165,8 +155,7 @@ def unknown_classes(agent):
     """A class that the config does not name, or that cannot run here, is refused with the names."""
     configure(agent)
     configure(agent, "gone", plugin="/no/such.so")
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     for name, parts in (("whisper", ["no such class", "config has echo, gone"]),
                         ("gone", ["cannot run here", "/no/such.so"])):
         try:
@@ -186,15 +175,13 @@ def unknown_classes(agent):
 def class_leaves_the_config(agent):
     """Tasks of a class that the next agent does not know wait, and explain says why."""
     configure(agent)
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.ask("pause")
     submit(c, ["say a"])
     agent.stop()
     os.unlink(os.path.join(agent.directory, "config"))
     configure(agent, "other")
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.ask("resume")
     submit(c, ["say b"], name="other", batch="other")
     c.ask("wait", batch="2")
@@ -203,8 +190,7 @@ def class_leaves_the_config(agent):
     assert "has other" in reasons[0]["text"], reasons
     agent.stop()
     configure(agent)
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.ask("wait", batch="1")
     equal(outcomes(c), ["ok"])
 
@@ -212,9 +198,8 @@ def class_leaves_the_config(agent):
 def paused(agent):
     """A paused class starts nothing; tasks that have not started are at their places again."""
     configure(agent, max_workers=1)
-    os.mkfifo(os.path.join(agent.directory, "gate"))
-    agent.start()
-    c = agent.client()
+    gate = agent.gate()
+    c = agent.start().client()
     submit(c, ["wait"] + [f"say {i}" for i in range(20)])
     until(lambda: lines(agent, "started") == ["1.1"], "a start")
     until(lambda: len(c.ask("tasks", batch="1", states=["running"])["tasks"]) > 1, "claims")
@@ -224,8 +209,7 @@ def paused(agent):
     until(lambda: len(c.ask("tasks", batch="1", states=["running"])["tasks"]) == 1, "returns")
     c.submit(["true"], batch="commands")
     c.ask("wait", batch="2")
-    with open(os.path.join(agent.directory, "gate"), "w") as gate:
-        gate.write("x")
+    gate.open()
     c.ask("wait", tasks=["1.1"])
     row = c.ask("tasks", batch="1", states=["ready"])["tasks"][0]
     equal((row["task"], row["charged"]), ("1.2", 0))
@@ -238,17 +222,14 @@ def paused(agent):
 def drained(agent):
     """stop with "drain": tasks that run end, and the others wait for the next agent."""
     configure(agent, max_workers=1)
-    os.mkfifo(os.path.join(agent.directory, "gate"))
-    agent.start()
-    c = agent.client()
+    gate = agent.gate()
+    c = agent.start().client()
     submit(c, ["wait", "say 1", "say 2"])
     until(lambda: lines(agent, "started") == ["1.1"], "a start")
     c.ask("stop", how="drain")
-    with open(os.path.join(agent.directory, "gate"), "w") as gate:
-        gate.write("x")
+    gate.open()
     equal(agent.process.wait(60), 0)
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.ask("wait", batch="1")
     equal(lines(agent, "started"), ["1.1", "1.2", "1.3"])
     equal([len(c.ask("attempts", task=f"1.{i}")["attempts"]) for i in (1,)], [1])
@@ -257,14 +238,12 @@ def drained(agent):
 def cancelled(agent):
     """stop with "cancel": tasks that run end, and the others wait for the next agent."""
     configure(agent, max_workers=1, grace="0.1s")
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     submit(c, ["sleep 600000", "say 1"])
     until(lambda: lines(agent, "started") == ["1.1"], "a start")
     c.ask("stop", how="cancel")
     equal(agent.process.wait(60), 0)
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.ask("wait", batch="1")
     equal(outcomes(c), ["cancelled", "ok"])
 
@@ -273,8 +252,7 @@ def evicted(agent):
     """A device that is drained at once: the task of its worker returns uncharged."""
     agent.devices = "fake:1"
     configure(agent, grace="0.1s")
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     submit(c, ["sleep 600000", "say 1"])
     until(lambda: lines(agent, "started") == ["1.1"], "a start")
     c.ask("drain", device="fake:0", now=True)
@@ -291,14 +269,12 @@ def at_most_once(agent):
     """Q4: tasks of a killed agent run again, uncharged; with at_most_once those that it had given
     to workers are LOST, and they are no more than there may be workers."""
     configure(agent, max_workers=2)
-    os.mkfifo(os.path.join(agent.directory, "gate"))
-    agent.start()
-    c = agent.client()
+    agent.gate()
+    c = agent.start().client()
     submit(c, ["wait"] * 30, at_most_once=True)
     until(lambda: len(lines(agent, "started")) == 2, "two starts")
     agent.kill()
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     until(lambda: len(lines(agent, "started")) == 4, "two more starts")
     equal(len([r for r in c.ask("tasks", batch="1")["tasks"] if r.get("outcome") == "lost"]), 2)
     c.ask("cancel", batch="1")
@@ -306,8 +282,7 @@ def at_most_once(agent):
     c.ask("wait", batch="1")
     until(lambda: "2.2" in lines(agent, "started"), "starts")
     agent.kill()
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     until(lambda: lines(agent, "started").count("2.2") == 2, "starts")
     row = c.ask("tasks", batch="2")["tasks"][0]
     equal((row["attempt"], row["charged"]), (2, 1))
@@ -318,17 +293,14 @@ def at_most_once(agent):
 def stopped(agent):
     """SIGTERM does not wait for the task of a worker: the next agent runs it again."""
     configure(agent, max_workers=1)
-    os.mkfifo(os.path.join(agent.directory, "gate"))
-    agent.start()
-    c = agent.client()
+    gate = agent.gate()
+    c = agent.start().client()
     submit(c, ["wait"])
     until(lambda: lines(agent, "started") == ["1.1"], "a start")
     equal(agent.stop(), 0)
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     until(lambda: lines(agent, "started") == ["1.1", "1.1"], "another start")
-    with open(os.path.join(agent.directory, "gate"), "w") as gate:
-        gate.write("x")
+    gate.open()
     c.ask("wait", batch="1")
     equal(outcomes(c), ["ok"])
     equal([a.get("returned") for a in c.ask("attempts", task="1.1")["attempts"]],
@@ -337,10 +309,10 @@ def stopped(agent):
 
 def several_classes(agent):
     """Two classes with batches and a command share the GPUs; joins compare payloads."""
-    configure(agent, "many", definition="batch", batch=8, memory="1G")
-    configure(agent, "half", gpus="0.5", memory="1G", plugin=None, worker=f"'{WORKER}' '{PLUGIN}'")
-    agent.start()
-    c = agent.client()
+    soon = {"memory": "1G", "min_residence": 0}  # for 30 s no class would leave its GPUs
+    configure(agent, "many", definition="batch", batch=8, **soon)
+    configure(agent, "half", gpus="0.5", plugin=None, worker=f"'{WORKER}' '{PLUGIN}'", **soon)
+    c = agent.start().client()
     submit(c, [f"say {i}" for i in range(100)], name="many")
     submit(c, [f"say {i}" for i in range(100)], name="half", batch="half")
     c.submit(["true"] * 10, batch="commands")
@@ -379,8 +351,7 @@ def killed_agents(agent):
     kills = int(os.environ.get("T_KILLS", 10 if EFFORT else 4))
     draw = random.Random(int(os.environ.get("T_SEED", 1)))
     configure(agent)
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     submit(c, [f"say {i}" for i in range(1000)])
     for _ in range(kills):
         done = len(lines(agent, "started"))

@@ -15,9 +15,9 @@ import sqlite3
 import subprocess
 import sys
 
-import runs
-from agent import until
-from cases import equal, run
+sys.dont_write_bytecode = True
+from agent import until, words  # noqa: E402
+from cases import equal, run  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -49,19 +49,17 @@ def tree(top):
 
 def worked(agent):
     """A stopped agent, two successes with outputs, and a failure."""
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.submit(["echo one > $GPUDISPATCH_OUT/x", "echo two > $GPUDISPATCH_OUT/x", "exit 3"])
     c.ask("wait", batch="1")
-    equal(runs.outcomes(c, 1), ["ok", "ok", "error"])
+    equal(c.outcomes(1), ["ok", "ok", "error"])
     equal(agent.stop(), 0)
     return pathlib.Path(agent.state)
 
 
 def killed_while_commands_run(agent):
     """Records, outputs and logs of running commands are no findings, and the next agent adopts."""
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.submit(["echo begun; exec sleep 600"] * 3 + ["exit 0"])
     c.submit(["true"], batch="waits", after=[{"id": "1", "when": "ended"}])
     state = pathlib.Path(agent.state)
@@ -74,14 +72,13 @@ def killed_while_commands_run(agent):
     equal(fsck(agent), (0, [f"{agent.state}: nothing found"], ""))
     equal(findings(agent, "--repair"), (0, []))
     assert beside.exists()
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     equal(len(c.ask("tasks", batch="1", states=["running"])["tasks"]), 3)
     equal([t["attempt"] for t in c.tasks(1)], [1, 1, 1, 1])
     c.ask("cancel", batch="1")
     c.ask("wait", batch="2")
-    equal(runs.outcomes(c, 1), ["cancelled"] * 3 + ["ok"])
-    equal(runs.outcomes(c, 2), ["ok"])
+    equal(c.outcomes(1), ["cancelled"] * 3 + ["ok"])
+    equal(c.outcomes(2), ["ok"])
 
 
 def an_agent_runs(agent):
@@ -134,8 +131,7 @@ def leftovers(agent):
     equal((state / "out/1.1/x").read_text(), "one\n")
     for kept in "work/other", "logs/notes", "results/9/notes", "logs/1.3.1":
         assert (state / kept).exists(), kept
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.submit(["exit 0"])
     c.ask("wait", batch="2")
 
@@ -160,11 +156,10 @@ def a_runner_without_a_task(agent):
 
 def a_runner_without_an_attempt(agent):
     """A command whose attempt the store has lost is not started beside itself."""
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.submit(["echo begun >> $GPUDISPATCH_OUT/../../begun; exec sleep 600"])
     begun = pathlib.Path(agent.state, "begun")
-    until(lambda: runs.lines(begun), "it has begun")
+    until(lambda: words(begun), "it has begun")
     agent.kill()
     with contextlib.closing(sqlite3.connect(f"{agent.state}/queue.db", isolation_level=None)) as db:
         db.execute("DELETE FROM attempt")
@@ -177,7 +172,7 @@ def a_runner_without_an_attempt(agent):
             os.kill(pid, signal.SIGKILL)
     until(lambda: findings(agent, "--repair")[0] == 0, "repaired after its end")
     agent.start()
-    until(lambda: len(runs.lines(begun)) == 2, "it runs again")
+    until(lambda: len(words(begun)) == 2, "it runs again")
     agent.client().ask("cancel", batch="1")
     agent.client().ask("wait", batch="1")
 
@@ -226,10 +221,9 @@ def counts(agent):
     equal(status, 0)
     assert {"F11", "F14", "F15"} <= {f[0] for f in found}, found
     assert fsck(agent)[1] == [f"{agent.state}: nothing found"]
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.ask("wait", batch="1")
-    equal(runs.outcomes(c, 1), ["ok", "ok", "error"])
+    equal(c.outcomes(1), ["ok", "ok", "error"])
     equal([t["attempt"] for t in c.tasks(1)], [1, 1, 2])
 
 
@@ -240,8 +234,7 @@ def purged(agent):
         db.execute("INSERT INTO result VALUES((1 << 32) + 1, 1, 4, NULL, '1/1.1')")
     (state / "results/1").mkdir(0o700)
     (state / "results/1/1.1").write_text("text")
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     equal(c.ask("purge", before=2**62, keep_failed=True)["count"], 2)
     until(lambda: not (state / "results/1/1.1").exists(), "the result is gone")
     until(lambda: not list((state / "out").iterdir()), "the outputs are gone")

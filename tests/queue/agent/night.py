@@ -15,9 +15,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from agent import Agent, Client, Refused, until  # noqa: E402
+from agent import Agent, Client, Refused, until, words  # noqa: E402
 from cases import Skip, equal, run  # noqa: E402
 
 
@@ -26,10 +24,6 @@ def submit(client, commands, **batch):
     spec = {"cwd": "/", "environment": [f"PATH={os.environ['PATH']}"]}
     return client.ask("submit", batch=batch, specs=[spec], tasks=[
         {"argv": ["/bin/sh", "-c", c]} for c in commands])["batch"]
-
-
-def words(path):
-    return path.read_text().split() if path.exists() else []
 
 
 def is_quiet(agent):
@@ -62,8 +56,7 @@ def notified(agent):
     """The end of a batch runs its command once, with the facts in its environment."""
     told = pathlib.Path(agent.directory, "told")
     agent.options = ["--notify", f"echo default $GPUDISPATCH_BATCH >> {told}"]
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     tell = (f"env | grep ^GPUDISPATCH_ | sort > {told}.new; pwd >> {told}.new; echo said;"
             f" mv {told}.new {told}.1; exit 3")
     submit(c, ["true", "exit 7", "exit 8"], name="night", notify=tell)
@@ -93,10 +86,8 @@ def notified(agent):
 def notified_later(agent):
     """An end that is committed is told, whenever the agent is killed: those whose command had not
     started are told once, and those whose command ran, again."""
-    told, gate = pathlib.Path(agent.directory, "told"), os.path.join(agent.directory, "gate")
-    os.mkfifo(gate)
-    agent.start()
-    c = agent.client()
+    told, gate = pathlib.Path(agent.directory, "told"), agent.gate()
+    c = agent.start().client()
     tell = f"echo $GPUDISPATCH_BATCH >> {told}; read x < {gate}"
     for _ in range(6):
         submit(c, ["true"], notify=tell)
@@ -120,17 +111,14 @@ def notified_later(agent):
 
 def notified_twice(agent):
     """A batch that ends again while its command runs is told of a second time."""
-    told, gate = pathlib.Path(agent.directory, "told"), os.path.join(agent.directory, "gate")
-    os.mkfifo(gate)
-    agent.start()
-    c = agent.client()
+    told, gate = pathlib.Path(agent.directory, "told"), agent.gate()
+    c = agent.start().client()
     submit(c, ["test $GPUDISPATCH_ATTEMPT = 2"],
            notify=f"echo $GPUDISPATCH_OK >> {told}; read x < {gate}")
     until(lambda: words(told) == ["0"], "the first end")
     c.ask("retry", batch="1")
     c.ask("wait", batch="1")
-    with open(gate, "w") as f:
-        f.write("go\n")
+    gate.open()
     until(lambda: words(told) == ["0", "1"], "the second end")
 
 
@@ -168,8 +156,7 @@ def files(agent, folder):
 def kept(agent):
     """Tasks that ended long ago are forgotten, with their files; none that waits, and none of a
     batch that goes on."""
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     submit(c, ["echo x > $GPUDISPATCH_OUT/x"] * 3, name="old", notify="true")
     submit(c, ["true"] * 3, name="young")
     submit(c, ["true"], name="open", open=True)
@@ -181,8 +168,7 @@ def kept(agent):
     submit(c, ["true"], name="waits")
     equal(agent.stop(), 0)
     change_file(agent, *age(91, 1, 3), *age(89, 2), last_round(1))
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     until(lambda: names(c) == ["young", "open", "waits"], "the end of old tasks")
     until(lambda: files(agent, "out") == ["2.1", "2.2", "2.3", "3.1"], "the end of their outputs")
     until(lambda: files(agent, "logs") == ["2.1.1", "2.2.1", "2.3.1", "3.1.1"],
@@ -191,8 +177,7 @@ def kept(agent):
     equal(agent.stop(), 0)
     agent.options = ["--keep-age", "0", "--keep-tasks", "0"]
     change_file(agent, *age(900, 2), last_round(1))
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.ask("seal", batch="3")
     equal(names(c), ["young", "open", "waits"])
 
@@ -200,29 +185,25 @@ def kept(agent):
 def kept_number(agent):
     """More ended tasks than are kept: the first ones go, but none that ended within a day."""
     agent.options = ["--keep-tasks", "40", "--keep-age", "0"]
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     for i in range(4):
         submit(c, ["true"] * 30, name=str(i + 1))
         c.ask("wait", batch=str(i + 1))
     equal(agent.stop(), 0)
     change_file(agent, *age(3, 1, 2), *age(2, 3), last_round(1))
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     until(lambda: len(c.ask("tasks", all=True)["tasks"]) == 40, "the end of 80 tasks")
     equal([t["task"] for t in c.tasks(3)], [f"3.{i}" for i in range(21, 31)])
     equal(agent.stop(), 0)
     agent.options[1] = "5"
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     until(lambda: len(c.ask("tasks", all=True)["tasks"]) == 30, "those of yesterday are kept")
     equal(names(c), ["4"])
 
 
 def kept_clock(agent):
     """A clock that is years ahead for a while costs nothing: the round only notes its time."""
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     submit(c, ["true"], name="one")
     c.ask("wait", batch="1")
     equal(agent.stop(), 0)
@@ -234,15 +215,13 @@ def kept_clock(agent):
         c.ask("resume")
         equal(names(c), ["one"])
         equal(agent.stop(), 0)
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     until(lambda: names(c) == [], "the end of old tasks")
 
 
 def forgotten_files(agent):
     """Files of tasks that a killed agent had forgotten go when the next one starts."""
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     submit(c, ["echo x > $GPUDISPATCH_OUT/x"])
     c.ask("wait", batch="1")
     equal(agent.stop(), 0)
@@ -290,8 +269,7 @@ def clock_forward(agent):
     """After a jump of the clock what has become due starts at once, and once."""
     ran = pathlib.Path(agent.directory, "ran")
     clock = Clock(agent)
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.submit([f"echo $GPUDISPATCH_ATTEMPT >> {ran}"], begin=clock.now() + HOUR * 10**9)
     c.submit([f"echo a$GPUDISPATCH_ATTEMPT >> {ran}; test $GPUDISPATCH_ATTEMPT = 2"], batch="again",
              retries={"error": 1}, backoff=HOUR * 10**9)
@@ -308,19 +286,15 @@ def clock_forward(agent):
 def clock_back(agent):
     """A clock that is set back lets no task start twice, and none that is ready wait.  What has a
     time waits as long as the clock was set back, and no longer."""
-    gate, ran = os.path.join(agent.directory, "gate"), pathlib.Path(agent.directory, "ran")
-    os.mkfifo(gate)
+    gate, ran = agent.gate(), pathlib.Path(agent.directory, "ran")
     clock = Clock(agent)
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.submit([f"echo $GPUDISPATCH_TASK >> {ran}; read x < {gate}"] * 8)
     c.submit([f"echo $GPUDISPATCH_TASK >> {ran}"] * 30, batch="wait")
     c.submit([f"echo $GPUDISPATCH_TASK >> {ran}"], batch="later", begin=clock.now() + HOUR * 10**9)
     until(lambda: len(words(ran)) == 8, "eight commands")
     clock.jump(-10 * HOUR)
-    with open(gate, "w") as f:
-        f.write("go\n" * 8)
-        f.flush()
+    with gate.opened(8):
         c.ask("wait", batch="1")
     c.ask("wait", batch="2")
     c.submit([f"echo $GPUDISPATCH_TASK >> {ran}"], batch="new")
@@ -342,8 +316,7 @@ def clock_back(agent):
 def clock_of_retention(agent):
     """The round of each day comes by the timer."""
     clock = Clock(agent)
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     submit(c, ["true"], name="one")
     c.ask("wait", batch="1")
     for _ in range(89):
@@ -368,10 +341,8 @@ def notified_too_long(agent):
 def removed_directory(agent):
     """Q1: without its state directory the agent acknowledges nothing, and ends with status 75.
     Commands go on, and the next agent has an empty queue."""
-    gate, ended = os.path.join(agent.directory, "gate"), pathlib.Path(agent.directory, "ended")
-    os.mkfifo(gate)
-    agent.start()
-    c = agent.client()
+    gate, ended = agent.gate(), pathlib.Path(agent.directory, "ended")
+    c = agent.start().client()
     c.submit([f"read x < {gate}; echo $x > {ended}"])
     until(lambda: agent.processes("sh"), "a command")
     shutil.rmtree(agent.state)
@@ -392,8 +363,7 @@ def removed_directory(agent):
 
 def replaced_directory(agent):
     """Another agent of a new directory at the same place keeps its socket and its file."""
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.submit(["true"])
     c.ask("wait", batch="1")
     os.rename(agent.state, agent.state + ".old")
@@ -415,9 +385,7 @@ def full_disk(agent):
     """Q9: on a full disk submits are refused, starts stop, and what runs ends with its outcome;
     then, with space, all goes on."""
     run = os.path.join(agent.directory, "xdg")
-    gates = [os.path.join(agent.directory, f"gate{i}") for i in range(2)]
-    for gate in gates:
-        os.mkfifo(gate)
+    gates = [agent.gate(f"gate{i}") for i in range(2)]
     os.mkdir(run, 0o700)
     os.mkdir(agent.state, 0o700)
     agent.environment["XDG_RUNTIME_DIR"] = run
@@ -438,14 +406,12 @@ def full_disk(agent):
         raise AssertionError("the submit was not refused")
     except Refused as refused:
         equal(refused.code, "EFULL")
-    with open(gates[0], "w") as f:
-        f.write("go\n")
+    gates[0].open()
     c.ask("wait", tasks=["1.1"])
     with contextlib.suppress(Refused):
         c.submit(["true"], batch="small")
     until(lambda: c.ask("status")["starts_wait"], "starts that wait")
-    with open(gates[1], "w") as f:
-        f.write("go\n")
+    gates[1].open()
     c.ask("wait", batch="1")
     until(lambda: not c.ask("status")["starts_wait"], "starts that go on")
     batch = c.submit(["true"] * 3, batch="after")["batch"]
@@ -462,12 +428,10 @@ def rows(client, kind, **fields):
 def spans(agent):
     """Where the time went: why the first task waits, which device is out of use, when an agent ran.
     Rows are written with other commits, and those of a killed agent end at its last known time."""
-    gate = os.path.join(agent.directory, "gate")
-    os.mkfifo(gate)
+    gate = agent.gate()
     agent.devices = "fake:2"
     begun = time.time_ns()
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.submit([f"read x < {gate}"] * 4)
     until(lambda: len(agent.processes("sh")) == 2, "two commands")
     c.ask("drain", device="fake:1", reason="ECC")
@@ -501,8 +465,7 @@ def spans(agent):
           (page["spans"][0]["span"], True))
     equal(rows(c, "device", since=time.time_ns()) + rows(c, "device", until=begun), [])
     agent.kill()
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     life = rows(c, "life")[0]
     assert begun < life["since"] <= life["until"] < time.time_ns(), life
     equal("until_boot" in life, False)
@@ -514,8 +477,7 @@ def spans(agent):
 def spans_of_clock(agent):
     """A jump of the clock is one row without length, and durations are those of the boot."""
     clock = Clock(agent)
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     c.submit(["true"])
     c.ask("wait", batch="1")
     time_of = clock.now()
@@ -541,8 +503,7 @@ def idle(agent):
     """Q11: with commands that sleep, tasks that wait, notifications, retention and spans to come,
     the agent does not wake up."""
     agent.options = ["--notify", "true"]
-    agent.start()
-    c = agent.client()
+    c = agent.start().client()
     submit(c, ["true"] * 10, name="over")
     c.ask("wait", batch="1")
     c.submit(["sleep 600"] * 8 + ["true"] * 20, batch="runs")

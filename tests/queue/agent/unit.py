@@ -21,8 +21,6 @@ import tempfile
 import traceback
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from agent import PATIENCE, Agent, until  # noqa: E402
 from cases import Skip, equal  # noqa: E402
 from checks import Checks  # noqa: E402

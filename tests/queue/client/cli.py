@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The program gpudispatch with a queue of its own in a scratch directory."""
 import contextlib
-import glob
 import json
 import os
 import pathlib
@@ -10,9 +9,8 @@ import signal
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "agent"))
-from agent import PATIENCE, until  # noqa: E402,F401
+from agent import PATIENCE, processes_of, until  # noqa: E402,F401
 from cases import Skip, equal, run  # noqa: E402,F401
 
 
@@ -117,19 +115,6 @@ class Queue:
         assert select.select([watch], [], [], PATIENCE)[0], "the agent does not end"
         os.close(watch)
 
-    def processes(self):
-        """The agent, runners and commands of this queue."""
-        found = []
-        for path in glob.glob("/proc/[0-9]*"):
-            with contextlib.suppress(OSError):
-                environ = pathlib.Path(path, "environ").read_bytes()
-                line = pathlib.Path(path, "cmdline").read_bytes()
-                if (f"GPUDISPATCH_OUT={self.state}/".encode() in environ
-                        or (b"gpudispatch-agent\0" in line and f"{self.state}\0".encode() in line)
-                        or os.readlink(path + "/cwd") == str(self.state)):
-                    found.append(int(path[6:]))
-        return found
-
     def power_cut(self):
         """Kills all of them at once, as far as a test can."""
         for end in (signal.SIGSTOP, signal.SIGKILL):
@@ -137,7 +122,7 @@ class Queue:
         until(lambda: not self.kill_all(signal.SIGKILL), "an end of all processes")
 
     def kill_all(self, number):
-        pids = self.processes()
+        pids = processes_of(str(self.state), agents=True)
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)

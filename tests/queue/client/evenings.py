@@ -15,7 +15,6 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from cli import PATIENCE, Queue, Skip, equal, run, until  # noqa: E402
 
 # Takes its GPUs, each of which no other command may have now, and leaves them.

@@ -18,7 +18,6 @@ import threading
 import time
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from cli import PATIENCE, Queue, equal, run, until  # noqa: E402
 
 HELLO = {"hello": "gpudispatch-queue", "version": 1, "agent": "0", "pid": os.getpid(),

@@ -96,12 +96,12 @@ SABOTAGES = [
         "a success keeps no state of its files", "queue/runner/life.c",
         "    if (stamp && strcmp(stamp, GPQ_STAMP_NONE) != 0)\n",
         "    if (stamp && strcmp(stamp, GPQ_STAMP_NONE) == 0)\n",
-        "agent/runs.changed_files"),
+        "agent/ends.changed_files"),
     Sabotage(
         "an agent that adopts forgets the files of a success", "queue/agent/adopt.c",
         "    end.stamp = (struct gpq_bytes){ stamp, stamp ? strlen(stamp) : 0 };\n",
         "    end.stamp = (struct gpq_bytes){ 0 };\n",
-        "agent/runs.changed_files"),
+        "agent/ends.changed_files"),
     Sabotage(
         "a file with another time is the same", "queue/files/stamp.c",
         "st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec, name);\n",
@@ -201,12 +201,12 @@ SABOTAGES = [
         "a new agent forgets the ports of commands that run", "queue/agent/adopt.c",
         "    gpq_ports_keep(&a->ports, u->port);\n",
         "    u->port = 0;\n",
-        "agent/runs.ports"),
+        "agent/starts.ports"),
     Sabotage(
         "a new agent forgets attached tasks", "queue/agent/adopt.c",
         "        code = gpq_attached_end_all(a->store, gpq_wall(), e);\n",
         "        code = 0;\n",
-        "agent/runs.attached"),
+        "agent/ends.attached"),
     Sabotage(
         "attached tasks of a full disk are forgotten", "queue/agent/server.c",
         "        if (code == 0 && one->ended) {\n",
@@ -216,52 +216,52 @@ SABOTAGES = [
         "a retry has no more memory", "queue/agent/oom.c",
         "    if (code == 0 && row.retries)\n",
         "    if (code == 0 && row.retries && !row.found)\n",
-        "agent/runs.out_of_memory"),
+        "agent/ends.out_of_memory"),
     Sabotage(
         "a new agent forgets why a command failed", "queue/agent/adopt.c",
         "    gpq_oom_judge(a, &c->claimed.id, &c->found.record, &end, text, sizeof(text));\n",
         "",
-        "agent/runs.out_of_memory"),
+        "agent/ends.out_of_memory"),
     Sabotage(
         "commands have the limit of the agent", "queue/agent/runs.c",
         "                             .descriptors = a->descriptors,\n",
         "",
-        "agent/runs.descriptors"),
+        "agent/starts.descriptors"),
     Sabotage(
         "the file of a long line stays", "queue/agent/runs.c",
         "    static const char *const suffixes[] = { \"\", GPQ_RUN_STAMP, GPQ_RUN_LINE };\n",
         "    static const char *const suffixes[] = { \"\", GPQ_RUN_STAMP };\n",
-        "agent/runs.long_lines"),
+        "agent/starts.long_lines"),
     Sabotage(
         "a turn shows what it has not committed", "queue/agent/turn.c",
         "    code = o->commit(a->store, e);\n    if (code == 0)\n        a->next_due",
         "    o->rollback(a->store);\n    if (code == 0)\n        a->next_due",
-        "agent/runs.ends"),
+        "agent/ends.ends"),
     Sabotage(
         "a new agent returns the commands that run", "queue/agent/adopt.c",
         "        all->adopted++;\n        return adopt_one(a, c, &row.task, pidfd, e);\n",
         "        return give_back(a, c, GPQ_RETURN_UNSTARTED, \"it runs\", e);\n",
-        "agent/runs.stopped_agent"),
+        "agent/losses.stopped_agent"),
     Sabotage(
         "commands that ended without an agent are lost", "queue/agent/adopt.c",
         "        return book_end(a, all, c, &row.task, e);\n",
         "        return give_back(a, c, GPQ_RETURN_LOST, \"it ended\", e);\n",
-        "agent/runs.ended_meanwhile"),
+        "agent/losses.ended_meanwhile"),
     Sabotage(
         "a command that a reboot ends has crashed", "queue/agent/runs.c",
         "    ret->outcome = GPQ_OUTCOME_LOST;\n",
         "    ret->outcome = GPQ_OUTCOME_CRASHED;\n",
-        "agent/runs.reboot"),
+        "agent/losses.reboot"),
     Sabotage(
         "a logout with SIGKILL alone is charged", "queue/agent/adopt.c",
         "    if (ended && killed == 0) {\n",
         "    if (ended && killed == 0 && !all) {\n",
-        "agent/runs.killed_without_agent"),
+        "agent/losses.killed_without_agent"),
     Sabotage(
         "an agent that runs charges a stopped command", "queue/agent/dispatch.c",
         "event->outcome == GPUD_OUTCOME_CRASHED && u->stopped)\n",
         "event->outcome == GPUD_OUTCOME_SUCCESS && u->stopped)\n",
-        "agent/runs.stopped_runner"),
+        "agent/losses.stopped_runner"),
     Sabotage(
         "SIGTERM after the order of an agent is a stop", "queue/runner/life.c",
         "    if (l->phase == JUDGED || l->ordered || l->stopped)\n",
@@ -281,12 +281,12 @@ SABOTAGES = [
         "the command of a killed runner goes on", "queue/agent/runs.c",
         "        if (!swept(u, &found->record))\n",
         "        if (!u && !swept(u, &found->record))\n",
-        "agent/runs.killed_runner"),
+        "agent/losses.killed_runner"),
     Sabotage(
         "outputs of a success are not published", "queue/agent/turn.c",
         "    if (n->kind == ENDED && n->outcome == GPUD_OUTCOME_SUCCESS && u->outputs)\n",
         "    if (n->kind == ENDED && n->outcome == GPUD_OUTCOME_COUNT && u->outputs)\n",
-        "agent/runs.outputs"),
+        "agent/ends.outputs"),
     Sabotage(
         "a purge leaves the results of its tasks", "queue/agent/forget.c",
         "        (void)gpq_result_drop(&gpq_system_files, a->state, result, &e);\n",
@@ -296,7 +296,7 @@ SABOTAGES = [
         "a new agent forgets a pause", "queue/agent/marks.c",
         "    a->paused = s->paused;\n",
         "    a->paused = s->paused && a->paused;\n",
-        "agent/runs.paused"),
+        "agent/starts.paused"),
     # ---- verbs ----
     Sabotage(
         "the part of a log that was dropped is printed as bytes", "queue/client/log.c",
