@@ -17,7 +17,6 @@
 #include "queue/sqlite/migrate.h"
 #include "queue/sqlite/ops.h"
 #include "queue/sqlite/row.h"
-#include "queue/sqlite/spec.h"
 
 #define FILE_NAME "queue.db"
 #define DEFAULT_INLINE 65536u
@@ -118,39 +117,9 @@ static const struct gpq_engine engine = {
     .begin = begin,
     .commit = commit,
     .rollback = rollback,
-    .submit = gpq_sqlite_submit,
-    .seal = gpq_sqlite_seal,
-    .claim = gpq_sqlite_claim,
-    .complete = gpq_sqlite_complete,
-    .give_back = gpq_sqlite_give_back,
-    .cancel = gpq_sqlite_cancel,
-    .retry = gpq_sqlite_retry,
-    .hold = gpq_sqlite_hold,
-    .respec = gpq_sqlite_respec,
-    .first = gpq_sqlite_first,
-    .due = gpq_sqlite_due,
-    .purge = gpq_sqlite_purge,
-    .mark = gpq_sqlite_mark,
-    .unmark = gpq_sqlite_unmark,
-    .span_begin = gpq_sqlite_span_begin,
-    .span_end = gpq_sqlite_span_end,
-    .batches = gpq_sqlite_batches,
-    .batch_named = gpq_sqlite_batch_named,
-    .tasks = gpq_sqlite_tasks,
-    .ready = gpq_sqlite_ready,
-    .shapes = gpq_sqlite_shapes,
-    .shape = gpq_sqlite_shape,
-    .running = gpq_sqlite_running,
-    .attempts = gpq_sqlite_attempts,
-    .rounds = gpq_sqlite_rounds,
-    .after = gpq_sqlite_after,
-    .spec = gpq_sqlite_spec,
-    .result = gpq_sqlite_result,
-    .names_file = gpq_sqlite_names_file,
-    .result_files = gpq_sqlite_result_files,
-    .marks = gpq_sqlite_marks,
-    .spans = gpq_sqlite_spans,
-    .check = gpq_sqlite_check,
+#define OP(op) .op = gpq_sqlite_##op,
+    GPQ_SQLITE_OPS(OP)
+#undef OP
 };
 
 /* Tables and version arrive in one transaction. */

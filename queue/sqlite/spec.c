@@ -3,6 +3,7 @@
 #include "queue/sqlite/spec.h"
 
 #include "queue/sqlite/counts.h"
+#include "queue/sqlite/ops.h"
 
 int gpq_spec_check(const struct gpq_spec *spec, uint32_t index, struct gpq_error *e)
 {

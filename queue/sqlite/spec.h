@@ -21,8 +21,4 @@ int gpq_reshape(struct gpq_db *db, struct gpq_row *r, uint32_t shape, struct gpq
 int gpq_spec_change(struct gpq_db *db, struct gpq_row *r, const struct gpq_policy *plan,
                     struct gpq_error *e);
 
-int gpq_sqlite_spec(struct gpq_store *s, uint32_t id,
-                    int (*fn)(const struct gpq_spec *spec, void *user), void *user,
-                    struct gpq_error *e);
-
 #endif
