@@ -19,6 +19,15 @@ static int64_t settled(struct gpq_db *db, uint64_t now, int64_t count, struct gp
     return code < 0 ? code : count;
 }
 
+/* Writes a row that a function for each selected task has changed, unless that failed.  1: it
+ * counts. */
+static int changed(struct gpq_db *db, const struct gpq_row *r, int code, struct gpq_error *e)
+{
+    if (code == 0)
+        code = gpq_row_write(db, r, e);
+    return code < 0 ? code : 1;
+}
+
 /* ---- cancel ---- */
 
 static int cancel_one(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq_error *e)
@@ -37,9 +46,7 @@ static int cancel_one(struct gpq_db *db, struct gpq_row *r, void *user, struct g
     } else {
         return 0;
     }
-    if (code == 0)
-        code = gpq_row_write(db, r, e);
-    return code < 0 ? code : 1;
+    return changed(db, r, code, e);
 }
 
 int64_t gpq_sqlite_cancel(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
@@ -111,9 +118,7 @@ static int hold_one(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq
     r->holds = (r->holds & ~(uint32_t)GPQ_HOLD_TURN) | GPQ_HOLD_USER;
     if (r->state == GPQ_READY)
         code = gpq_move(db, r, GPQ_HELD, e);
-    if (code == 0)
-        code = gpq_row_write(db, r, e);
-    return code < 0 ? code : 1;
+    return changed(db, r, code, e);
 }
 
 static int release_one(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq_error *e)
@@ -122,10 +127,7 @@ static int release_one(struct gpq_db *db, struct gpq_row *r, void *user, struct 
     if (r->state != GPQ_HELD || !(r->holds & GPQ_HOLD_USER))
         return 0;
     r->holds &= ~(uint32_t)GPQ_HOLD_USER;
-    int code = gpq_release(db, r, e);
-    if (code == 0)
-        code = gpq_row_write(db, r, e);
-    return code < 0 ? code : 1;
+    return changed(db, r, gpq_release(db, r, e), e);
 }
 
 int64_t gpq_sqlite_hold(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
@@ -276,30 +278,20 @@ static int time_has_come(struct gpq_db *db, struct gpq_row *r, void *user, struc
     (void)user;
     r->not_before = 0;
     r->holds &= ~(uint32_t)GPQ_HOLD_TIME;
-    int code = gpq_release(db, r, e);
-    if (code == 0)
-        code = gpq_row_write(db, r, e);
-    return code < 0 ? code : 1;
+    return changed(db, r, gpq_release(db, r, e), e);
 }
 
 static int has_expired(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq_error *e)
 {
     const uint64_t *now = user;
-    int code = gpq_finish(db, r, GPQ_OUTCOME_TIMEOUT, *now, 0, e);
-    if (code == 0)
-        code = gpq_row_write(db, r, e);
-    return code < 0 ? code : 1;
+    return changed(db, r, gpq_finish(db, r, GPQ_OUTCOME_TIMEOUT, *now, 0, e), e);
 }
 
-static int64_t each_due(struct gpq_db *db, enum gpq_sql name, uint64_t now,
-                        int (*fn)(struct gpq_db *db, struct gpq_row *r, void *user,
-                                  struct gpq_error *e),
+static int64_t each_due(struct gpq_db *db, enum gpq_sql name, uint64_t now, gpq_row_fn *fn,
                         struct gpq_error *e)
 {
     struct gpq_ids ids = { 0 };
-    sqlite3_stmt *st = gpq_db_use(db, name);
-    gpq_bind(st, 1, (int64_t)now);
-    int64_t n = gpq_ids_read(db, st, &ids, e);
+    int64_t n = GPQ_DB_IDS(db, name, &ids, e, (int64_t)now);
     if (n == 0 && ids.n != 0)
         n = gpq_select_each(db, &(struct gpq_select){ .tasks = ids.id, .n_tasks = ids.n }, fn, &now,
                             e);

@@ -46,24 +46,18 @@ static const struct rule ends[] = { GPQ_END_RULES(RULE) };
 
 static void place_text(char ret[64], enum place place, int64_t id)
 {
-    switch (place) {
-    case PLACE_TASK:
+    static const char *const tables[] = { [PLACE_BATCH] = "batch",
+                                          [PLACE_SPEC] = "spec",
+                                          [PLACE_ENVIRONMENT] = "environment",
+                                          [PLACE_SHAPE] = "shape" };
+    if (place == PLACE_TASK)
         snprintf(ret, 64, "task %u.%u", GPQ_BATCH_OF(id), GPQ_NUMBER_OF(id));
-        break;
-    case PLACE_BATCH_ID:
+    else if (place == PLACE_BATCH_ID)
         snprintf(ret, 64, "batch %u", GPQ_BATCH_OF(id));
-        break;
-    case PLACE_FILE:
+    else if (place == PLACE_FILE)
         snprintf(ret, 64, "queue.db");
-        break;
-    default: {
-        const char *name = place == PLACE_BATCH   ? "batch"
-                           : place == PLACE_SPEC  ? "spec"
-                           : place == PLACE_SHAPE ? "shape"
-                                                  : "environment";
-        snprintf(ret, 64, "%s %lld", name, (long long)id);
-    }
-    }
+    else
+        snprintf(ret, 64, "%s %lld", tables[place], (long long)id);
 }
 
 /* One finding of a rule, kept until its repair is committed. */
@@ -114,19 +108,13 @@ static int run_repair(struct gpq_check *c, const char *sql, const struct found *
 
 static int repair_one(struct gpq_check *c, const struct rule *r, const struct found *f)
 {
-    switch (r->mend) {
-    case MEND_ENDS_BATCH:
-        gpq_db_chore(c->db, GPQ_CHORE_BATCH, (uint64_t)f->id);
-        return 0;
-    case MEND_FOLLOWS:
-        gpq_db_chore(c->db, GPQ_CHORE_TASK_ENDED, (uint64_t)f->id);
-        return 0;
-    case MEND_TURN:
-        gpq_db_chore(c->db, GPQ_CHORE_TURN, (uint64_t)f->id);
-        return 0;
-    default:
+    static const enum gpq_chore_kind chores[] = { [MEND_ENDS_BATCH] = GPQ_CHORE_BATCH,
+                                                  [MEND_FOLLOWS] = GPQ_CHORE_TASK_ENDED,
+                                                  [MEND_TURN] = GPQ_CHORE_TURN };
+    if (r->mend == MEND_SQL)
         return run_repair(c, r->repair, f);
-    }
+    gpq_db_chore(c->db, chores[r->mend], (uint64_t)f->id);
+    return 0;
 }
 
 static int repair_all(struct gpq_check *c, const struct rule *r, const struct found *found,

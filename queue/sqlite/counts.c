@@ -158,12 +158,7 @@ int gpq_tally_followed(struct gpq_db *db, const struct gpq_tally *t, struct gpq_
 {
     if (!(t->flags & GPQ_BATCH_FOLLOWED))
         return 0;
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_EDGES_FROM);
-    gpq_bind(st, 1, (int64_t)GPQ_TASK(t->id, 0));
-    int code = gpq_db_next(db, st, e);
-    if (code > 0)
-        sqlite3_reset(st);
-    return code;
+    return GPQ_DB_ANY(db, GPQ_SQL_EDGES_FROM, e, (int64_t)GPQ_TASK(t->id, 0));
 }
 
 void gpq_tally_touch(struct gpq_db *db, struct gpq_tally *t)
@@ -224,15 +219,6 @@ static int write_tally(struct gpq_db *db, const struct gpq_tally *t, struct gpq_
     return gpq_db_run(db, st, e);
 }
 
-static int write_ready(struct gpq_db *db, const struct gpq_ready *r, struct gpq_error *e)
-{
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_SHAPE_WRITE);
-    gpq_bind(st, 1, r->id);
-    gpq_bind(st, 2, r->ready);
-    gpq_bind(st, 3, r->uses);
-    return gpq_db_run(db, st, e);
-}
-
 int gpq_counters_read(struct gpq_db *db, struct gpq_error *e)
 {
     static const char *const name[] = { "order", "low" };
@@ -277,7 +263,7 @@ int gpq_counts_write(struct gpq_db *db, struct gpq_error *e)
     for (struct gpq_ready *r; code == 0 && (r = counts->dirty_shapes);) {
         counts->dirty_shapes = r->next_dirty;
         r->dirty = false;
-        code = write_ready(db, r, e);
+        code = GPQ_DB_DO(db, GPQ_SQL_SHAPE_WRITE, e, r->id, r->ready, r->uses);
     }
     return code;
 }

@@ -105,6 +105,20 @@ int gpq_db_next(struct gpq_db *db, sqlite3_stmt *st, struct gpq_error *e)
     return code;
 }
 
+int gpq_db_rows(struct gpq_db *db, sqlite3_stmt *st, int (*each)(sqlite3_stmt *st, void *user),
+                void *user, struct gpq_error *e)
+{
+    int code;
+    while ((code = gpq_db_next(db, st, e)) > 0) {
+        code = each(st, user);
+        if (code != 0) {
+            sqlite3_reset(st);
+            break;
+        }
+    }
+    return code;
+}
+
 int gpq_db_run(struct gpq_db *db, sqlite3_stmt *st, struct gpq_error *e)
 {
     int n = gpq_db_next(db, st, e);
@@ -150,19 +164,28 @@ const char *gpq_column_text(sqlite3_stmt *st, int at)
     return (const char *)sqlite3_column_text(st, at);
 }
 
-int gpq_db_do1(struct gpq_db *db, enum gpq_sql name, int64_t a, struct gpq_error *e)
+static sqlite3_stmt *use_with(struct gpq_db *db, enum gpq_sql name, const int64_t *number, size_t n)
 {
     sqlite3_stmt *st = gpq_db_use(db, name);
-    gpq_bind(st, 1, a);
-    return gpq_db_run(db, st, e);
+    for (size_t i = 0; i < n; i++)
+        gpq_bind(st, (int)i + 1, number[i]);
+    return st;
 }
 
-int gpq_db_do2(struct gpq_db *db, enum gpq_sql name, int64_t a, int64_t b, struct gpq_error *e)
+int gpq_db_do(struct gpq_db *db, enum gpq_sql name, const int64_t *number, size_t n,
+              struct gpq_error *e)
 {
-    sqlite3_stmt *st = gpq_db_use(db, name);
-    gpq_bind(st, 1, a);
-    gpq_bind(st, 2, b);
-    return gpq_db_run(db, st, e);
+    return gpq_db_run(db, use_with(db, name, number, n), e);
+}
+
+int gpq_db_any(struct gpq_db *db, enum gpq_sql name, const int64_t *number, size_t n,
+               struct gpq_error *e)
+{
+    sqlite3_stmt *st = use_with(db, name, number, n);
+    int code = gpq_db_next(db, st, e);
+    if (code > 0)
+        sqlite3_reset(st);
+    return code;
 }
 
 /* Room for one more element; false: no memory. */
@@ -187,17 +210,21 @@ int gpq_ids_add(struct gpq_db *db, struct gpq_ids *ids, uint64_t id, struct gpq_
     return 0;
 }
 
-int gpq_ids_read(struct gpq_db *db, sqlite3_stmt *st, struct gpq_ids *ids, struct gpq_error *e)
+int gpq_db_ids(struct gpq_db *db, enum gpq_sql name, const int64_t *number, size_t n,
+               struct gpq_ids *ids, struct gpq_error *e)
 {
-    int n;
-    while ((n = gpq_db_next(db, st, e)) > 0) {
-        n = gpq_ids_add(db, ids, (uint64_t)sqlite3_column_int64(st, 0), e);
-        if (n < 0) {
+    sqlite3_stmt *st = use_with(db, name, number, n);
+    int code;
+    while ((code = gpq_db_next(db, st, e)) > 0) {
+        code = 0;
+        for (int i = 0; code == 0 && i < sqlite3_column_count(st); i++)
+            code = gpq_ids_add(db, ids, (uint64_t)sqlite3_column_int64(st, i), e);
+        if (code < 0) {
             sqlite3_reset(st);
             break;
         }
     }
-    return n;
+    return code;
 }
 
 void gpq_ids_free(struct gpq_ids *ids)

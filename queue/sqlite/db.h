@@ -75,6 +75,9 @@ sqlite3_stmt *gpq_db_use(struct gpq_db *db, enum gpq_sql name);
 int gpq_db_run(struct gpq_db *db, sqlite3_stmt *st, struct gpq_error *e);
 /* 1: a row, 0: none is left and the statement is reset, or a GPQ_E code. */
 int gpq_db_next(struct gpq_db *db, sqlite3_stmt *st, struct gpq_error *e);
+/* Calls each(st, user) for all rows, until it returns another value than 0, which is returned. */
+int gpq_db_rows(struct gpq_db *db, sqlite3_stmt *st, int (*each)(sqlite3_stmt *st, void *user),
+                void *user, struct gpq_error *e);
 
 /* Binding to a NULL statement does nothing. */
 void gpq_bind(sqlite3_stmt *st, int at, int64_t value);
@@ -85,18 +88,27 @@ void gpq_bind_some(sqlite3_stmt *st, int at, struct gpq_bytes bytes);
 struct gpq_bytes gpq_column_bytes(sqlite3_stmt *st, int at);
 const char *gpq_column_text(sqlite3_stmt *st, int at);
 
-/* Statements with one or two numbers and no row. */
-int gpq_db_do1(struct gpq_db *db, enum gpq_sql name, int64_t a, struct gpq_error *e);
-int gpq_db_do2(struct gpq_db *db, enum gpq_sql name, int64_t a, int64_t b, struct gpq_error *e);
-
-/* The first column of all rows of a statement. */
+/* Numbers of rows, such as ids. */
 struct gpq_ids {
     uint64_t *id;
     size_t n, room;
 };
 int gpq_ids_add(struct gpq_db *db, struct gpq_ids *ids, uint64_t id, struct gpq_error *e);
-int gpq_ids_read(struct gpq_db *db, sqlite3_stmt *st, struct gpq_ids *ids, struct gpq_error *e);
 void gpq_ids_free(struct gpq_ids *ids);
+
+/* Statements whose parameters are all numbers.  GPQ_DB_DO runs one that returns no row.  GPQ_DB_ANY
+ * returns 1 if it has a row, and 0 if it has none.  GPQ_DB_IDS adds all columns of all its rows. */
+int gpq_db_do(struct gpq_db *db, enum gpq_sql name, const int64_t *number, size_t n,
+              struct gpq_error *e);
+int gpq_db_any(struct gpq_db *db, enum gpq_sql name, const int64_t *number, size_t n,
+               struct gpq_error *e);
+int gpq_db_ids(struct gpq_db *db, enum gpq_sql name, const int64_t *number, size_t n,
+               struct gpq_ids *ids, struct gpq_error *e);
+#define GPQ_NUMBERS(...) \
+    (const int64_t[]){ __VA_ARGS__ }, sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)
+#define GPQ_DB_DO(db, name, e, ...) gpq_db_do(db, name, GPQ_NUMBERS(__VA_ARGS__), e)
+#define GPQ_DB_ANY(db, name, e, ...) gpq_db_any(db, name, GPQ_NUMBERS(__VA_ARGS__), e)
+#define GPQ_DB_IDS(db, name, ids, e, ...) gpq_db_ids(db, name, GPQ_NUMBERS(__VA_ARGS__), ids, e)
 
 /* Notes a change for followers, and something that is left to do. */
 void gpq_db_changed(struct gpq_db *db, const struct gpq_change *c);

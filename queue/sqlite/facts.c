@@ -84,11 +84,7 @@ int gpq_sqlite_span_end(struct gpq_store *s, uint64_t id, uint64_t until, uint64
     int code = gpq_db_enter(db, true, e);
     if (code < 0)
         return code;
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_SPAN_END);
-    gpq_bind(st, 1, (int64_t)id);
-    gpq_bind(st, 2, (int64_t)until);
-    gpq_bind(st, 3, (int64_t)until_boot);
-    code = gpq_db_run(db, st, e);
+    code = GPQ_DB_DO(db, GPQ_SQL_SPAN_END, e, (int64_t)id, (int64_t)until, (int64_t)until_boot);
     if (code == 0 && sqlite3_changes(db->file) == 0)
         return gpq_fail(e, GPQ_ENOTFOUND, "span %llu has ended, or there is none",
                         (unsigned long long)id);

@@ -96,7 +96,7 @@ static int become_member(struct gpq_db *db, struct gpq_tally *batch, struct gpq_
 {
     if (GPQ_BATCH_OF(r->id) == batch->id)
         return 0;
-    int code = gpq_db_do2(db, GPQ_SQL_JOINED_ADD, batch->id, (int64_t)r->id, e);
+    int code = GPQ_DB_DO(db, GPQ_SQL_JOINED_ADD, e, batch->id, (int64_t)r->id);
     if (code < 0 || sqlite3_changes(db->file) == 0)
         return code;
     batch->total++;
@@ -109,17 +109,6 @@ static int become_member(struct gpq_db *db, struct gpq_tally *batch, struct gpq_
         return 0;
     r->links |= GPQ_LINK_JOINED;
     return gpq_row_link(db, r->id, GPQ_LINK_JOINED, e);
-}
-
-/* 1: the task has conditions whose sources were not forgotten. */
-static int has_conditions(struct gpq_db *db, uint64_t task, struct gpq_error *e)
-{
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_EDGES_OF);
-    gpq_bind(st, 1, (int64_t)task);
-    int code = gpq_db_next(db, st, e);
-    if (code > 0)
-        sqlite3_reset(st);
-    return code;
 }
 
 int gpq_join(struct gpq_db *db, struct gpq_tally *batch, const char *name, uint64_t hash,
@@ -140,8 +129,8 @@ int gpq_join(struct gpq_db *db, struct gpq_tally *batch, const char *name, uint6
             return code < 0 ? code : GPQ_PLACED_CHANGED;
     }
     code = r->links & GPQ_LINK_AFTER ? gpq_tally_followed(db, batch, e) : 0;
-    if (code > 0)
-        code = has_conditions(db, task, e);
+    if (code > 0) /* unless all sources of its conditions were forgotten */
+        code = GPQ_DB_ANY(db, GPQ_SQL_EDGES_OF, e, (int64_t)task);
     if (code < 0)
         return code;
     if (code > 0)

@@ -94,24 +94,18 @@ static int make_copy(struct gpq_db *db, const char *directory, int from, char pa
 
 /* ---- The steps ---- */
 
-static int step(struct gpq_db *db, const char *sql, struct gpq_error *e)
-{
-    int result = sqlite3_exec(db->file, sql, NULL, NULL, NULL);
-    return result == SQLITE_OK ? 0 : gpq_db_fail(db, result, e);
-}
-
 static int take_steps(struct gpq_db *db, const struct gpq_migration *m, int from,
                       struct gpq_error *e)
 {
     char version[64];
     snprintf(version, sizeof(version), "PRAGMA user_version = %d", m->version);
-    int code = step(db, "BEGIN IMMEDIATE", e);
+    int code = gpq_db_execute(db, "BEGIN IMMEDIATE", e);
     for (int i = from; code == 0 && i < m->version; i++)
-        code = step(db, m->step[i - 1], e);
+        code = gpq_db_execute(db, m->step[i - 1], e);
     if (code == 0)
-        code = step(db, version, e);
+        code = gpq_db_execute(db, version, e);
     if (code == 0)
-        code = step(db, "COMMIT", e);
+        code = gpq_db_execute(db, "COMMIT", e);
     if (code < 0)
         (void)sqlite3_exec(db->file, "ROLLBACK", NULL, NULL, NULL);
     return code;

@@ -6,29 +6,13 @@
 #include "queue/sqlite/ops.h"
 #include "queue/sqlite/spec.h"
 
-/* 1: the statement, with one or two numbers, has a row. */
-static int any(struct gpq_db *db, enum gpq_sql name, uint64_t a, uint64_t b, struct gpq_error *e)
-{
-    sqlite3_stmt *st = gpq_db_use(db, name);
-    gpq_bind(st, 1, (int64_t)a);
-    if (b != 0)
-        gpq_bind(st, 2, (int64_t)b);
-    int code = gpq_db_next(db, st, e);
-    if (code > 0)
-        sqlite3_reset(st);
-    return code;
-}
-
 /* 1: all batches in which the task counts have ended. */
 static int batches_ended(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e)
 {
     struct gpq_ids batches = { 0 };
     int code = gpq_ids_add(db, &batches, GPQ_BATCH_OF(r->id), e);
-    if (code == 0 && r->links & GPQ_LINK_JOINED) {
-        sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_JOINED_BY);
-        gpq_bind(st, 1, (int64_t)r->id);
-        code = gpq_ids_read(db, st, &batches, e);
-    }
+    if (code == 0 && r->links & GPQ_LINK_JOINED)
+        code = GPQ_DB_IDS(db, GPQ_SQL_JOINED_BY, &batches, e, (int64_t)r->id);
     bool ended = true;
     for (size_t i = 0; code == 0 && ended && i < batches.n; i++) {
         const struct gpq_tally *t = gpq_tally(db, (uint32_t)batches.id[i], &code, e);
@@ -45,7 +29,7 @@ static int may_go(struct gpq_db *db, const struct gpq_row *r, bool keep_failed, 
     int code = batches_ended(db, r, e);
     if (code <= 0 || !(r->links & GPQ_LINK_SOURCE))
         return code;
-    code = any(db, GPQ_SQL_EDGES_WAITING, r->id, 0, e);
+    code = GPQ_DB_ANY(db, GPQ_SQL_EDGES_WAITING, e, (int64_t)r->id);
     return code < 0 ? code : code == 0;
 }
 
@@ -58,7 +42,7 @@ static int forget(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *
     };
     int code = gpq_row_forget(db, r->id, e);
     for (size_t i = 0; code == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
-        code = gpq_db_do1(db, rows[i], (int64_t)r->id, e);
+        code = GPQ_DB_DO(db, rows[i], e, (int64_t)r->id);
     gpq_db_changed(db, &(struct gpq_change){ .task = r->id,
                                              .shape = r->shape,
                                              .from = (uint8_t)r->state,
@@ -146,11 +130,12 @@ static int64_t forget_tasks(struct gpq_db *db, struct purge *p, struct gpq_error
 /* A batch has no tasks left, own or joined, and no task waits for its end. */
 static int is_empty(struct gpq_db *db, uint32_t batch, struct gpq_error *e)
 {
-    int code = any(db, GPQ_SQL_BATCH_HAS_TASK, GPQ_TASK(batch, 1), GPQ_TASK(batch, UINT32_MAX), e);
+    int code = GPQ_DB_ANY(db, GPQ_SQL_BATCH_HAS_TASK, e, (int64_t)GPQ_TASK(batch, 1),
+                          (int64_t)GPQ_TASK(batch, UINT32_MAX));
     if (code == 0)
-        code = any(db, GPQ_SQL_JOINED_HAS, batch, 0, e);
+        code = GPQ_DB_ANY(db, GPQ_SQL_JOINED_HAS, e, batch);
     if (code == 0)
-        code = any(db, GPQ_SQL_EDGES_WAITING, GPQ_TASK(batch, 0), 0, e);
+        code = GPQ_DB_ANY(db, GPQ_SQL_EDGES_WAITING, e, (int64_t)GPQ_TASK(batch, 0));
     return code < 0 ? code : code == 0;
 }
 
@@ -171,12 +156,9 @@ static int forget_batches(struct gpq_db *db, const struct purge *p, struct gpq_e
 {
     int code = gpq_counts_write(db, e); /* `ended` is read from the file */
     struct gpq_ids ids = { 0 };
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_BATCHES_OVER);
-    gpq_bind(st, 1, (int64_t)p->before);
-    gpq_bind(st, 2, GPQ_BATCH_OF(p->from));
-    gpq_bind(st, 3, GPQ_BATCH_OF(p->last));
     if (code == 0)
-        code = gpq_ids_read(db, st, &ids, e);
+        code = GPQ_DB_IDS(db, GPQ_SQL_BATCHES_OVER, &ids, e, (int64_t)p->before,
+                          GPQ_BATCH_OF(p->from), GPQ_BATCH_OF(p->last));
     for (size_t i = 0; code == 0 && i < ids.n; i++) {
         uint32_t batch = (uint32_t)ids.id[i];
         code = is_empty(db, batch, e);
@@ -186,9 +168,9 @@ static int forget_batches(struct gpq_db *db, const struct purge *p, struct gpq_e
         code = forget_mark(db, batch, e);
         if (code < 0)
             break;
-        code = gpq_db_do1(db, GPQ_SQL_EDGES_FORGET_SOURCE, (int64_t)GPQ_TASK(batch, 0), e);
+        code = GPQ_DB_DO(db, GPQ_SQL_EDGES_FORGET_SOURCE, e, (int64_t)GPQ_TASK(batch, 0));
         if (code == 0)
-            code = gpq_db_do1(db, GPQ_SQL_BATCH_FORGET, batch, e);
+            code = GPQ_DB_DO(db, GPQ_SQL_BATCH_FORGET, e, batch);
     }
     gpq_ids_free(&ids);
     return code;
@@ -214,9 +196,9 @@ int64_t gpq_sqlite_purge(struct gpq_store *s, uint64_t before, bool keep_failed,
         p.last = UINT64_MAX;
     int code = forget_batches(db, &p, e);
     if (code == 0)
-        code = gpq_db_do1(db, GPQ_SQL_REQUEST_FORGET, (int64_t)before, e);
+        code = GPQ_DB_DO(db, GPQ_SQL_REQUEST_FORGET, e, (int64_t)before);
     if (code == 0)
-        code = gpq_db_do1(db, GPQ_SQL_SPAN_FORGET, (int64_t)before, e);
+        code = GPQ_DB_DO(db, GPQ_SQL_SPAN_FORGET, e, (int64_t)before);
     if (code == 0 && from)
         *from = p.last == UINT64_MAX ? 0 : p.last;
     return code < 0 ? code : count;

@@ -11,31 +11,38 @@ static int enter(struct gpq_db *db, struct gpq_error *e)
     return code == 0 && db->inside ? gpq_counts_write(db, e) : code;
 }
 
-/* Calls each(st, user) for all rows. */
-static int rows(struct gpq_db *db, sqlite3_stmt *st, int (*each)(sqlite3_stmt *st, void *user),
-                void *user, struct gpq_error *e)
+/* The function of a reader, which its rows are for. */
+struct call {
+    union {
+        gpq_batch_fn batch;
+        gpq_attempt_fn attempt;
+        gpq_round_fn round;
+        int (*after)(const struct gpq_after *a, bool met, void *user);
+        gpq_result_fn result;
+    } fn;
+    void *user;
+};
+
+/* Reads all rows of a statement, of which `id` is the parameter, if it has one. */
+static int read_rows(struct gpq_store *s, enum gpq_sql name, uint64_t id,
+                     int (*each)(sqlite3_stmt *st, void *user), struct call call,
+                     struct gpq_error *e)
 {
-    int code;
-    while ((code = gpq_db_next(db, st, e)) > 0) {
-        code = each(st, user);
-        if (code != 0) {
-            sqlite3_reset(st);
-            break;
-        }
-    }
-    return code;
+    struct gpq_db *db = gpq_db_of(s);
+    int code = enter(db, e);
+    if (code < 0)
+        return code;
+    sqlite3_stmt *st = gpq_db_use(db, name);
+    if (sqlite3_bind_parameter_count(st) != 0)
+        gpq_bind(st, 1, (int64_t)id);
+    return gpq_db_rows(db, st, each, &call, e);
 }
 
 /* ---- Batches ---- */
 
-struct batch_call {
-    gpq_batch_fn fn;
-    void *user;
-};
-
 static int each_batch(sqlite3_stmt *st, void *user)
 {
-    const struct batch_call *call = user;
+    const struct call *call = user;
     struct gpq_tally t;
     gpq_tally_read(st, &t);
     struct gpq_batch b = {
@@ -58,19 +65,14 @@ static int each_batch(sqlite3_stmt *st, void *user)
         b.state[i] = t.state[i];
     for (int i = 0; i < GPQ_OUTCOMES; i++)
         b.outcome[i] = t.outcome[i];
-    return call->fn(&b, call->user);
+    return call->fn.batch(&b, call->user);
 }
 
 int gpq_sqlite_batches(struct gpq_store *s, uint32_t from, gpq_batch_fn fn, void *user,
                        struct gpq_error *e)
 {
-    struct gpq_db *db = gpq_db_of(s);
-    int code = enter(db, e);
-    if (code < 0)
-        return code;
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_BATCHES);
-    gpq_bind(st, 1, from);
-    return rows(db, st, each_batch, &(struct batch_call){ fn, user }, e);
+    return read_rows(s, GPQ_SQL_BATCHES, from, each_batch, (struct call){ { .batch = fn }, user },
+                     e);
 }
 
 int gpq_sqlite_batch_named(struct gpq_store *s, const char *name, uint32_t number,
@@ -132,7 +134,7 @@ static int between(struct gpq_db *db, uint64_t first, uint64_t last, struct task
     sqlite3_stmt *st = gpq_db_use(db, call->whole ? GPQ_SQL_TASKS_WHOLE : GPQ_SQL_TASKS);
     gpq_bind(st, 1, (int64_t)first);
     gpq_bind(st, 2, (int64_t)last);
-    return rows(db, st, each_task, call, e);
+    return gpq_db_rows(db, st, each_task, call, e);
 }
 
 /* A list in the order of its ids, which the caller has sorted, or the members of a batch. */
@@ -151,12 +153,8 @@ static int members(struct gpq_db *db, uint64_t after, struct task_call *call, st
     uint64_t first, last;
     struct gpq_ids ids = { 0 };
     gpq_select_range(call->which, &first, &last);
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_MEMBERS);
-    gpq_bind(st, 1, (int64_t)after);
-    gpq_bind(st, 2, (int64_t)first);
-    gpq_bind(st, 3, (int64_t)last);
-    gpq_bind(st, 4, call->which->batch);
-    int code = gpq_ids_read(db, st, &ids, e);
+    int code = GPQ_DB_IDS(db, GPQ_SQL_MEMBERS, &ids, e, (int64_t)after, (int64_t)first,
+                          (int64_t)last, call->which->batch);
     if (code == 0)
         code = each_of(db, ids.id, ids.n, after, call, e);
     gpq_ids_free(&ids);
@@ -175,7 +173,7 @@ int gpq_sqlite_tasks(struct gpq_store *s, const struct gpq_select *which, uint64
     gpq_select_range(which, &first, &last);
     if (which->n_tasks != 0)
         return each_of(db, which->tasks, which->n_tasks, after, &call, e);
-    if (which->batch != 0 && which->first == 0 && which->last == 0)
+    if (gpq_select_joined(which))
         return members(db, after, &call, e);
     return between(db, first > after ? first : after + 1, last, &call, e);
 }
@@ -205,7 +203,7 @@ int gpq_sqlite_ready(struct gpq_store *s, uint32_t shape, int32_t priority, int6
         gpq_bind(st, 2, priority);
         gpq_bind(st, 3, order);
         gpq_bind(st, 4, l.left);
-        code = rows(db, st, each_ready, &l, e);
+        code = gpq_db_rows(db, st, each_ready, &l, e);
     }
     return code;
 }
@@ -255,8 +253,8 @@ int gpq_sqlite_shapes(struct gpq_store *s, gpq_shape_fn fn, void *user, struct g
     int code = enter(db, e);
     if (code < 0)
         return code;
-    return rows(db, gpq_db_use(db, GPQ_SQL_SHAPES), each_shape,
-                &(struct shape_call){ db, fn, user, e }, e);
+    return gpq_db_rows(db, gpq_db_use(db, GPQ_SQL_SHAPES), each_shape,
+                       &(struct shape_call){ db, fn, user, e }, e);
 }
 
 int gpq_sqlite_shape(struct gpq_store *s, uint32_t id, gpq_shape_fn fn, void *user,
@@ -278,14 +276,9 @@ int gpq_sqlite_shape(struct gpq_store *s, uint32_t id, gpq_shape_fn fn, void *us
 
 /* ---- Attempts, rounds, conditions, results ---- */
 
-struct attempt_call {
-    gpq_attempt_fn fn;
-    void *user;
-};
-
 static int each_attempt(sqlite3_stmt *st, void *user)
 {
-    const struct attempt_call *call = user;
+    const struct call *call = user;
     struct gpq_attempt a = {
         .task = (uint64_t)sqlite3_column_int64(st, 0),
         .number = (uint32_t)sqlite3_column_int64(st, 1),
@@ -302,136 +295,83 @@ static int each_attempt(sqlite3_stmt *st, void *user)
         .run = gpq_column_text(st, 12),
         .text = gpq_column_text(st, 13),
     };
-    return call->fn(&a, call->user);
+    return call->fn.attempt(&a, call->user);
 }
 
 int gpq_sqlite_running(struct gpq_store *s, gpq_attempt_fn fn, void *user, struct gpq_error *e)
 {
-    struct gpq_db *db = gpq_db_of(s);
-    int code = enter(db, e);
-    if (code < 0)
-        return code;
-    return rows(db, gpq_db_use(db, GPQ_SQL_ATTEMPTS_RUNNING), each_attempt,
-                &(struct attempt_call){ fn, user }, e);
-}
-
-static sqlite3_stmt *of_task(struct gpq_db *db, enum gpq_sql name, uint64_t task)
-{
-    sqlite3_stmt *st = gpq_db_use(db, name);
-    gpq_bind(st, 1, (int64_t)task);
-    return st;
+    return read_rows(s, GPQ_SQL_ATTEMPTS_RUNNING, 0, each_attempt,
+                     (struct call){ { .attempt = fn }, user }, e);
 }
 
 int gpq_sqlite_attempts(struct gpq_store *s, uint64_t task, gpq_attempt_fn fn, void *user,
                         struct gpq_error *e)
 {
-    struct gpq_db *db = gpq_db_of(s);
-    int code = enter(db, e);
-    if (code < 0)
-        return code;
-    return rows(db, of_task(db, GPQ_SQL_ATTEMPTS, task), each_attempt,
-                &(struct attempt_call){ fn, user }, e);
+    return read_rows(s, GPQ_SQL_ATTEMPTS, task, each_attempt,
+                     (struct call){ { .attempt = fn }, user }, e);
 }
-
-struct round_call {
-    gpq_round_fn fn;
-    void *user;
-};
 
 static int each_round(sqlite3_stmt *st, void *user)
 {
-    const struct round_call *call = user;
+    const struct call *call = user;
     struct gpq_round r = { .round = (uint32_t)sqlite3_column_int64(st, 0),
                            .outcome = (uint32_t)sqlite3_column_int64(st, 1),
                            .attempt = (uint32_t)sqlite3_column_int64(st, 2),
                            .ended = (uint64_t)sqlite3_column_int64(st, 3),
                            .cause = (uint64_t)sqlite3_column_int64(st, 4) };
-    return call->fn(&r, call->user);
+    return call->fn.round(&r, call->user);
 }
 
 int gpq_sqlite_rounds(struct gpq_store *s, uint64_t task, gpq_round_fn fn, void *user,
                       struct gpq_error *e)
 {
-    struct gpq_db *db = gpq_db_of(s);
-    int code = enter(db, e);
-    if (code < 0)
-        return code;
-    return rows(db, of_task(db, GPQ_SQL_ROUNDS, task), each_round, &(struct round_call){ fn, user },
-                e);
+    return read_rows(s, GPQ_SQL_ROUNDS, task, each_round, (struct call){ { .round = fn }, user },
+                     e);
 }
-
-struct after_call {
-    int (*fn)(const struct gpq_after *a, bool met, void *user);
-    void *user;
-};
 
 static int each_edge(sqlite3_stmt *st, void *user)
 {
-    const struct after_call *call = user;
+    const struct call *call = user;
     struct gpq_after a = { (uint64_t)sqlite3_column_int64(st, 0),
                            (uint32_t)sqlite3_column_int64(st, 1) };
-    return call->fn(&a, sqlite3_column_int64(st, 2) != 0, call->user);
+    return call->fn.after(&a, sqlite3_column_int64(st, 2) != 0, call->user);
 }
 
 int gpq_sqlite_after(struct gpq_store *s, uint64_t task,
                      int (*fn)(const struct gpq_after *a, bool met, void *user), void *user,
                      struct gpq_error *e)
 {
-    struct gpq_db *db = gpq_db_of(s);
-    int code = enter(db, e);
-    if (code < 0)
-        return code;
-    return rows(db, of_task(db, GPQ_SQL_EDGES_OF, task), each_edge,
-                &(struct after_call){ fn, user }, e);
+    return read_rows(s, GPQ_SQL_EDGES_OF, task, each_edge, (struct call){ { .after = fn }, user },
+                     e);
 }
-
-struct result_call {
-    gpq_result_fn fn;
-    void *user;
-};
 
 static int each_result(sqlite3_stmt *st, void *user)
 {
-    const struct result_call *call = user;
+    const struct call *call = user;
     struct gpq_result r = { .task = (uint64_t)sqlite3_column_int64(st, 0),
                             .attempt = (uint32_t)sqlite3_column_int64(st, 1),
                             .size = (uint64_t)sqlite3_column_int64(st, 2),
                             .data = gpq_column_bytes(st, 3),
                             .file = gpq_column_text(st, 4) };
-    return call->fn(&r, call->user);
+    return call->fn.result(&r, call->user);
 }
 
 int gpq_sqlite_result(struct gpq_store *s, uint64_t task, gpq_result_fn fn, void *user,
                       struct gpq_error *e)
 {
-    struct gpq_db *db = gpq_db_of(s);
-    int code = enter(db, e);
-    if (code < 0)
-        return code;
-    return rows(db, of_task(db, GPQ_SQL_RESULT_READ, task), each_result,
-                &(struct result_call){ fn, user }, e);
+    return read_rows(s, GPQ_SQL_RESULT_READ, task, each_result,
+                     (struct call){ { .result = fn }, user }, e);
 }
 
 int gpq_sqlite_result_files(struct gpq_store *s, gpq_result_fn fn, void *user, struct gpq_error *e)
 {
-    struct gpq_db *db = gpq_db_of(s);
-    int code = enter(db, e);
-    if (code < 0)
-        return code;
-    return rows(db, gpq_db_use(db, GPQ_SQL_RESULT_FILES), each_result,
-                &(struct result_call){ fn, user }, e);
+    return read_rows(s, GPQ_SQL_RESULT_FILES, 0, each_result,
+                     (struct call){ { .result = fn }, user }, e);
 }
 
 int gpq_sqlite_names_file(struct gpq_store *s, uint64_t task, uint32_t attempt, struct gpq_error *e)
 {
     struct gpq_db *db = gpq_db_of(s);
     int code = enter(db, e);
-    if (code < 0)
-        return code;
-    sqlite3_stmt *st = of_task(db, GPQ_SQL_RESULT_IS_FILE, task);
-    gpq_bind(st, 2, attempt);
-    code = gpq_db_next(db, st, e);
-    if (code > 0)
-        sqlite3_reset(st);
-    return code;
+    return code < 0 ? code : GPQ_DB_ANY(db, GPQ_SQL_RESULT_IS_FILE, e, (int64_t)task, attempt);
 }

@@ -32,17 +32,9 @@ int gpq_round_begin(struct gpq_db *db, struct gpq_row *r, const struct gpq_polic
 /* Judges the edges of a task anew. */
 static int judge_edges(struct gpq_db *db, uint64_t task, struct gpq_verdict *v, struct gpq_error *e)
 {
-    struct gpq_ids edges = { 0 }; /* pairs of source and condition */
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_EDGES_OF);
-    gpq_bind(st, 1, (int64_t)task);
-    int code;
-    while ((code = gpq_db_next(db, st, e)) > 0)
-        if (gpq_ids_add(db, &edges, (uint64_t)sqlite3_column_int64(st, 0), e) < 0 ||
-            gpq_ids_add(db, &edges, (uint64_t)sqlite3_column_int64(st, 1), e) < 0)
-            break;
-    if (db->failed != 0)
-        code = db->failed;
-    for (size_t i = 0; code == 0 && i < edges.n; i += 2) {
+    struct gpq_ids edges = { 0 }; /* source, condition and whether it was met */
+    int code = GPQ_DB_IDS(db, GPQ_SQL_EDGES_OF, &edges, e, (int64_t)task);
+    for (size_t i = 0; code == 0 && i < edges.n; i += 3) {
         int is = gpq_judge(db, edges.id[i], (uint32_t)edges.id[i + 1], e);
         if (is < 0) {
             code = is;
@@ -51,12 +43,8 @@ static int judge_edges(struct gpq_db *db, uint64_t task, struct gpq_verdict *v, 
         v->unmet += is == GPQ_WAIT;
         if (is == GPQ_IMPOSSIBLE && v->impossible == 0)
             v->impossible = edges.id[i];
-        st = gpq_db_use(db, GPQ_SQL_EDGE_MET);
-        gpq_bind(st, 1, (int64_t)task);
-        gpq_bind(st, 2, (int64_t)edges.id[i]);
-        gpq_bind(st, 3, (int64_t)edges.id[i + 1]);
-        gpq_bind(st, 4, is == GPQ_MET);
-        code = gpq_db_run(db, st, e);
+        code = GPQ_DB_DO(db, GPQ_SQL_EDGE_MET, e, (int64_t)task, (int64_t)edges.id[i],
+                         (int64_t)edges.id[i + 1], is == GPQ_MET);
     }
     gpq_ids_free(&edges);
     return code;
@@ -65,14 +53,10 @@ static int judge_edges(struct gpq_db *db, uint64_t task, struct gpq_verdict *v, 
 int gpq_round_open(struct gpq_db *db, struct gpq_row *r, const struct gpq_policy *plan,
                    struct gpq_error *e)
 {
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_ROUND_KEEP);
-    const int64_t value[] = { (int64_t)r->id, r->round, r->outcome, (int64_t)r->ended,
-                              (int64_t)r->cause };
-    for (int at = 1; at <= 5; at++)
-        gpq_bind(st, at, value[at - 1]);
-    int code = gpq_db_run(db, st, e);
+    int code = GPQ_DB_DO(db, GPQ_SQL_ROUND_KEEP, e, (int64_t)r->id, r->round, r->outcome,
+                         (int64_t)r->ended, (int64_t)r->cause);
     if (code == 0)
-        code = gpq_db_do1(db, GPQ_SQL_RESULT_FORGET, (int64_t)r->id, e);
+        code = GPQ_DB_DO(db, GPQ_SQL_RESULT_FORGET, e, (int64_t)r->id);
     if (code == 0)
         code = gpq_move(db, r, GPQ_HELD, e);
     if (code < 0)

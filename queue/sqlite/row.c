@@ -88,34 +88,10 @@ int gpq_row_read(struct gpq_db *db, uint64_t id, struct gpq_row *r, struct gpq_e
 
 int gpq_row_add(struct gpq_db *db, const struct gpq_row *r, uint64_t key, struct gpq_error *e)
 {
-    const int64_t value[] = { (int64_t)r->id,
-                              r->state,
-                              r->holds,
-                              r->outcome,
-                              r->shape,
-                              r->spec,
-                              r->priority,
-                              r->order,
-                              r->round,
-                              r->attempt,
-                              r->charged,
-                              r->losses,
-                              r->cancel,
-                              r->unmet,
-                              r->links,
-                              (int64_t)r->not_before,
-                              (int64_t)r->expires,
-                              (int64_t)r->ended,
-                              (int64_t)r->cause };
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_ADD);
-    int at = 1;
-    for (; at <= (int)(sizeof(value) / sizeof(value[0])); at++)
-        gpq_bind(st, at, value[at - 1]);
-    if (key != 0)
-        gpq_bind(st, at, (int64_t)key);
-    else
-        gpq_bind_some(st, at, (struct gpq_bytes){ 0 });
-    int code = gpq_db_run(db, st, e);
+    int code = GPQ_DB_DO(db, GPQ_SQL_TASK_ADD, e, (int64_t)r->id, r->state, r->holds, r->outcome,
+                         r->shape, r->spec, r->priority, r->order, r->round, r->attempt, r->charged,
+                         r->losses, r->cancel, r->unmet, r->links, (int64_t)r->not_before,
+                         (int64_t)r->expires, (int64_t)r->ended, (int64_t)r->cause, (int64_t)key);
     if (code == 0)
         keep(db, r);
     return code;
@@ -123,22 +99,6 @@ int gpq_row_add(struct gpq_db *db, const struct gpq_row *r, uint64_t key, struct
 
 int gpq_row_write(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e)
 {
-    const int64_t value[] = { (int64_t)r->id,
-                              r->state,
-                              r->holds,
-                              r->outcome,
-                              r->round,
-                              r->attempt,
-                              r->charged,
-                              r->losses,
-                              r->cancel,
-                              r->unmet,
-                              (int64_t)r->not_before,
-                              (int64_t)r->ended,
-                              (int64_t)r->cause };
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_WRITE);
-    for (int at = 1; at <= (int)(sizeof(value) / sizeof(value[0])); at++)
-        gpq_bind(st, at, value[at - 1]);
     struct gpq_row *known = kept(db, r->id);
     if (known) {
         const struct gpq_row old = *known;
@@ -150,16 +110,13 @@ int gpq_row_write(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *
         known->expires = old.expires;
         known->links = old.links;
     }
-    return gpq_db_run(db, st, e);
+    return GPQ_DB_DO(db, GPQ_SQL_TASK_WRITE, e, (int64_t)r->id, r->state, r->holds, r->outcome,
+                     r->round, r->attempt, r->charged, r->losses, r->cancel, r->unmet,
+                     (int64_t)r->not_before, (int64_t)r->ended, (int64_t)r->cause);
 }
 
 int gpq_row_place(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e)
 {
-    const int64_t value[] = { (int64_t)r->id, r->shape, r->spec,
-                              r->priority,    r->order, (int64_t)r->expires };
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_PLACE);
-    for (int at = 1; at <= (int)(sizeof(value) / sizeof(value[0])); at++)
-        gpq_bind(st, at, value[at - 1]);
     struct gpq_row *known = kept(db, r->id);
     if (known) {
         known->shape = r->shape;
@@ -168,7 +125,8 @@ int gpq_row_place(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *
         known->order = r->order;
         known->expires = r->expires;
     }
-    return gpq_db_run(db, st, e);
+    return GPQ_DB_DO(db, GPQ_SQL_TASK_PLACE, e, (int64_t)r->id, r->shape, r->spec, r->priority,
+                     r->order, (int64_t)r->expires);
 }
 
 int gpq_row_link(struct gpq_db *db, uint64_t id, uint32_t flag, struct gpq_error *e)
@@ -176,7 +134,7 @@ int gpq_row_link(struct gpq_db *db, uint64_t id, uint32_t flag, struct gpq_error
     struct gpq_row *known = kept(db, id);
     if (known)
         known->links |= flag;
-    return gpq_db_do2(db, GPQ_SQL_TASK_LINK, (int64_t)id, flag, e);
+    return GPQ_DB_DO(db, GPQ_SQL_TASK_LINK, e, (int64_t)id, flag);
 }
 
 int gpq_row_forget(struct gpq_db *db, uint64_t id, struct gpq_error *e)
@@ -184,9 +142,8 @@ int gpq_row_forget(struct gpq_db *db, uint64_t id, struct gpq_error *e)
     struct gpq_row *known = kept(db, id);
     if (known)
         known->id = 0;
-    return gpq_db_do1(db, GPQ_SQL_TASK_FORGET, (int64_t)id, e);
+    return GPQ_DB_DO(db, GPQ_SQL_TASK_FORGET, e, (int64_t)id);
 }
-
 
 void gpq_row_task(const struct gpq_row *r, struct gpq_task *t)
 {

@@ -166,7 +166,7 @@
     X(SPEC_USES, "UPDATE spec SET uses = uses + ?2 WHERE id = ?1")                               \
     X(SPEC_FORGET, "DELETE FROM spec WHERE id = ?1")                                             \
     X(TASK_ADD, "INSERT INTO task VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"     \
-                " ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)")                                      \
+                " ?13, ?14, ?15, ?16, ?17, ?18, ?19, nullif(?20, 0))")                           \
     X(TASK_READ, "SELECT " GPQ_TASK_COLUMNS " FROM task t WHERE id = ?1")                        \
     X(TASK_WRITE, "UPDATE task SET state = ?2, holds = ?3, outcome = ?4, round = ?5,"            \
                   " attempt = ?6, charged = ?7, losses = ?8, cancel = ?9, unmet = ?10,"          \

@@ -9,10 +9,15 @@ bool gpq_select_fits(const struct gpq_select *which, const struct gpq_row *r)
            (which->spec == 0 || which->spec == r->spec);
 }
 
+bool gpq_select_joined(const struct gpq_select *which)
+{
+    return which->batch != 0 && which->first == 0 && which->last == 0 && which->n_tasks == 0;
+}
+
 bool gpq_select_is_batch(const struct gpq_select *which)
 {
-    return which->batch != 0 && which->first == 0 && which->last == 0 && which->n_tasks == 0 &&
-           which->states == 0 && which->outcomes == 0 && which->spec == 0;
+    return gpq_select_joined(which) && which->states == 0 && which->outcomes == 0 &&
+           which->spec == 0;
 }
 
 void gpq_select_range(const struct gpq_select *which, uint64_t *ret_first, uint64_t *ret_last)
@@ -37,21 +42,13 @@ static int ids_of(struct gpq_db *db, const struct gpq_select *which, struct gpq_
                 code = gpq_ids_add(db, ids, which->tasks[i], e);
         return code;
     }
-    bool joined = which->batch != 0 && which->first == 0 && which->last == 0;
-    sqlite3_stmt *st = gpq_db_use(db, joined ? GPQ_SQL_MEMBERS : GPQ_SQL_TASK_IDS);
-    int at = 1;
-    if (joined)
-        gpq_bind(st, at++, 0);
-    gpq_bind(st, at++, (int64_t)first);
-    gpq_bind(st, at++, (int64_t)last);
-    if (joined)
-        gpq_bind(st, at, which->batch);
-    return gpq_ids_read(db, st, ids, e);
+    if (gpq_select_joined(which))
+        return GPQ_DB_IDS(db, GPQ_SQL_MEMBERS, ids, e, 0, (int64_t)first, (int64_t)last,
+                          which->batch);
+    return GPQ_DB_IDS(db, GPQ_SQL_TASK_IDS, ids, e, (int64_t)first, (int64_t)last);
 }
 
-int64_t gpq_select_each(struct gpq_db *db, const struct gpq_select *which,
-                        int (*fn)(struct gpq_db *db, struct gpq_row *r, void *user,
-                                  struct gpq_error *e),
+int64_t gpq_select_each(struct gpq_db *db, const struct gpq_select *which, gpq_row_fn *fn,
                         void *user, struct gpq_error *e)
 {
     struct gpq_ids ids = { 0 };

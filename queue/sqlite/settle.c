@@ -49,12 +49,7 @@ static int go_on(struct gpq_db *db, uint64_t task, uint64_t source, uint32_t con
     if (is == GPQ_IMPOSSIBLE) {
         code = gpq_finish(db, &r, GPQ_OUTCOME_SKIPPED, now, source, e);
     } else {
-        sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_EDGE_MET);
-        gpq_bind(st, 1, (int64_t)task);
-        gpq_bind(st, 2, (int64_t)source);
-        gpq_bind(st, 3, condition);
-        gpq_bind(st, 4, 1);
-        code = gpq_db_run(db, st, e);
+        code = GPQ_DB_DO(db, GPQ_SQL_EDGE_MET, e, (int64_t)task, (int64_t)source, condition, 1);
         if (code == 0 && --r.unmet == 0) {
             r.holds &= ~(uint32_t)GPQ_HOLD_AFTER;
             code = gpq_release(db, &r, e);
@@ -66,15 +61,7 @@ static int go_on(struct gpq_db *db, uint64_t task, uint64_t source, uint32_t con
 static int source_ended(struct gpq_db *db, uint64_t source, uint64_t now, struct gpq_error *e)
 {
     struct gpq_ids waiting = { 0 }; /* pairs of task and condition */
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_EDGES_UNMET);
-    gpq_bind(st, 1, (int64_t)source);
-    int code;
-    while ((code = gpq_db_next(db, st, e)) > 0)
-        if (gpq_ids_add(db, &waiting, (uint64_t)sqlite3_column_int64(st, 0), e) < 0 ||
-            gpq_ids_add(db, &waiting, (uint64_t)sqlite3_column_int64(st, 1), e) < 0)
-            break;
-    if (db->failed != 0)
-        code = db->failed;
+    int code = GPQ_DB_IDS(db, GPQ_SQL_EDGES_UNMET, &waiting, e, (int64_t)source);
     for (size_t i = 0; code == 0 && i < waiting.n; i += 2)
         code = go_on(db, waiting.id[i], source, (uint32_t)waiting.id[i + 1], now, e);
     gpq_ids_free(&waiting);
@@ -125,10 +112,8 @@ static int too_many_fails(struct gpq_db *db, uint32_t batch, uint64_t now, struc
     if (!t || !has_failed(t) || t->state[GPQ_HELD] + t->state[GPQ_READY] == 0)
         return code;
     struct gpq_ids tasks = { 0 };
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_IDS);
-    gpq_bind(st, 1, (int64_t)GPQ_TASK(batch, 1));
-    gpq_bind(st, 2, (int64_t)GPQ_TASK(batch, UINT32_MAX));
-    code = gpq_ids_read(db, st, &tasks, e);
+    code = GPQ_DB_IDS(db, GPQ_SQL_TASK_IDS, &tasks, e, (int64_t)GPQ_TASK(batch, 1),
+                      (int64_t)GPQ_TASK(batch, UINT32_MAX));
     for (size_t i = 0; code == 0 && i < tasks.n; i++) {
         struct gpq_row r;
         code = gpq_row_read(db, tasks.id[i], &r, e);

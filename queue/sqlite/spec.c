@@ -76,7 +76,7 @@ int gpq_shape_use(struct gpq_db *db, uint32_t shape, int64_t n, struct gpq_error
     r->uses = (uint32_t)(r->uses + n);
     if (r->uses == 0 && n < 0) {
         gpq_ready_forget(db, shape);
-        return gpq_db_do1(db, GPQ_SQL_SHAPE_FORGET, shape, e);
+        return GPQ_DB_DO(db, GPQ_SQL_SHAPE_FORGET, e, shape);
     }
     gpq_ready_touch(db, r);
     return 0;
@@ -123,16 +123,16 @@ int gpq_spec_add(struct gpq_db *db, const struct gpq_spec *spec, struct gpq_poli
 static int forget(struct gpq_db *db, uint32_t spec, uint32_t shape, int64_t environment,
                   struct gpq_error *e)
 {
-    int code = gpq_db_do1(db, GPQ_SQL_SPEC_FORGET, spec, e);
+    int code = GPQ_DB_DO(db, GPQ_SQL_SPEC_FORGET, e, spec);
     if (code == 0)
-        code = gpq_db_do1(db, GPQ_SQL_ENVIRONMENT_FORGET, environment, e);
+        code = GPQ_DB_DO(db, GPQ_SQL_ENVIRONMENT_FORGET, e, environment);
     return code == 0 ? gpq_shape_use(db, shape, -1, e) : code;
 }
 
 int gpq_spec_use(struct gpq_db *db, uint32_t spec, int64_t n, struct gpq_error *e)
 {
     if (n >= 0)
-        return gpq_db_do2(db, GPQ_SQL_SPEC_USES, spec, n, e);
+        return GPQ_DB_DO(db, GPQ_SQL_SPEC_USES, e, spec, n);
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_SPEC_READ);
     gpq_bind(st, 1, spec);
     int code = gpq_db_next(db, st, e);
@@ -142,7 +142,7 @@ int gpq_spec_use(struct gpq_db *db, uint32_t spec, int64_t n, struct gpq_error *
     int64_t environment = sqlite3_column_int64(st, 3), uses = sqlite3_column_int64(st, 14) + n;
     sqlite3_reset(st);
     if (uses > 0)
-        return gpq_db_do2(db, GPQ_SQL_SPEC_USES, spec, n, e);
+        return GPQ_DB_DO(db, GPQ_SQL_SPEC_USES, e, spec, n);
     return forget(db, spec, shape, environment, e);
 }
 

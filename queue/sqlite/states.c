@@ -66,9 +66,7 @@ static int count_joined(struct gpq_db *db, const struct gpq_row *r, uint32_t to,
                         struct gpq_error *e)
 {
     struct gpq_ids batches = { 0 };
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_JOINED_BY);
-    gpq_bind(st, 1, (int64_t)r->id);
-    int code = gpq_ids_read(db, st, &batches, e);
+    int code = GPQ_DB_IDS(db, GPQ_SQL_JOINED_BY, &batches, e, (int64_t)r->id);
     for (size_t i = 0; code == 0 && i < batches.n; i++) {
         struct gpq_tally *t = gpq_tally(db, (uint32_t)batches.id[i], &code, e);
         if (t)

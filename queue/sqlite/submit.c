@@ -279,12 +279,8 @@ static int add_edges(struct work *w, const struct used *u, uint64_t task, struct
         v->unmet += is == GPQ_WAIT;
         if (is == GPQ_IMPOSSIBLE && v->impossible == 0)
             v->impossible = a->id;
-        sqlite3_stmt *st = gpq_db_use(w->db, GPQ_SQL_EDGE_ADD);
-        gpq_bind(st, 1, (int64_t)task);
-        gpq_bind(st, 2, (int64_t)a->id);
-        gpq_bind(st, 3, a->condition);
-        gpq_bind(st, 4, is == GPQ_MET);
-        code = gpq_db_run(w->db, st, w->e);
+        code = GPQ_DB_DO(w->db, GPQ_SQL_EDGE_ADD, w->e, (int64_t)task, (int64_t)a->id, a->condition,
+                         is == GPQ_MET);
     }
     return code;
 }

@@ -43,10 +43,8 @@ SABOTAGES = [
         "queue/conformance.a_stale_attempt_changes_nothing_sqlite"),
     Sabotage(
         "a new round forgets the old one", "queue/sqlite/round.c",
-        "    int code = gpq_db_run(db, st, e);\n    if (code == 0)\n"
-        "        code = gpq_db_do1(db, GPQ_SQL_RESULT_FORGET",
-        "    int code = st ? 0 : 1;\n    if (code == 0)\n"
-        "        code = gpq_db_do1(db, GPQ_SQL_RESULT_FORGET",
+        "    int code = GPQ_DB_DO(db, GPQ_SQL_ROUND_KEEP, e,",
+        "    int code = GPQ_DB_ANY(db, GPQ_SQL_ROUNDS, e,",
         "queue/conformance.rounds_are_kept_sqlite"),
     # ---- Q5, Q9, Q12: files ----
     Sabotage(
