@@ -419,7 +419,8 @@ static int end_savepoint(struct work *w, int code, int64_t order, size_t n_chang
         w->db->store.n_changes = n_changes;
         w->db->n_chores = 0;
     }
-    int ended = gpq_db_run(w->db, gpq_db_use(w->db, GPQ_SQL_SAVEPOINT_END), NULL);
+    int ended = gpq_db_run(w->db, gpq_db_use(w->db, GPQ_SQL_SAVEPOINT_END),
+                           code < 0 ? NULL : w->e);
     return code < 0 ? code : ended;
 }
 

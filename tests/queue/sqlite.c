@@ -173,6 +173,33 @@ T_CASE(calls_outside_a_transaction)
     s->engine->close(s);
 }
 
+static int deny_rollback_to(void *user, int action, const char *what, const char *name,
+                            const char *database, const char *by)
+{
+    (void)user, (void)name, (void)database, (void)by;
+    return action == SQLITE_SAVEPOINT && !strcmp(what, "ROLLBACK") ? SQLITE_DENY : SQLITE_OK;
+}
+
+/* A try whose changes cannot be taken back has failed, and so has its transaction. */
+T_CASE(try_that_cannot_be_taken_back)
+{
+    struct gpq_store *s = opened();
+    const struct gpq_spec spec = { 0 };
+    const struct gpq_item item = { .content = { "a", 1 } };
+    const struct gpq_submit what = {
+        .specs = &spec, .n_specs = 1, .items = &item, .n_items = 1, .only_try = true
+    };
+    struct gpq_submitted ret;
+    struct gpq_error e = { 0 };
+    T_EQ(s->engine->begin(s, &e), 0);
+    T_EQ(sqlite3_set_authorizer(((struct gpq_db *)s)->file, deny_rollback_to, NULL), SQLITE_OK);
+    int code = s->engine->submit(s, SECOND, &what, &ret, NULL, &e);
+    T_CMP(code, <, 0);
+    T_EQ(e.code, code);
+    T_CMP(s->engine->commit(s, &e), <, 0);
+    s->engine->close(s);
+}
+
 /* ---- Q6: bytes, not hashes ---- */
 
 struct line {
