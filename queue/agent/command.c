@@ -24,15 +24,17 @@ static int read_task(const struct gpq_task *t, void *user)
     c->argv = gpq_texts_split(t->content);
     c->key = t->key.size != 0 ? strndup(t->key.data, t->key.size) : NULL;
     c->spec = t->spec;
-    return 0;
+    return (c->argv || !gpq_is_texts(t->content)) && (c->key || t->key.size == 0) ? 0 : GPQ_ENOMEM;
 }
 
 static int read_spec(const struct gpq_spec *spec, void *user)
 {
     struct gpq_command *c = user;
-    c->content = json_loadb(spec->content.data, spec->content.size, 0, NULL);
+    json_error_t why;
+    c->content = json_loadb(spec->content.data, spec->content.size, 0, &why);
     c->environment = gpq_texts_split(spec->environment);
-    return 0;
+    bool lost = !c->content && json_error_code(&why) != json_error_invalid_syntax;
+    return !lost && (c->environment || !gpq_is_texts(spec->environment)) ? 0 : GPQ_ENOMEM;
 }
 
 static int read_rows(struct gpq_agent *a, uint64_t task, struct gpq_command *c, struct gpq_error *e)
@@ -41,6 +43,8 @@ static int read_rows(struct gpq_agent *a, uint64_t task, struct gpq_command *c, 
         a->store, &(struct gpq_select){ .tasks = &task, .n_tasks = 1 }, 0, true, read_task, c, e);
     if (code == 0)
         code = a->store->engine->spec(a->store, c->spec, read_spec, c, e);
+    if (code == GPQ_ENOMEM)
+        return gpq_fail(e, code, "no memory for the command");
     if (code == 0 && (!c->argv || !c->argv[0] || !json_is_object(c->content) || !c->environment))
         code = gpq_fail(e, GPQ_EDAMAGED, "task %u.%u has no command", GPQ_BATCH_OF(task),
                         GPQ_NUMBER_OF(task));
@@ -205,7 +209,8 @@ int gpq_command_read(struct gpq_agent *a, struct gpq_unit *u, const char *out,
 {
     struct gpq_grant grant;
     *ret = (struct gpq_command){ 0 };
-    gpq_grant_read(u->devices, &grant);
+    if (!gpq_grant_read(u->devices, &grant))
+        return gpq_fail(e, GPQ_ENOMEM, "no memory for the devices");
     set_variables(ret, &grant);
     gpq_grant_free(&grant);
     int code = read_rows(a, u->task, ret, e);

@@ -138,7 +138,8 @@ int gpq_dispatch_adopt(struct gpq_agent *a, const struct gpq_task *t, uint64_t l
     char label[64];
     uint64_t id = 0;
     struct gpq_grant grant;
-    gpq_grant_read(devices, &grant);
+    if (!gpq_grant_read(devices, &grant))
+        return gpq_fail(e, GPQ_ENOMEM, "no memory for the devices of a task");
     adoption.attempt = grant.number;
     adoption.devices = *grant.uuids ? grant.uuids : NULL;
     adoption.share = grant.share;

@@ -336,14 +336,14 @@ int gpq_texts_join(json_t *list, const struct gpq_at *at, size_t most, struct gp
     return 0;
 }
 
-static bool is_list(struct gpq_bytes b)
+bool gpq_is_texts(struct gpq_bytes b)
 {
     return b.size == 0 || ((const char *)b.data)[b.size - 1] == '\0';
 }
 
 json_t *gpq_texts_json(struct gpq_bytes b)
 {
-    json_t *list = is_list(b) ? json_array() : NULL;
+    json_t *list = gpq_is_texts(b) ? json_array() : NULL;
     const char *text = b.data;
     for (size_t at = 0; list && at < b.size; at += strlen(text + at) + 1)
         if (json_array_append_new(list, json_string(text + at)) != 0) {
@@ -356,7 +356,7 @@ json_t *gpq_texts_json(struct gpq_bytes b)
 char **gpq_texts_split(struct gpq_bytes b)
 {
     size_t n = 0, i = 0;
-    if (!is_list(b))
+    if (!gpq_is_texts(b))
         return NULL;
     for (size_t at = 0; at < b.size; at += strlen((const char *)b.data + at) + 1)
         n++;

@@ -10,6 +10,7 @@
 #define GPQ_AGENT_FIELDS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -82,6 +83,7 @@ json_t *gpq_text_json(const char *text);
  */
 int gpq_texts_join(json_t *list, const struct gpq_at *at, size_t most, struct gpq_bytes *ret,
                    struct gpq_error *e);
+bool gpq_is_texts(struct gpq_bytes bytes);
 /* As a list of strings again; NULL: no memory, or bytes that are no such list. */
 json_t *gpq_texts_json(struct gpq_bytes bytes);
 /* As an array that ends with NULL, in one block with copies of the texts. */

@@ -27,7 +27,7 @@ static uint64_t number_in(const json_t *json, const char *name)
     return (uint64_t)json_integer_value(json_object_get(json, name));
 }
 
-void gpq_grant_read(const char *text, struct gpq_grant *ret)
+bool gpq_grant_read(const char *text, struct gpq_grant *ret)
 {
     json_t *json = text ? json_loads(text, 0, NULL) : NULL;
     *ret = (struct gpq_grant){ .json = json,
@@ -38,6 +38,7 @@ void gpq_grant_read(const char *text, struct gpq_grant *ret)
                                .cpus = (uint32_t)number_in(json, "cpus"),
                                .memory = number_in(json, "memory"),
                                .host_memory = number_in(json, "host_memory") };
+    return json || !text;
 }
 
 void gpq_grant_free(struct gpq_grant *g)

@@ -19,8 +19,9 @@ struct gpq_grant {
 
 /* The text of an event GRANTED, which the caller frees.  NULL: no memory. */
 char *gpq_grant_write(const struct gpud_event *event);
-/* The grant of such a text; all zero for NULL, and for a text that is none. */
-void gpq_grant_read(const char *text, struct gpq_grant *ret);
+/* The grant of such a text; all zero for NULL.  False: all zero for want of memory, or since the
+ * text is none. */
+bool gpq_grant_read(const char *text, struct gpq_grant *ret);
 void gpq_grant_free(struct gpq_grant *g);
 /* Whether the device with this UUID is one of them. */
 bool gpq_grant_has(const struct gpq_grant *g, const char *uuid);

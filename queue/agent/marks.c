@@ -99,7 +99,7 @@ static void evict(struct gpq_agent *a, struct gpq_unit *u, void *user)
     (void)a;
     if (u->phase != GPQ_RUNS || u->evicted)
         return;
-    gpq_grant_read(u->devices, &grant);
+    (void)gpq_grant_read(u->devices, &grant);
     for (int i = 0; i < s->n && !u->evicted; i++)
         u->evicted = s->evicted[i] && gpq_grant_has(&grant, s->device[i].uuid);
     if (u->evicted && u->runner.fd >= 0)

@@ -174,6 +174,7 @@ struct submit {
     json_t *environment; /* the last list that was read, and the spec that has it */
     size_t environment_of;
     uint32_t n_attached; /* specs */
+    struct gpq_attached *attached; /* for the tasks; NULL = they are not attached */
     char **changed;      /* of each task: the first file that has changed; NULL = not wanted */
 };
 
@@ -195,13 +196,11 @@ static char *canonical(json_t *json)
 
 static void free_submit(struct submit *s)
 {
-    for (uint32_t i = 0; s->built && i < s->what.n_specs; i++) {
+    for (uint32_t i = 0; s->built && s->specs && i < s->what.n_specs; i++) {
         gpq_needs_free(&s->built[i].needs);
         free(s->built[i].content);
         free(s->built[i].shape);
         free(s->built[i].options);
-    }
-    for (uint32_t i = 0; s->specs && i < s->what.n_specs; i++) {
         if (!s->built[i].shares)
             free((void *)s->specs[i].environment.data);
         free((void *)s->specs[i].after);
@@ -211,6 +210,7 @@ static void free_submit(struct submit *s)
     for (uint32_t i = 0; s->changed && i < s->what.n_items; i++)
         free(s->changed[i]);
     free(s->changed);
+    free(s->attached);
     free(s->built);
     free(s->specs);
     free(s->items);
@@ -622,15 +622,13 @@ static json_t *reply_of(struct submit *s, const struct gpq_submitted *ret,
 static int attach(struct submit *s, const struct gpq_submitted *ret,
                   const struct gpq_placed *placed)
 {
-    uint32_t n = s->what.n_items;
-    if (s->n_attached == 0 || n == 0 || ret->repeated || s->request.try)
+    struct gpq_attached *attached = s->attached;
+    if (!attached || ret->repeated)
         return 0;
-    struct gpq_attached *attached = malloc(sizeof(*attached));
-    if (!attached)
-        return no_memory(s);
     *attached = (struct gpq_attached){ .batch = ret->batch,
                                        .first = GPQ_NUMBER_OF(placed[0].task),
-                                       .last = GPQ_NUMBER_OF(placed[n - 1].task) };
+                                       .last = GPQ_NUMBER_OF(placed[s->what.n_items - 1].task) };
+    s->attached = NULL;
     s->c->wish->attached = attached;
     return gpq_attached_note(s->c->a->store, s->c->now, attached, s->c->e);
 }
@@ -648,6 +646,10 @@ json_t *gpq_do_submit(struct gpq_call *c)
         code = placed && s.changed ? 0 : no_memory(&s);
         s.what.changed = note_changed;
         s.what.user = &s;
+    }
+    if (code == 0 && s.n_attached != 0 && s.what.n_items != 0 && !s.request.try) {
+        s.attached = malloc(sizeof(*s.attached)); /* now: the tasks must not stay without a note */
+        code = s.attached ? 0 : no_memory(&s);
     }
     if (code == 0)
         code = c->a->store->engine->submit(c->a->store, c->now, &s.what, &ret, placed, c->e);
