@@ -12,6 +12,7 @@
 #include "queue/agent/attached.h"
 #include "queue/agent/belongs.h"
 #include "queue/agent/dispatch.h"
+#include "queue/agent/lookup.h"
 #include "queue/agent/oom.h"
 #include "queue/agent/runs.h"
 #include "queue/agent/workers.h"
@@ -66,19 +67,6 @@ static void free_claims(struct claims *all)
 }
 
 /* ---- One attempt ---- */
-
-struct row {
-    struct gpq_task task;
-    bool found;
-};
-
-static int read_row(const struct gpq_task *t, void *user)
-{
-    struct row *r = user;
-    r->task = *t;
-    r->found = true;
-    return 0;
-}
 
 static int give_back(struct gpq_agent *a, const struct claim *c, uint32_t why, const char *text,
                      struct gpq_error *e)
@@ -203,13 +191,11 @@ static int book_killed(struct gpq_agent *a, struct claims *all, const struct cla
 
 static int settle(struct gpq_agent *a, struct claims *all, struct claim *c, struct gpq_error *e)
 {
-    struct row row = { 0 };
+    struct gpq_task task;
     unsigned killed;
     int pidfd = -1;
-    uint64_t id = c->claimed.id.task;
-    int code = a->store->engine->tasks(a->store, &(struct gpq_select){ .tasks = &id, .n_tasks = 1 },
-                                       0, false, read_row, &row, e);
-    if (code < 0 || !row.found)
+    int code = gpq_task_look(a->store, c->claimed.id.task, &task, e);
+    if (code <= 0)
         return code;
     if (c->is_worker) {
         all->returned++;
@@ -225,20 +211,20 @@ static int settle(struct gpq_agent *a, struct claims *all, struct claim *c, stru
     switch (c->found.state) {
     case GPQ_FOUND_RUNNING:
         all->adopted++;
-        return adopt_one(a, c, &row.task, pidfd, e);
+        return adopt_one(a, c, &task, pidfd, e);
     case GPQ_FOUND_ENDED:
         if (!c->found.record.has_start)
             return give_back(a, c, GPQ_RETURN_UNSTARTED, "its command never ran", e);
-        return book_end(a, all, c, &row.task, e);
+        return book_end(a, all, c, &task, e);
     case GPQ_FOUND_NEVER_STARTED:
         all->returned++;
         return give_back(a, c, GPQ_RETURN_UNSTARTED, "its command never ran", e);
     case GPQ_FOUND_CRASHED:
-        return book_killed(a, all, c, &row.task, e);
+        return book_killed(a, all, c, &task, e);
     default:
         all->lost++;
         if (strcmp(c->claimed.boot, a->boot) == 0 && !sweep(c, &killed))
-            return adopt_one(a, c, &row.task, -1, e);
+            return adopt_one(a, c, &task, -1, e);
         return give_back(a, c, GPQ_RETURN_LOST,
                          c->found.record.has_stop ? "its runner was killed, after SIGTERM"
                                                   : "the machine stopped while it ran",

@@ -2,18 +2,7 @@
 /* belongs.c - whether files of the state directory belong to a task of the store. */
 #include "queue/agent/belongs.h"
 
-static int keep(const struct gpq_task *t, void *user)
-{
-    *(struct gpq_task *)user = *t;
-    return 1;
-}
-
-int gpq_task_look(struct gpq_store *s, uint64_t task, struct gpq_task *ret, struct gpq_error *e)
-{
-    const struct gpq_select one = { .tasks = &task, .n_tasks = 1 };
-    *ret = (struct gpq_task){ 0 };
-    return s->engine->tasks(s, &one, 0, false, keep, ret, e);
-}
+#include "queue/agent/lookup.h"
 
 enum gpq_out_fate gpq_fate_of(uint64_t task, uint32_t attempt, void *user)
 {

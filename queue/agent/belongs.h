@@ -9,8 +9,4 @@
 enum gpq_out_fate gpq_fate_of(uint64_t task, uint32_t attempt, void *user);
 int gpq_result_used(uint64_t task, uint32_t attempt, const char *name, void *user);
 
-/* 1: there is such a task, with its state and the number of its last attempt; 0: no; or a GPQ_E
- * code. */
-int gpq_task_look(struct gpq_store *s, uint64_t task, struct gpq_task *ret, struct gpq_error *e);
-
 #endif

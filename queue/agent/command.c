@@ -11,6 +11,7 @@
 
 #include "queue/agent/fields.h"
 #include "queue/agent/grant.h"
+#include "queue/agent/lookup.h"
 #include "queue/agent/requests.h"
 #include "queue/files/fault.h"
 #include "queue/files/stamp.h"
@@ -39,8 +40,7 @@ static int read_spec(const struct gpq_spec *spec, void *user)
 
 static int read_rows(struct gpq_agent *a, uint64_t task, struct gpq_command *c, struct gpq_error *e)
 {
-    int code = a->store->engine->tasks(
-        a->store, &(struct gpq_select){ .tasks = &task, .n_tasks = 1 }, 0, true, read_task, c, e);
+    int code = gpq_task_read(a->store, task, read_task, c, e);
     if (code == 0)
         code = a->store->engine->spec(a->store, c->spec, read_spec, c, e);
     if (code == GPQ_ENOMEM)

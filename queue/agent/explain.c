@@ -2,6 +2,7 @@
 /* explain.c - why a task does not start. */
 #include <string.h>
 
+#include "queue/agent/lookup.h"
 #include "queue/agent/requests.h"
 
 struct explain {
@@ -145,9 +146,8 @@ json_t *gpq_do_explain(struct gpq_call *c)
     int code = gpq_call_read(c, gpq_explain_fields, &asked);
     if (code == 0)
         code = gpq_task_exists(c, asked.task);
-    const struct gpq_select one = { .tasks = &asked.task, .n_tasks = 1 };
     if (code == 0)
-        code = c->a->store->engine->tasks(c->a->store, &one, 0, true, copy_task, &copy, c->e);
+        code = gpq_task_read(c->a->store, asked.task, copy_task, &copy, c->e);
     if (code < 0)
         return NULL;
     json_t *reply = json_object();

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "queue/agent/client.h"
+#include "queue/agent/lookup.h"
 #include "queue/agent/requests.h"
 
 /* Changes of one commit that a follower sees one by one; of more it sees the counts. */
@@ -244,7 +245,7 @@ static bool look_at_batch(struct gpq_agent *a, struct gpq_watcher *w)
         return false;
     state.wanted = follows && (!w->begun || w->stale || behind);
     w->stale = false;
-    if (gpq_batch_read(a, w->wish.batch, read_state, &state, &e) < 0) {
+    if (gpq_batch_read(a->store, w->wish.batch, read_state, &state, &e) < 0) {
         send_error(a, w, &e);
         return true;
     }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "queue/agent/requests.h"
+#include "queue/agent/lookup.h"
 #include "queue/files/names.h"
 #include "queue/files/numbers.h"
 #include "queue/files/publish.h"
@@ -35,7 +35,7 @@ static void remove_notification(struct gpq_agent *a, uint32_t batch)
 {
     char path[GPQ_PATH];
     struct gpq_error e;
-    if (gpq_batch_read(a, batch, NULL, NULL, &e) == GPQ_ENOTFOUND &&
+    if (gpq_batch_read(a->store, batch, NULL, NULL, &e) == GPQ_ENOTFOUND &&
         gpq_path(path, "%s/logs/" NOTIFY "%u", a->state, batch) == 0)
         (void)unlink(path);
 }
@@ -144,34 +144,6 @@ int gpq_forget_store(struct gpq_agent *a, uint64_t now, struct gpq_error *e)
 
 /* ---- The start ---- */
 
-static int see_mark(const struct gpq_mark *m, void *user)
-{
-    bool *marked = user;
-    *marked = *marked || strcmp(m->kind, "forget") == 0;
-    return 0;
-}
-
-struct row {
-    uint64_t task;
-    bool found;
-};
-
-static int see_row(const struct gpq_task *t, void *user)
-{
-    (void)t;
-    ((struct row *)user)->found = true;
-    return 1;
-}
-
-/* 1: the store has the task. */
-static int is_there(struct gpq_agent *a, uint64_t task, struct gpq_error *e)
-{
-    struct row row = { .task = task };
-    const struct gpq_select one = { .tasks = &row.task, .n_tasks = 1 };
-    int code = a->store->engine->tasks(a->store, &one, 0, false, see_row, &row, e);
-    return code < 0 ? code : row.found;
-}
-
 /* A name such as 12.44 of outputs, 12.44.2 of a log, or notify-12. */
 static int look_at(struct gpq_agent *a, const char *name, struct gpq_error *e)
 {
@@ -185,7 +157,8 @@ static int look_at(struct gpq_agent *a, const char *name, struct gpq_error *e)
     if (!gpq_numbers_read(name, ".", n, 2, &rest) ||
         (*rest && !gpq_numbers_read(name, "..", n, 3, NULL)))
         return 0;
-    int code = is_there(a, GPQ_TASK(n[0], n[1]), e);
+    struct gpq_task there;
+    int code = gpq_task_look(a->store, GPQ_TASK(n[0], n[1]), &there, e);
     if (code == 0 && !keep(a->forget, GPQ_TASK(n[0], n[1]), n[2]))
         return gpq_fail(e, GPQ_ENOMEM, "no memory for the files of forgotten tasks");
     return code < 0 ? code : 0;
@@ -208,14 +181,14 @@ static int look_through(struct gpq_agent *a, const char *folder, struct gpq_erro
 
 int gpq_forget_open(struct gpq_agent *a, struct gpq_error *e)
 {
-    bool marked = false;
+    uint64_t since;
     a->forget = calloc(1, sizeof(*a->forget));
     if (!a->forget)
         return gpq_fail(e, GPQ_ENOMEM, "no memory");
-    int code = a->store->engine->marks(a->store, see_mark, &marked, e);
-    a->forget->marked = marked;
-    if (code < 0 || !marked)
-        return code < 0 ? code : 0;
+    int code = gpq_mark_look(a->store, "forget", "", &since, e);
+    a->forget->marked = code > 0;
+    if (code <= 0)
+        return code;
     code = look_through(a, "out", e);
     return code < 0 ? code : look_through(a, "logs", e);
 }

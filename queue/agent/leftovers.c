@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "queue/agent/belongs.h"
+#include "queue/agent/lookup.h"
 #include "queue/files/fault.h"
 #include "queue/files/lock.h"
 #include "queue/files/names.h"

@@ -12,8 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "queue/agent/fields.h"
+#include "queue/agent/lookup.h"
 #include "queue/agent/points.h"
-#include "queue/agent/requests.h"
 #include "queue/files/numbers.h"
 
 #define LIMIT (UINT64_C(60) * 1000000000)
@@ -127,7 +128,7 @@ static int read_failure(struct gpq_agent *a, uint32_t batch, struct facts *f, st
 static int read_facts(struct gpq_agent *a, uint32_t batch, struct facts *f, struct gpq_error *e)
 {
     *f = (struct facts){ .a = a };
-    int code = gpq_batch_read(a, batch, read_batch, f, e);
+    int code = gpq_batch_read(a->store, batch, read_batch, f, e);
     if (code == 0 && !f->command)
         code = gpq_fail(e, GPQ_ENOMEM, "no memory");
     if (code >= 0 && f->ended && *f->command)
@@ -337,33 +338,16 @@ bool gpq_notify_waits(const struct gpq_agent *a)
     return false;
 }
 
-/* Whether the mark is still that of the end that the job was for. */
-struct same {
-    const struct job *job;
-    bool is;
-};
-
-static int see_same(const struct gpq_mark *m, void *user)
-{
-    struct same *s = user;
-    uint32_t batch;
-    if (strcmp(m->kind, "notify") != 0 || !gpq_numbers_read(m->subject, "", &batch, 1, NULL) ||
-        batch != s->job->batch)
-        return 0;
-    s->is = m->since == s->job->since;
-    return 1;
-}
-
+/* Unless the mark is that of another end than the job was for. */
 static int unmark(struct gpq_agent *a, const struct job *j, struct gpq_error *e)
 {
-    const struct gpq_engine *o = a->store->engine;
-    struct same same = { .job = j };
+    uint64_t since;
     char subject[16];
     snprintf(subject, sizeof(subject), "%u", j->batch);
-    int code = o->marks(a->store, see_same, &same, e);
-    if (code < 0 || !same.is)
+    int code = gpq_mark_look(a->store, "notify", subject, &since, e);
+    if (code <= 0 || since != j->since)
         return code < 0 ? code : 0;
-    return o->unmark(a->store, "notify", subject, e);
+    return a->store->engine->unmark(a->store, "notify", subject, e);
 }
 
 int gpq_notify_store(struct gpq_agent *a, struct gpq_error *e)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "queue/agent/lookup.h"
 #include "queue/agent/needs.h"
 
 #define TAIL ((size_t)64 << 10)
@@ -156,61 +157,50 @@ static void enlarge(struct gpq_agent *a, struct gpud_request *r)
     r->memory = fits(a, &more) ? more.memory : most_memory(a, r, more.memory);
 }
 
-struct row {
-    uint32_t shape, spec;
-    bool found, retries;
+struct larger {
     struct gpq_agent *a;
     char *text; /* of the larger shape */
 };
 
-static int read_row(const struct gpq_task *t, void *user)
-{
-    struct row *row = user;
-    row->shape = t->shape;
-    row->spec = t->spec;
-    row->found = true;
-    return 0;
-}
-
 static int read_retries(const struct gpq_spec *spec, void *user)
 {
-    struct row *row = user;
-    row->retries = spec->retries[GPQ_CAUSE_OOM] != 0;
+    *(bool *)user = spec->retries[GPQ_CAUSE_OOM] != 0;
     return 0;
 }
 
 /* A shape that is no needs stays as it is. */
 static int read_shape(const struct gpq_shape *shape, void *user)
 {
-    struct row *row = user;
+    struct larger *larger = user;
     struct gpq_needs needs;
     struct gpq_error e = { 0 };
     if (gpq_needs_parse(shape->request, &needs, &e) < 0)
         return 0;
     for (uint32_t i = 0; !needs.class_name && i < needs.n; i++)
-        enlarge(row->a, &needs.request[i]);
-    row->text = gpq_needs_write(&needs);
+        enlarge(larger->a, &needs.request[i]);
+    larger->text = gpq_needs_write(&needs);
     gpq_needs_free(&needs);
-    return row->text ? 0 : GPQ_ENOMEM;
+    return larger->text ? 0 : GPQ_ENOMEM;
 }
 
 int gpq_oom_complete(struct gpq_agent *a, struct gpq_end *end, struct gpq_error *e)
 {
     const struct gpq_engine *o = a->store->engine;
-    const struct gpq_select one = { .tasks = &end->task, .n_tasks = 1 };
-    struct row row = { .a = a };
+    struct larger larger = { .a = a };
+    struct gpq_task task;
+    bool retries = false;
     end->oom = end->oom && failed(end);
-    int code = end->oom ? o->tasks(a->store, &one, 0, false, read_row, &row, e) : 0;
-    if (code == 0 && row.found)
-        code = o->spec(a->store, row.spec, read_retries, &row, e);
-    if (code == 0 && row.retries)
-        code = o->shape(a->store, row.shape, read_shape, &row, e);
+    int code = end->oom ? gpq_task_look(a->store, end->task, &task, e) : 0;
+    if (code > 0)
+        code = o->spec(a->store, task.spec, read_retries, &retries, e);
+    if (code == 0 && retries)
+        code = o->shape(a->store, task.shape, read_shape, &larger, e);
     if (code == GPQ_ENOMEM)
         gpq_fail(e, code, "no memory for the needs of a retry");
-    end->shape = (struct gpq_bytes){ row.text, row.text ? strlen(row.text) : 0 };
+    end->shape = (struct gpq_bytes){ larger.text, larger.text ? strlen(larger.text) : 0 };
     if (code == 0)
         code = o->complete(a->store, end, e);
-    free(row.text);
+    free(larger.text);
     end->shape = (struct gpq_bytes){ 0 };
     return code;
 }

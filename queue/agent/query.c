@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/agent/lookup.h"
 #include "queue/agent/page.h"
 
 /* ---- Batches ---- */
@@ -189,9 +190,8 @@ json_t *gpq_do_task(struct gpq_call *c)
     int code = gpq_call_read(c, gpq_task_fields, &asked);
     if (code == 0)
         code = gpq_task_exists(c, asked.task);
-    const struct gpq_select one = { .tasks = &asked.task, .n_tasks = 1 };
     if (code == 0)
-        code = c->a->store->engine->tasks(c->a->store, &one, 0, true, whole_task, &w, c->e);
+        code = gpq_task_read(c->a->store, asked.task, whole_task, &w, c->e);
     if (code < 0)
         return NULL;
     code = set_spec(c, w.json, w.spec, asked.environment);

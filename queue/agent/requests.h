@@ -83,7 +83,8 @@ struct gpq_which {
     uint32_t batch, first, last;
     json_t *tasks, *states, *outcomes;
     bool all;
-    uint64_t *id; /* of `tasks`; gpq_which_free */
+    uint32_t joined; /* tasks that the batch has joined */
+    uint64_t *id;    /* of `tasks`; gpq_which_free */
     struct gpq_select select;
 };
 #define GPQ_WHICH_FIELDS(record, member)                                                        \
@@ -107,9 +108,6 @@ int gpq_which_read_rows(struct gpq_call *c, struct gpq_which *which);
 void gpq_which_free(struct gpq_which *which);
 /* Fails with EINVAL for 0, which means that the member "task" is missing, and with ENOTFOUND. */
 int gpq_task_exists(struct gpq_call *c, uint64_t task);
-/* The row of a batch; `fn` is called with it.  ENOTFOUND. */
-int gpq_batch_read(struct gpq_agent *a, uint32_t batch, gpq_batch_fn fn, void *user,
-                   struct gpq_error *e);
 
 /* ---- Rows: rows.c.  NULL: no memory ---- */
 

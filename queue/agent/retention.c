@@ -4,7 +4,8 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "queue/agent/lookup.h"
 
 #define DAY (UINT64_C(24) * 3600 * 1000000000)
 #define WEEK (7 * DAY)
@@ -28,13 +29,6 @@ struct gpq_retention {
     uint64_t next;         /* wall time of the next round */
 };
 
-static int see_mark(const struct gpq_mark *m, void *user)
-{
-    if (strcmp(m->kind, "retention") == 0)
-        *(uint64_t *)user = m->since;
-    return 0;
-}
-
 int gpq_retention_open(struct gpq_agent *a, struct gpq_error *e)
 {
     if (a->keep.age == 0 && a->keep.tasks == 0)
@@ -44,7 +38,7 @@ int gpq_retention_open(struct gpq_agent *a, struct gpq_error *e)
         return gpq_fail(e, GPQ_ENOMEM, "no memory");
     a->retention = r;
     r->is.phase = BEGINS;
-    int code = a->store->engine->marks(a->store, see_mark, &r->last, e);
+    int code = gpq_mark_look(a->store, "retention", "", &r->last, e);
     return code < 0 ? code : 0;
 }
 

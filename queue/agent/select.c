@@ -2,37 +2,8 @@
 /* select.c - which tasks a request means. */
 #include <stdlib.h>
 
+#include "queue/agent/lookup.h"
 #include "queue/agent/requests.h"
-
-struct batch_call {
-    uint32_t batch;
-    gpq_batch_fn fn;
-    void *user;
-    bool found;
-};
-
-static int one_batch(const struct gpq_batch *b, void *user)
-{
-    struct batch_call *call = user;
-    if (b->id == call->batch) {
-        call->found = true;
-        if (call->fn)
-            (void)call->fn(b, call->user);
-    }
-    return 1;
-}
-
-int gpq_batch_read(struct gpq_agent *a, uint32_t batch, gpq_batch_fn fn, void *user,
-                   struct gpq_error *e)
-{
-    struct batch_call call = { batch, fn, user, false };
-    int code = a->store->engine->batches(a->store, batch, one_batch, &call, e);
-    if (code < 0)
-        return code;
-    if (!call.found)
-        return gpq_fail(e, GPQ_ENOTFOUND, "there is no batch %u", batch);
-    return 0;
-}
 
 /* ---- Listed tasks ---- */
 
@@ -97,6 +68,12 @@ static int check_which(struct gpq_call *c, const struct gpq_which *which)
     return 0;
 }
 
+static int note_joined(const struct gpq_batch *b, void *user)
+{
+    *(uint32_t *)user = b->joined;
+    return 1;
+}
+
 int gpq_which_read(struct gpq_call *c, struct gpq_which *which)
 {
     const struct gpq_at tasks = { NULL, "tasks", GPQ_NO_INDEX };
@@ -106,7 +83,7 @@ int gpq_which_read(struct gpq_call *c, struct gpq_which *which)
     if (code == 0)
         code = read_words(c, which);
     if (code == 0 && which->batch != 0)
-        code = gpq_batch_read(c->a, which->batch, NULL, NULL, c->e);
+        code = gpq_batch_read(c->a->store, which->batch, note_joined, &which->joined, c->e);
     if (code < 0 || !which->tasks)
         return code;
     code = gpq_ids_of(which->tasks, &tasks, &which->id, &which->select.n_tasks, c->e);
@@ -114,20 +91,10 @@ int gpq_which_read(struct gpq_call *c, struct gpq_which *which)
     return code < 0 ? code : check_listed(c, which->id, which->select.n_tasks);
 }
 
-static int note_joined(const struct gpq_batch *b, void *user)
-{
-    *(uint32_t *)user = b->joined;
-    return 1;
-}
-
 int gpq_which_read_rows(struct gpq_call *c, struct gpq_which *which)
 {
-    uint32_t joined = 0;
     int code = gpq_which_read(c, which);
-    if (code < 0 || which->batch == 0 || which->first != 0 || which->last != 0)
-        return code;
-    code = gpq_batch_read(c->a, which->batch, note_joined, &joined, c->e);
-    if (joined == 0)
+    if (which->batch != 0 && which->last == 0 && which->joined == 0 && which->first == 0)
         which->select.first = 1;
     return code;
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "queue/agent/ahead.h"
+#include "queue/agent/lookup.h"
 #include "queue/agent/needs.h"
 #include "queue/agent/work.h"
 
@@ -315,13 +316,6 @@ struct left {
     uint64_t alive;
 };
 
-static int see_alive(const struct gpq_mark *m, void *user)
-{
-    if (strcmp(m->kind, "alive") == 0)
-        ((struct left *)user)->alive = m->since;
-    return 0;
-}
-
 static int see_left(const struct gpq_span *span, void *user)
 {
     struct left *l = user;
@@ -364,7 +358,7 @@ int gpq_spans_open(struct gpq_agent *a, struct gpq_error *e)
     a->spans = calloc(1, sizeof(*a->spans));
     if (!a->spans)
         return gpq_fail(e, GPQ_ENOMEM, "no memory");
-    int code = a->store->engine->marks(a->store, see_alive, &left, e);
+    int code = gpq_mark_look(a->store, "alive", "", &left.alive, e);
     if (code >= 0)
         code = a->store->engine->spans(a->store, UINT64_MAX >> 1, 0, see_left, &left, e);
     if (code >= 0)

@@ -13,6 +13,7 @@
 #include "queue/agent/ahead.h"
 #include "queue/agent/dispatch.h"
 #include "queue/agent/fields.h"
+#include "queue/agent/lookup.h"
 #include "queue/agent/needs.h"
 #include "queue/agent/payload.h"
 #include "queue/agent/reasons.h"
@@ -147,11 +148,10 @@ static void refuse(struct gpq_agent *a, struct gpq_unit *u, const struct payload
 
 void gpq_workers_start(struct gpq_agent *a, struct gpq_unit *u)
 {
-    const struct gpq_select one = { .tasks = &u->task, .n_tasks = 1 };
     struct payload p = { .a = a, .u = u, .code = GPUD_ESYSTEM, .why = GPUD_ERROR_INIT };
     struct gpq_error e = { .text = "the store has no such task" };
     u->phase = GPQ_STARTING;
-    if (a->store->engine->tasks(a->store, &one, 0, true, hand_over, &p, &e) <= 0)
+    if (gpq_task_read(a->store, u->task, hand_over, &p, &e) <= 0)
         snprintf(p.why.text, sizeof(p.why.text), "%.200s", e.text);
     if (p.code != 0) {
         refuse(a, u, &p);
@@ -342,13 +342,6 @@ void gpq_workers_idle(struct gpq_agent *a, struct gpq_class *class)
 
 /* ---- Why a task waits ---- */
 
-static int read_spec(const struct gpq_task *t, void *user)
-{
-    uint32_t *spec = user;
-    *spec = t->spec;
-    return 1;
-}
-
 static int read_content(const struct gpq_spec *spec, void *user)
 {
     json_t **content = user;
@@ -359,12 +352,11 @@ static int read_content(const struct gpq_spec *spec, void *user)
 /* The content of the task's spec, which has its class; NULL without memory, or without a task. */
 static json_t *content_of(struct gpq_agent *a, uint64_t task)
 {
-    const struct gpq_select one = { .tasks = &task, .n_tasks = 1 };
     json_t *content = NULL;
     struct gpq_error e;
-    uint32_t spec;
-    if (a->store->engine->tasks(a->store, &one, 0, false, read_spec, &spec, &e) == 1)
-        (void)a->store->engine->spec(a->store, spec, read_content, &content, &e);
+    struct gpq_task t;
+    if (gpq_task_look(a->store, task, &t, &e) > 0)
+        (void)a->store->engine->spec(a->store, t.spec, read_content, &content, &e);
     return content;
 }
 

@@ -32,8 +32,8 @@ SABOTAGES = [
         "agent/night.notified_later"),
     Sabotage(
         "a second end during a notification is not told", "queue/agent/notify.c",
-        "    s->is = m->since == s->job->since;\n",
-        "    s->is = true;\n",
+        "    if (code <= 0 || since != j->since)\n",
+        "    if (code <= 0)\n",
         "agent/night.notified_twice"),
     # ---- Retention ----
     Sabotage(
@@ -48,8 +48,8 @@ SABOTAGES = [
         "agent/night.kept_number"),
     Sabotage(
         "files of forgotten tasks are not noted", "queue/agent/forget.c",
-        "    if (code < 0 || !marked)\n",
-        "    if (code < 0 || marked || !marked)\n",
+        "    a->forget->marked = code > 0;\n    if (code <= 0)\n",
+        "    a->forget->marked = code > 0;\n    if (code <= 1)\n",
         "agent/night.forgotten_files"),
     Sabotage(
         "a purge that goes on skips a task", "queue/sqlite/purge.c",

@@ -212,8 +212,8 @@ SABOTAGES = [
         "queue/server.attached_tasks_end_with_their_connection"),
     Sabotage(
         "a retry has no more memory", "queue/agent/oom.c",
-        "    if (code == 0 && row.retries)\n",
-        "    if (code == 0 && row.retries && !row.found)\n",
+        "    if (code == 0 && retries)\n",
+        "    if (code == 0 && retries && !a)\n",
         "agent/ends.out_of_memory"),
     Sabotage(
         "a new agent forgets why a command failed", "queue/agent/adopt.c",
@@ -237,12 +237,12 @@ SABOTAGES = [
         "agent/ends.ends"),
     Sabotage(
         "a new agent returns the commands that run", "queue/agent/adopt.c",
-        "        all->adopted++;\n        return adopt_one(a, c, &row.task, pidfd, e);\n",
+        "        all->adopted++;\n        return adopt_one(a, c, &task, pidfd, e);\n",
         "        return give_back(a, c, GPQ_RETURN_UNSTARTED, \"it runs\", e);\n",
         "agent/losses.stopped_agent"),
     Sabotage(
         "commands that ended without an agent are lost", "queue/agent/adopt.c",
-        "        return book_end(a, all, c, &row.task, e);\n",
+        "        return book_end(a, all, c, &task, e);\n",
         "        return give_back(a, c, GPQ_RETURN_LOST, \"it ended\", e);\n",
         "agent/losses.ended_meanwhile"),
     Sabotage(
