@@ -124,6 +124,9 @@ uint64_t gpq_monotonic(void); /* CLOCK_MONOTONIC, ns */
 uint64_t gpq_wall_of(uint64_t monotonic);
 void gpq_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* The rows of all devices, which the caller frees.  NULL: there are none, or no memory. */
+struct gpud_device_info *gpq_devices_read(const struct gpq_agent *a, int *ret_n);
+
 /* ---- server.c: clients and their lines ---- */
 
 int gpq_server_open(struct gpq_agent *a, struct gpq_error *e);

@@ -8,6 +8,8 @@
 
 #include "queue/agent/requests.h"
 
+enum { CLASSES_MOST = 256 };
+
 struct gpq_class *gpq_class_find(const struct gpq_agent *a, const char *name)
 {
     for (size_t i = 0; a->classes && i < a->classes->n; i++)
@@ -45,30 +47,37 @@ bool gpq_class_usable(const struct gpq_agent *a, const char *name, char *text, s
     return false;
 }
 
+bool gpq_class_stats(const struct gpq_agent *a, const char *name, struct gpud_class_stats *ret)
+{
+    struct gpud_class_stats *rows = a->dispatcher ? calloc(CLASSES_MOST, sizeof(*rows)) : NULL;
+    bool found = false;
+    *ret = (struct gpud_class_stats)GPUD_CLASS_STATS_INIT;
+    for (int i = 0; rows && i < CLASSES_MOST; i++)
+        rows[i] = *ret;
+    int n = rows ? gpud_dispatcher_classes(a->dispatcher, rows, CLASSES_MOST) : 0;
+    for (int i = 0; i < n && i < CLASSES_MOST && !found; i++) {
+        found = strcmp(rows[i].name, name) == 0;
+        if (found)
+            *ret = rows[i];
+    }
+    free(rows);
+    return found;
+}
+
 /* ---- The request ---- */
 
 const struct gpq_field gpq_classes_fields[] = { GPQ_COMMON_FIELDS, { 0 } };
 
-enum { CLASSES_MOST = 256 };
-
-/* The dispatcher's row of a class, or one of zeros. */
-static struct gpud_class_stats stats_of(const struct gpud_class_stats *rows, int n,
-                                        const char *name)
+static json_t *class_json(const struct gpq_agent *a, const struct gpq_class *c)
 {
-    for (int i = 0; i < n; i++)
-        if (!strcmp(rows[i].name, name))
-            return rows[i];
-    return (struct gpud_class_stats)GPUD_CLASS_STATS_INIT;
-}
-
-static json_t *class_json(const struct gpq_class *c, const struct gpud_class_stats *s)
-{
+    struct gpud_class_stats s;
+    (void)gpq_class_stats(a, c->name, &s);
     json_t *row =
         json_pack("{s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "class", c->name, "usable",
                   (int)c->there, "paused", (int)c->paused, "failed", (int)c->failed, "fit",
                   (json_int_t)c->fit, "batch", (json_int_t)c->batch, "workers",
-                  (json_int_t)s->workers, "starting", (json_int_t)s->starting, "queued",
-                  (json_int_t)s->queued, "running", (json_int_t)s->running);
+                  (json_int_t)s.workers, "starting", (json_int_t)s.starting, "queued",
+                  (json_int_t)s.queued, "running", (json_int_t)s.running);
     if (row && c->text[0])
         (void)json_object_set_new(row, "text", gpq_text_json(c->text));
     return row;
@@ -78,25 +87,13 @@ json_t *gpq_do_classes(struct gpq_call *c)
 {
     struct gpq_common asked = { 0 };
     const struct gpq_classes *all = c->a->classes;
-    struct gpud_class_stats *rows = NULL;
     if (gpq_call_read(c, gpq_classes_fields, &asked) < 0)
         return NULL;
     json_t *list = json_array();
-    rows = calloc(CLASSES_MOST, sizeof(*rows));
-    for (int i = 0; rows && i < CLASSES_MOST; i++)
-        rows[i] = (struct gpud_class_stats)GPUD_CLASS_STATS_INIT;
-    int n = rows && c->a->dispatcher ? gpud_dispatcher_classes(c->a->dispatcher, rows, CLASSES_MOST)
-                                     : 0;
-    for (size_t i = 0; list && rows && all && i < all->n; i++) {
-        struct gpud_class_stats s =
-            stats_of(rows, n < CLASSES_MOST ? n : CLASSES_MOST, all->list[i].name);
-        if (json_array_append_new(list, class_json(&all->list[i], &s)) == 0)
-            continue;
-        json_decref(list);
-        list = NULL;
-    }
-    free(rows);
-    if (!rows || !list) {
+    bool whole = list != NULL;
+    for (size_t i = 0; whole && all && i < all->n; i++)
+        whole = json_array_append_new(list, class_json(c->a, &all->list[i])) == 0;
+    if (!whole) {
         json_decref(list);
         return gpq_no_memory(c);
     }

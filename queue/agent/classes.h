@@ -31,6 +31,9 @@ struct gpq_classes {
  * the config file has no such class, and has these; or the dispatcher has refused it. */
 bool gpq_class_usable(const struct gpq_agent *a, const char *name, char *text, size_t size);
 
+/* The dispatcher's numbers of a class.  False: it has none, and they are 0. */
+bool gpq_class_stats(const struct gpq_agent *a, const char *name, struct gpud_class_stats *ret);
+
 /* The class of this name; NULL: the config file has none, or the agent has read none. */
 struct gpq_class *gpq_class_find(const struct gpq_agent *a, const char *name);
 

@@ -95,30 +95,32 @@ static bool has_number(const char *name, const char *number)
     return *number >= '0' && *number <= '9' && colon && !strcmp(colon + 1, number);
 }
 
-static bool find_device(struct gpud_device_info *rows, int n, const char *name,
-                        struct gpud_device_info *ret)
-{
-    for (int i = 0; i < n; i++)
-        if (!strcmp(rows[i].name, name) || !strcmp(rows[i].uuid, name) ||
-            has_number(rows[i].name, name)) {
-            *ret = rows[i];
-            return true;
-        }
-    return false;
-}
-
-/* The row of the device with this name, number or UUID; false: there is none, or no memory. */
-bool gpq_device_find(struct gpq_agent *a, const char *name, struct gpud_device_info *ret)
+struct gpud_device_info *gpq_devices_read(const struct gpq_agent *a, int *ret_n)
 {
     int n = a->dispatcher ? gpud_dispatcher_devices(a->dispatcher, NULL, 0) : 0;
     struct gpud_device_info *rows =
         n > 0 && n <= DEVICES_MOST ? calloc((size_t)n, sizeof(*rows)) : NULL;
+    *ret_n = 0;
     if (!rows)
-        return false;
+        return NULL;
     for (int i = 0; i < n; i++)
         rows[i] = (struct gpud_device_info)GPUD_DEVICE_INFO_INIT;
     int there = gpud_dispatcher_devices(a->dispatcher, rows, (size_t)n);
-    bool found = find_device(rows, there < n ? there : n, name, ret);
+    *ret_n = there < n ? there : n;
+    return rows;
+}
+
+bool gpq_device_find(struct gpq_agent *a, const char *name, struct gpud_device_info *ret)
+{
+    int n;
+    bool found = false;
+    struct gpud_device_info *rows = gpq_devices_read(a, &n);
+    for (int i = 0; i < n && !found; i++) {
+        found = !strcmp(rows[i].name, name) || !strcmp(rows[i].uuid, name) ||
+                has_number(rows[i].name, name);
+        if (found)
+            *ret = rows[i];
+    }
     free(rows);
     return found;
 }

@@ -13,28 +13,13 @@
 
 enum { DEVICES = 128 };
 
-struct seen {
-    struct gpq_agent *a;
-    bool paused;
-    bool drained[DEVICES], evicted[DEVICES];
-    struct gpud_device_info device[DEVICES];
-    int n;
-};
-
-static bool pauses(const struct gpq_mark *m)
+static bool pauses(const struct gpq_mark *m, const char *class_name)
 {
     return strcmp(m->kind, "pause") == 0 &&
-           (m->subject[0] == 0 || strcmp(m->subject, GPQ_COMMANDS) == 0);
+           (m->subject[0] == 0 || strcmp(m->subject, class_name) == 0);
 }
 
-static int see_pause(const struct gpq_mark *m, void *user)
-{
-    bool *paused = user;
-    *paused = *paused || pauses(m);
-    return 0;
-}
-
-/* ---- Classes of workers ---- */
+/* ---- Pauses ---- */
 
 struct class_pause {
     const char *name;
@@ -44,44 +29,42 @@ struct class_pause {
 static int see_class(const struct gpq_mark *m, void *user)
 {
     struct class_pause *c = user;
-    c->paused = c->paused || (strcmp(m->kind, "pause") == 0 &&
-                              (m->subject[0] == 0 || strcmp(m->subject, c->name) == 0));
+    c->paused = c->paused || pauses(m, c->name);
     return 0;
 }
 
-/* Reads which classes are paused. */
-static void read_classes(struct gpq_agent *a)
+/* Whether a class is paused; without memory as before. */
+static void read_pause(struct gpq_agent *a, const char *name, bool *paused)
 {
-    for (size_t i = 0; a->classes && i < a->classes->n; i++) {
-        struct class_pause c = { .name = a->classes->list[i].name };
-        struct gpq_error e;
-        if (a->store->engine->marks(a->store, see_class, &c, &e) == 0)
-            a->classes->list[i].pausing = c.paused;
-    }
+    struct class_pause c = { .name = name };
+    struct gpq_error e;
+    if (a->store->engine->marks(a->store, see_class, &c, &e) == 0)
+        *paused = c.paused;
 }
 
-static void pause_classes(struct gpq_agent *a)
+static void read_classes(struct gpq_agent *a)
 {
-    read_classes(a);
     for (size_t i = 0; a->classes && i < a->classes->n; i++)
-        gpq_workers_pause(a, &a->classes->list[i], a->classes->list[i].pausing);
+        read_pause(a, a->classes->list[i].name, &a->classes->list[i].pausing);
 }
 
 void gpq_marks_read_pause(struct gpq_agent *a)
 {
-    bool paused = false;
-    struct gpq_error e;
-    if (a->store->engine->marks(a->store, see_pause, &paused, &e) == 0)
-        a->paused = paused;
+    read_pause(a, GPQ_COMMANDS, &a->paused);
     read_classes(a);
 }
 
 /* ---- Devices ---- */
 
+struct seen {
+    bool drained[DEVICES], evicted[DEVICES];
+    struct gpud_device_info *device;
+    int n;
+};
+
 static int see(const struct gpq_mark *m, void *user)
 {
     struct seen *s = user;
-    s->paused = s->paused || pauses(m);
     for (int i = 0; i < s->n; i++) {
         if (strcmp(m->subject, s->device[i].name) != 0 &&
             strcmp(m->subject, s->device[i].uuid) != 0)
@@ -107,32 +90,35 @@ static void evict(struct gpq_agent *a, struct gpq_unit *u, void *user)
     gpq_grant_free(&grant);
 }
 
+static void apply_to_devices(struct gpq_agent *a)
+{
+    struct seen s = { 0 };
+    struct gpq_error e = { 0 };
+    s.device = gpq_devices_read(a, &s.n);
+    if (s.n > DEVICES)
+        s.n = DEVICES;
+    if (a->store->engine->marks(a->store, see, &s, &e) < 0)
+        gpq_log("marks: %s", e.text);
+    for (int i = 0; i < s.n; i++) {
+        bool is = s.device[i].draining != 0;
+        if (s.drained[i] && !is)
+            (void)gpud_dispatcher_device_drain(a->dispatcher, s.device[i].name);
+        if (!s.drained[i] && is)
+            (void)gpud_dispatcher_device_return(a->dispatcher, s.device[i].name);
+    }
+    gpq_work_each(a, evict, &s);
+    for (int i = 0; i < s.n; i++)
+        if (s.evicted[i])
+            gpq_workers_evict(a, s.device[i].name);
+    free(s.device);
+}
+
 void gpq_marks_apply(struct gpq_agent *a)
 {
-    struct seen *s = calloc(1, sizeof(*s));
-    struct gpq_error e = { 0 };
-    if (!s)
+    gpq_marks_read_pause(a);
+    apply_to_devices(a);
+    if (a->stop.now) /* then nothing starts any more */
         return;
-    for (int i = 0; i < DEVICES; i++)
-        s->device[i] = (struct gpud_device_info)GPUD_DEVICE_INFO_INIT;
-    s->n = gpud_dispatcher_devices(a->dispatcher, s->device, DEVICES);
-    if (s->n > DEVICES)
-        s->n = DEVICES;
-    if (a->store->engine->marks(a->store, see, s, &e) < 0)
-        gpq_log("marks: %s", e.text);
-    a->paused = s->paused;
-    for (int i = 0; i < s->n; i++) {
-        bool is = s->device[i].draining != 0;
-        if (s->drained[i] && !is)
-            (void)gpud_dispatcher_device_drain(a->dispatcher, s->device[i].name);
-        if (!s->drained[i] && is)
-            (void)gpud_dispatcher_device_return(a->dispatcher, s->device[i].name);
-    }
-    gpq_work_each(a, evict, s);
-    for (int i = 0; i < s->n; i++)
-        if (s->evicted[i])
-            gpq_workers_evict(a, s->device[i].name);
-    free(s);
-    if (!a->stop.now) /* then nothing starts any more */
-        pause_classes(a);
+    for (size_t i = 0; a->classes && i < a->classes->n; i++)
+        gpq_workers_pause(a, &a->classes->list[i], a->classes->list[i].pausing);
 }

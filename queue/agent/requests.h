@@ -59,7 +59,8 @@ json_t *gpq_error_json(json_t *id, const struct gpq_error *e);
 
 /* The objects within a submit, and their members, for the test of the documents. */
 extern const struct gpq_verb gpq_submit_parts[];
-/* The device with this name or UUID; false: this agent has none. */
+/* The dispatcher's row of the device with this name, number or UUID; false: there is none, or no
+ * memory. */
 bool gpq_device_find(struct gpq_agent *a, const char *name, struct gpud_device_info *ret);
 /* The causes of retries: an object into uint32_t[GPQ_CAUSES]. */
 extern const struct gpq_field gpq_retries_fields[];

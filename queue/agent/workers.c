@@ -25,37 +25,18 @@
 /* Until the dispatcher has learned them: those of struct gpud_class. */
 #define BOOT GPUD_S(60)
 #define RUN GPUD_S(1)
-enum { CLASSES = 256, CLAIMS_MOST = 4096 };
+enum { CLAIMS_MOST = 4096 };
 
 /* ---- How many are claimed ---- */
-
-/* The row of the class.  False: the dispatcher has none. */
-static bool read_stats(struct gpq_agent *a, const char *name, struct gpud_class_stats *ret)
-{
-    struct gpud_class_stats *rows = calloc(CLASSES, sizeof(*rows));
-    bool found = false;
-    if (!rows)
-        return false;
-    for (int i = 0; i < CLASSES; i++)
-        rows[i] = (struct gpud_class_stats)GPUD_CLASS_STATS_INIT;
-    int n = gpud_dispatcher_classes(a->dispatcher, rows, CLASSES);
-    for (int i = 0; i < n && i < CLASSES && !found; i++) {
-        found = strcmp(rows[i].name, name) == 0;
-        if (found)
-            *ret = rows[i];
-    }
-    free(rows);
-    return found;
-}
 
 /* Twice as many as run at a time, and half as many again as make the dispatcher start a further
  * worker: their run time, divided by the workers, exceeds the start of one (sched.h). */
 int64_t gpq_workers_ahead(struct gpq_agent *a, const struct gpq_class *class, bool at_most_once)
 {
-    struct gpud_class_stats s = GPUD_CLASS_STATS_INIT;
+    struct gpud_class_stats s;
     if (at_most_once)
         return (int64_t) class->fit * class->batch;
-    if (!read_stats(a, class->name, &s))
+    if (!gpq_class_stats(a, class->name, &s))
         return class->batch;
     uint64_t workers = s.workers + s.starting != 0 ? s.workers + s.starting : 1;
     uint64_t boot = s.boot_p50 != 0 ? s.boot_p50 : BOOT, run = s.run_p50 != 0 ? s.run_p50 : RUN;

@@ -292,8 +292,8 @@ SABOTAGES = [
         "agent/fsck.purged"),
     Sabotage(
         "a new agent forgets a pause", "queue/agent/marks.c",
-        "    a->paused = s->paused;\n",
-        "    a->paused = s->paused && a->paused;\n",
+        "        *paused = c.paused;\n",
+        "        *paused = c.paused && *paused;\n",
         "agent/starts.paused"),
     # ---- verbs ----
     Sabotage(
