@@ -20,6 +20,7 @@
 #include "queue/files/out.h"
 #include "queue/files/publish.h"
 #include "queue/files/results.h"
+#include "queue/grow.h"
 #include "queue/runner/find.h"
 #include "queue/runner/sweep.h"
 
@@ -43,14 +44,10 @@ struct claims {
 static int keep(const struct gpq_attempt *attempt, void *user)
 {
     struct claims *all = user;
-    if (all->n == all->room) {
-        size_t room = all->room != 0 ? all->room * 2 : 64;
-        struct claim *larger = realloc(all->claim, room * sizeof(*larger));
-        if (!larger)
-            return GPQ_ENOMEM;
-        all->claim = larger;
-        all->room = room;
-    }
+    struct claim *larger = gpq_grown(all->claim, all->n, &all->room, sizeof(*larger));
+    if (!larger)
+        return GPQ_ENOMEM;
+    all->claim = larger;
     struct claim *c = &all->claim[all->n++];
     *c = (struct claim){ .claimed.id = { .task = attempt->task, .attempt = attempt->number } };
     c->known = gpq_run_text_read(attempt->run, &c->claimed.id, c->claimed.boot);

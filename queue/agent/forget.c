@@ -11,6 +11,7 @@
 #include "queue/files/numbers.h"
 #include "queue/files/publish.h"
 #include "queue/files/results.h"
+#include "queue/grow.h"
 
 #define NOTIFY "notify-" /* logs of notifications: notify.c */
 /* Of one turn.  Each may be a directory with much below it. */
@@ -60,14 +61,10 @@ static void remove_files(struct gpq_agent *a, const struct forgotten *f)
 
 static bool keep(struct gpq_forget *all, uint64_t task, uint32_t attempt)
 {
-    if (all->n == all->room) {
-        size_t room = all->room != 0 ? all->room * 2 : 64;
-        struct forgotten *larger = realloc(all->task, room * sizeof(*larger));
-        if (!larger)
-            return false;
-        all->task = larger;
-        all->room = room;
-    }
+    struct forgotten *larger = gpq_grown(all->task, all->n, &all->room, sizeof(*larger));
+    if (!larger)
+        return false;
+    all->task = larger;
     all->task[all->n++] = (struct forgotten){ task, attempt };
     return true;
 }

@@ -21,6 +21,7 @@
 #include "queue/files/save.h"
 #include "queue/files/socket.h"
 #include "queue/files/statedir.h"
+#include "queue/grow.h"
 
 #define FILES (&gpq_system_files)
 
@@ -131,14 +132,10 @@ struct list {
 
 static int add(struct list *list, const char *name, const char *text, bool mendable)
 {
-    if (list->n == list->room) {
-        size_t room = list->room != 0 ? 2 * list->room : 64;
-        struct wrong *larger = realloc(list->wrong, room * sizeof(*larger));
-        if (!larger)
-            return GPQ_ENOMEM;
-        list->wrong = larger;
-        list->room = room;
-    }
+    struct wrong *larger = gpq_grown(list->wrong, list->n, &list->room, sizeof(*larger));
+    if (!larger)
+        return GPQ_ENOMEM;
+    list->wrong = larger;
     struct wrong *w = &list->wrong[list->n];
     *w = (struct wrong){ strdup(name), text, mendable };
     list->n += w->name != NULL;
@@ -261,14 +258,11 @@ static int keep_running(const struct gpq_attempt *a, void *user)
     struct leftovers *l = user;
     if (!a->run)
         return 0;
-    if (l->n_running == l->room_running) {
-        size_t room = l->room_running != 0 ? 2 * l->room_running : 64;
-        struct running *larger = realloc(l->running, room * sizeof(*larger));
-        if (!larger)
-            return gpq_fail(l->e, GPQ_ENOMEM, "no memory");
-        l->running = larger;
-        l->room_running = room;
-    }
+    struct running *larger =
+        gpq_grown(l->running, l->n_running, &l->room_running, sizeof(*larger));
+    if (!larger)
+        return gpq_fail(l->e, GPQ_ENOMEM, "no memory");
+    l->running = larger;
     l->running[l->n_running++] = (struct running){ a->task, a->number };
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "queue/agent/needs.h"
 #include "queue/agent/requests.h"
+#include "queue/grow.h"
 
 struct set {
     struct gpq_common common;
@@ -58,14 +59,10 @@ static int note_spec(struct found *f, uint32_t spec)
 {
     if (f->n != 0 && f->spec[f->n - 1] == spec)
         return 0;
-    if (f->n == f->room) {
-        size_t room = f->room != 0 ? 2 * f->room : 64;
-        uint32_t *grown = realloc(f->spec, room * sizeof(*grown));
-        if (!grown)
-            return gpq_fail(f->c->e, GPQ_ENOMEM, "no memory for the limits of the tasks");
-        f->spec = grown;
-        f->room = room;
-    }
+    uint32_t *grown = gpq_grown(f->spec, f->n, &f->room, sizeof(*grown));
+    if (!grown)
+        return gpq_fail(f->c->e, GPQ_ENOMEM, "no memory for the limits of the tasks");
+    f->spec = grown;
     f->spec[f->n++] = spec;
     return 0;
 }

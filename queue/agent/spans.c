@@ -12,10 +12,11 @@
 #include "queue/agent/lookup.h"
 #include "queue/agent/needs.h"
 #include "queue/agent/work.h"
+#include "queue/grow.h"
 
 #define SECOND UINT64_C(1000000000)
 #define MINUTE (60 * SECOND)
-enum { DEVICES = 128, SHAPES = 64, TEXT = 256, SUBJECT = 96, REASON = 24, UNWRITTEN = 4096 };
+enum { SHAPES = 64, TEXT = 256, SUBJECT = 96, REASON = 24, UNWRITTEN = 4096 };
 
 /* Wall time, and CLOCK_BOOTTIME at the same moment. */
 struct moment {
@@ -141,13 +142,9 @@ static void see_device(struct gpq_spans *s, const struct gpud_device_info *d)
 
 static void see_devices(struct gpq_agent *a)
 {
-    struct gpud_device_info *rows = calloc(DEVICES, sizeof(*rows));
-    if (!rows)
-        return;
-    for (int i = 0; i < DEVICES; i++)
-        rows[i] = (struct gpud_device_info)GPUD_DEVICE_INFO_INIT;
-    int n = gpud_dispatcher_devices(a->dispatcher, rows, DEVICES);
-    for (int i = 0; i < n && i < DEVICES; i++)
+    int n;
+    struct gpud_device_info *rows = gpq_devices_read(a, &n);
+    for (int i = 0; i < n; i++)
         if (rows[i].kind != GPUD_DEVICE_CPU)
             see_device(a->spans, &rows[i]);
     free(rows);
@@ -171,20 +168,16 @@ static void see_reason(struct gpq_agent *a, uint32_t shape, uint64_t task, const
     see(a->spans, "reason", subject, reason, text);
 }
 
-struct looking {
-    int shapes;
-};
-
 /* The first reason is the one that may end first.  None: the task starts at once. */
 static void see_shape(struct gpq_agent *a, uint32_t shape, void *user)
 {
-    struct looking *l = user;
+    int *shapes = user;
     struct gpud_reason reason[1] = { GPUD_REASON_INIT };
     struct gpq_error e;
     uint64_t task = 0;
     size_t n = 0;
     char text[TEXT] = "";
-    if (l->shapes++ >= SHAPES ||
+    if ((*shapes)++ >= SHAPES ||
         a->store->engine->ready(a->store, shape, INT32_MAX, INT64_MIN, 1, first_task, &task, &e) <
             0 ||
         task == 0)
@@ -242,7 +235,7 @@ void gpq_spans_look(struct gpq_agent *a)
     see_clock(s, now);
     see_devices(a);
     if (!a->stop.now)
-        gpq_ahead_each(a, see_shape, &(struct looking){ 0 });
+        gpq_ahead_each(a, see_shape, &(int){ 0 });
     end_unseen(s);
 }
 
@@ -310,8 +303,12 @@ void gpq_spans_stored(struct gpq_agent *a)
 
 /* ---- Start and end ---- */
 
+/* Open rows of a killed agent. */
+struct left_row {
+    uint64_t id, since;
+};
 struct left {
-    uint64_t *id, *since;
+    struct left_row *row;
     size_t n, room;
     uint64_t alive;
 };
@@ -321,18 +318,11 @@ static int see_left(const struct gpq_span *span, void *user)
     struct left *l = user;
     if (span->until != 0)
         return 0;
-    if (l->n == l->room) {
-        size_t room = l->room != 0 ? l->room * 2 : 64;
-        uint64_t *larger = realloc(l->id, 2 * room * sizeof(*larger));
-        if (!larger)
-            return GPQ_ENOMEM;
-        memmove(larger + room, larger + l->room, l->n * sizeof(*larger));
-        l->id = larger;
-        l->since = larger + room;
-        l->room = room;
-    }
-    l->id[l->n] = span->id;
-    l->since[l->n++] = span->since;
+    struct left_row *larger = gpq_grown(l->row, l->n, &l->room, sizeof(*larger));
+    if (!larger)
+        return GPQ_ENOMEM;
+    l->row = larger;
+    l->row[l->n++] = (struct left_row){ span->id, span->since };
     return 0;
 }
 
@@ -343,9 +333,10 @@ static int end_left(struct gpq_agent *a, const struct left *l, struct gpq_error 
     int code = l->n != 0 ? o->begin(a->store, e) : 0;
     if (code < 0 || l->n == 0)
         return code;
-    for (size_t i = 0; code == 0 && i < l->n; i++)
-        code =
-            o->span_end(a->store, l->id[i], l->since[i] > l->alive ? l->since[i] : l->alive, 0, e);
+    for (size_t i = 0; code == 0 && i < l->n; i++) {
+        uint64_t since = l->row[i].since, end = since > l->alive ? since : l->alive;
+        code = o->span_end(a->store, l->row[i].id, end, 0, e);
+    }
     if (code == 0)
         return o->commit(a->store, e);
     o->rollback(a->store);
@@ -363,7 +354,7 @@ int gpq_spans_open(struct gpq_agent *a, struct gpq_error *e)
         code = a->store->engine->spans(a->store, UINT64_MAX >> 1, 0, see_left, &left, e);
     if (code >= 0)
         code = end_left(a, &left, e);
-    free(left.id);
+    free(left.row);
     if (code < 0)
         return code;
     a->spans->clock = present();

@@ -20,6 +20,7 @@
 #include "queue/files/out.h"
 #include "queue/files/publish.h"
 #include "queue/files/reserve.h"
+#include "queue/grow.h"
 
 enum note_kind { GRANTED, ENDED, RETURNED };
 struct note {
@@ -44,21 +45,16 @@ static struct note *add(struct gpq_agent *a, enum note_kind kind, const struct g
     if (!a->notes)
         a->notes = calloc(1, sizeof(*a->notes));
     struct gpq_notes *all = a->notes;
-    if (all && all->n == all->room) {
-        size_t room = all->room != 0 ? all->room * 2 : 64;
-        struct note *larger = realloc(all->note, room * sizeof(*larger));
-        if (larger) {
-            all->note = larger;
-            all->room = room;
-        }
-    }
-    if (!all || all->n == all->room) {
+    struct note *larger =
+        all ? gpq_grown(all->note, all->n, &all->room, sizeof(*larger)) : NULL;
+    if (!larger) {
         gpq_log("no memory for what happened to %u.%u: the agent ends", GPQ_BATCH_OF(u->task),
                 GPQ_NUMBER_OF(u->task));
         a->over = true;
         a->status = 75;
         return NULL;
     }
+    all->note = larger;
     struct note *n = &all->note[all->n++];
     *n = (struct note){ .kind = kind, .id = u->id, .grant = u->grant };
     return n;

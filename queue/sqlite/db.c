@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/grow.h"
+
 static const char *const sql[GPQ_SQLS] = {
 #define GPQ_X_SQL(name, text) [GPQ_SQL_##name] = text,
     GPQ_SQL_MAP(GPQ_X_SQL)
@@ -188,24 +190,12 @@ int gpq_db_any(struct gpq_db *db, enum gpq_sql name, const int64_t *number, size
     return code;
 }
 
-/* Room for one more element; false: no memory. */
-static bool grow(void *array, size_t n, size_t *room, size_t size)
-{
-    if (n < *room)
-        return true;
-    size_t wanted = *room != 0 ? *room * 2 : 64;
-    void *larger = realloc(*(void **)array, wanted * size);
-    if (!larger)
-        return false;
-    *(void **)array = larger;
-    *room = wanted;
-    return true;
-}
-
 int gpq_ids_add(struct gpq_db *db, struct gpq_ids *ids, uint64_t id, struct gpq_error *e)
 {
-    if (!grow(&ids->id, ids->n, &ids->room, sizeof(*ids->id)))
+    uint64_t *larger = gpq_grown(ids->id, ids->n, &ids->room, sizeof(*larger));
+    if (!larger)
         return gpq_db_no_memory(db, e);
+    ids->id = larger;
     ids->id[ids->n++] = id;
     return 0;
 }
@@ -235,10 +225,13 @@ void gpq_ids_free(struct gpq_ids *ids)
 
 void gpq_db_changed(struct gpq_db *db, const struct gpq_change *c)
 {
-    if (!grow(&db->store.changes, db->store.n_changes, &db->room_changes, sizeof(*c))) {
+    struct gpq_change *larger =
+        gpq_grown(db->store.changes, db->store.n_changes, &db->room_changes, sizeof(*larger));
+    if (!larger) {
         gpq_db_no_memory(db, NULL);
         return;
     }
+    db->store.changes = larger;
     struct gpq_change *kept = &db->store.changes[db->store.n_changes++];
     *kept = *c;
     if (kept->from_shape == 0)
@@ -247,10 +240,14 @@ void gpq_db_changed(struct gpq_db *db, const struct gpq_change *c)
 
 void gpq_db_chore(struct gpq_db *db, enum gpq_chore_kind kind, uint64_t id)
 {
-    if (grow(&db->chore, db->n_chores, &db->room_chores, sizeof(*db->chore)))
-        db->chore[db->n_chores++] = (struct gpq_chore){ kind, id };
-    else
+    struct gpq_chore *larger =
+        gpq_grown(db->chore, db->n_chores, &db->room_chores, sizeof(*larger));
+    if (!larger) {
         gpq_db_no_memory(db, NULL);
+        return;
+    }
+    db->chore = larger;
+    db->chore[db->n_chores++] = (struct gpq_chore){ kind, id };
 }
 
 /* FNV-1a: finds candidates, whose bytes are then compared. */
