@@ -49,33 +49,28 @@ int gpq_attached_end(struct gpq_store *s, uint64_t now, const struct gpq_attache
 
 /* ---- All of them ---- */
 
-struct list {
-    struct gpq_attached *first;
-};
-
 static int add(const struct gpq_mark *m, void *user)
 {
-    struct list *list = user;
+    struct gpq_attached **list = user;
     uint32_t n[3];
     if (!gpq_attached_is(m) || !gpq_numbers_read(m->subject, ".-", n, 3, NULL))
         return 0;
     struct gpq_attached *one = malloc(sizeof(*one));
     if (!one)
         return GPQ_ENOMEM;
-    *one = (struct gpq_attached){ .batch = n[0], .first = n[1], .last = n[2], .next = list->first };
-    list->first = one;
+    *one = (struct gpq_attached){ .batch = n[0], .first = n[1], .last = n[2], .next = *list };
+    *list = one;
     return 0;
 }
 
 int gpq_attached_end_all(struct gpq_store *s, uint64_t now, struct gpq_error *e)
 {
-    struct list list = { 0 };
+    struct gpq_attached *list = NULL;
     int code = s->engine->marks(s, add, &list, e);
     if (code == GPQ_ENOMEM)
         gpq_fail(e, code, "no memory for attached tasks");
-    while (list.first) {
-        struct gpq_attached *one = list.first;
-        list.first = one->next;
+    for (struct gpq_attached *one; (one = list);) {
+        list = one->next;
         if (code == 0)
             code = gpq_attached_end(s, now, one, e);
         free(one);

@@ -5,8 +5,8 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "queue/agent/agent.h"
 #include "queue/agent/leftovers.h"
 #include "queue/files/lock.h"
 #include "queue/files/statedir.h"
@@ -114,13 +114,6 @@ static int open_all(struct fsck *k, struct gpq_error *e)
                            &k->store, e);
 }
 
-static uint64_t wall(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
 /* The findings of a damaged file are the only ones that a check makes before it fails. */
 static int print_damage(const struct gpq_finding *f, void *user)
 {
@@ -134,7 +127,7 @@ static int may_repair(struct fsck *k, struct gpq_error *e)
     int lives = gpq_any_runner(k->state, e);
     if (lives <= 0)
         return lives < 0 ? lives : 1;
-    int64_t code = k->store->engine->check(k->store, wall(), false, print_damage, k, e);
+    int64_t code = k->store->engine->check(k->store, gpq_wall(), false, print_damage, k, e);
     if (code < 0)
         return (int)code;
     lives = gpq_stray_runner(k->store, k->state, e);
@@ -149,7 +142,7 @@ static int check(struct fsck *k, bool *ret_files, struct gpq_error *e)
     int repair = k->how->repair && code == 0 ? may_repair(k, e) : 0;
     if (repair < 0)
         return repair;
-    code = k->store->engine->check(k->store, wall(), repair, print_finding, k, e);
+    code = k->store->engine->check(k->store, gpq_wall(), repair, print_finding, k, e);
     if (code >= 0 && *ret_files)
         code = gpq_leftovers_check(k->store, k->state, repair, print_finding, k, e);
     return code < 0 ? (int)code : 0;

@@ -114,7 +114,7 @@ struct sort {
     /* What is wrong with a file; NULL: nothing.  *ret_mendable is true before. */
     const char *(*judge)(struct leftovers *l, const char *name, bool *ret_mendable);
     /* Repairs one file, or all of the folder; 0, or a GPQ_E code with *e filled. */
-    int (*one)(struct leftovers *l, const char *name, struct gpq_error *e);
+    int (*one)(struct leftovers *l, const struct sort *sort, const char *name, struct gpq_error *e);
     int (*all)(struct leftovers *l, struct gpq_error *e);
 };
 
@@ -195,7 +195,7 @@ static void mend(struct leftovers *l, const struct sort *sort, const struct list
 {
     int code = 0;
     for (size_t i = 0; sort->one && i < list->n; i++)
-        if (list->wrong[i].mendable && sort->one(l, list->wrong[i].name, e) < 0)
+        if (list->wrong[i].mendable && sort->one(l, sort, list->wrong[i].name, e) < 0)
             code = e->code;
     if (sort->all && sort->all(l, e) < 0)
         code = e->code;
@@ -329,19 +329,14 @@ int gpq_stray_runner(struct gpq_store *s, const char *state, struct gpq_error *e
     return code;
 }
 
-static int remove_file(struct leftovers *l, const char *folder, const char *name,
+static int remove_file(struct leftovers *l, const struct sort *sort, const char *name,
                        struct gpq_error *e)
 {
     char path[GPQ_PATH];
-    int ret = gpq_path(path, "%s/%s/%s", l->state, folder, name);
+    int ret = gpq_path(path, "%s/%s/%s", l->state, sort->folder, name);
     if (ret == 0 && unlink(path) < 0 && errno != ENOENT)
         ret = -errno;
-    return ret < 0 ? gpq_fault(e, ret, "%s/%s/%s: remove", l->state, folder, name) : 0;
-}
-
-static int remove_record(struct leftovers *l, const char *name, struct gpq_error *e)
-{
-    return remove_file(l, "run", name, e);
+    return ret < 0 ? gpq_fault(e, ret, "%s/%s/%s: remove", l->state, sort->folder, name) : 0;
 }
 
 /* ---- logs/ ---- */
@@ -360,11 +355,6 @@ static const char *judge_log(struct leftovers *l, const char *name, bool *ret_me
     if (found == 0)
         return "its task is not there";
     return n[2] > t.attempt ? "its task has no such attempt" : NULL;
-}
-
-static int remove_log(struct leftovers *l, const char *name, struct gpq_error *e)
-{
-    return remove_file(l, "logs", name, e);
 }
 
 /* ---- work/ and out/ ---- */
@@ -405,8 +395,10 @@ static const char *judge_out(struct leftovers *l, const char *name, bool *ret_me
     return gpq_task_look(l->s, GPQ_TASK(n[0], n[1]), &t, &e) == 0 ? "its task is not there" : NULL;
 }
 
-static int forget_out(struct leftovers *l, const char *name, struct gpq_error *e)
+static int forget_out(struct leftovers *l, const struct sort *sort, const char *name,
+                      struct gpq_error *e)
 {
+    (void)sort;
     uint32_t n[2];
     if (!gpq_numbers_read(name, ".", n, 2, NULL))
         return 0;
@@ -441,18 +433,17 @@ static int check_row(const struct gpq_result *r, void *user)
     struct stat st;
     gpq_result_name(name, r->task, r->attempt);
     snprintf(place, sizeof(place), "task %u.%u", GPQ_BATCH_OF(r->task), GPQ_NUMBER_OF(r->task));
-    if (!r->file || strcmp(r->file, name) != 0) {
+    if (!r->file || strcmp(r->file, name) != 0)
         snprintf(text, sizeof(text), "its result is another file than results/%s", name);
-        report(l, GPQ_FINDING_FILE, place, text, false, false);
-    } else if (gpq_path(path, "%s/results/%s", l->state, name) < 0 || lstat(path, &st) < 0 ||
-               !S_ISREG(st.st_mode)) {
+    else if (gpq_path(path, "%s/results/%s", l->state, name) < 0 || lstat(path, &st) < 0 ||
+             !S_ISREG(st.st_mode))
         snprintf(text, sizeof(text), "its result results/%s is not there", name);
-        report(l, GPQ_FINDING_FILE, place, text, false, false);
-    } else if ((uint64_t)st.st_size != r->size) {
+    else if ((uint64_t)st.st_size != r->size)
         snprintf(text, sizeof(text), "its result results/%s has %llu bytes, expected %llu", name,
                  (unsigned long long)st.st_size, (unsigned long long)r->size);
-        report(l, GPQ_FINDING_FILE, place, text, false, false);
-    }
+    else
+        return 0;
+    report(l, GPQ_FINDING_FILE, place, text, false, false);
     return l->stopped;
 }
 
@@ -483,8 +474,8 @@ int64_t gpq_leftovers_check(struct gpq_store *s, const char *state, bool repair,
                             void *user, struct gpq_error *e)
 {
     static const struct sort sorts[] = {
-        { "run", GPQ_FINDING_RECORD, judge_record, remove_record, NULL },
-        { "logs", GPQ_FINDING_LOG, judge_log, remove_log, NULL },
+        { "run", GPQ_FINDING_RECORD, judge_record, remove_file, NULL },
+        { "logs", GPQ_FINDING_LOG, judge_log, remove_file, NULL },
         { "work", GPQ_FINDING_OUTPUTS, judge_work, NULL, finish_outputs },
         { "out", GPQ_FINDING_OUTPUTS, judge_out, forget_out, NULL },
     };
