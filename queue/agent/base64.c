@@ -7,6 +7,13 @@
 
 static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+json_t *gpq_bytes_text(struct gpq_bytes bytes)
+{
+    if (bytes.size != 0 && memchr(bytes.data, 0, bytes.size))
+        return NULL;
+    return json_stringn(bytes.size != 0 ? bytes.data : "", bytes.size);
+}
+
 json_t *gpq_base64_json(struct gpq_bytes bytes)
 {
     const unsigned char *in = bytes.data;

@@ -10,6 +10,8 @@
 
 #include "queue/store.h"
 
+/* Bytes as a text of JSON; NULL: they are none that every reader takes, or there is no memory. */
+json_t *gpq_bytes_text(struct gpq_bytes bytes);
 /* NULL: no memory. */
 json_t *gpq_base64_json(struct gpq_bytes bytes);
 

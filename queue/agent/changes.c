@@ -2,15 +2,8 @@
 /* changes.c - requests that change tasks and batches which are there. */
 #include "queue/agent/requests.h"
 
-struct change {
-    struct gpq_common common;
-    struct gpq_which which;
-};
-
-#define CHANGE_FIELDS(verb)                                                                  \
-    const struct gpq_field gpq_##verb##_fields[] = { GPQ_COMMON_FIELDS,                      \
-                                                     GPQ_WHICH_FIELDS(struct change, which), \
-                                                     { 0 } }
+#define CHANGE_FIELDS(verb) \
+    const struct gpq_field gpq_##verb##_fields[] = { GPQ_WHICH_FIELDS, { 0 } }
 CHANGE_FIELDS(cancel);
 CHANGE_FIELDS(retry);
 CHANGE_FIELDS(hold);
@@ -21,10 +14,10 @@ static json_t *count_json(struct gpq_call *c, int64_t n)
     return n < 0 ? NULL : gpq_reply_end(c, json_pack("{s:I}", "count", (json_int_t)n));
 }
 
-static int64_t begin(struct gpq_call *c, const struct gpq_field *fields, struct change *asked)
+static int64_t begin(struct gpq_call *c, const struct gpq_field *fields, struct gpq_which *which)
 {
-    int code = gpq_call_read(c, fields, asked);
-    return code < 0 ? code : gpq_which_read(c, &asked->which);
+    int code = gpq_call_read(c, fields, which);
+    return code < 0 ? code : gpq_which_read(c, which);
 }
 
 /* ---- Tasks ---- */
@@ -44,32 +37,32 @@ static json_t *cancelled(struct gpq_call *c, size_t from)
 
 json_t *gpq_do_cancel(struct gpq_call *c)
 {
-    struct change asked = { 0 };
+    struct gpq_which which = { 0 };
     size_t from = c->a->store->n_changes;
-    int64_t n = begin(c, gpq_cancel_fields, &asked);
+    int64_t n = begin(c, gpq_cancel_fields, &which);
     if (n == 0)
-        n = c->a->store->engine->cancel(c->a->store, c->now, &asked.which.select, c->e);
-    gpq_which_free(&asked.which);
+        n = c->a->store->engine->cancel(c->a->store, c->now, &which.select, c->e);
+    gpq_which_free(&which);
     return n < 0 ? NULL : cancelled(c, from);
 }
 
 json_t *gpq_do_retry(struct gpq_call *c)
 {
-    struct change asked = { 0 };
-    int64_t n = begin(c, gpq_retry_fields, &asked);
+    struct gpq_which which = { 0 };
+    int64_t n = begin(c, gpq_retry_fields, &which);
     if (n == 0)
-        n = c->a->store->engine->retry(c->a->store, c->now, &asked.which.select, c->e);
-    gpq_which_free(&asked.which);
+        n = c->a->store->engine->retry(c->a->store, c->now, &which.select, c->e);
+    gpq_which_free(&which);
     return count_json(c, n);
 }
 
 static json_t *hold(struct gpq_call *c, const struct gpq_field *fields, bool held)
 {
-    struct change asked = { 0 };
-    int64_t n = begin(c, fields, &asked);
+    struct gpq_which which = { 0 };
+    int64_t n = begin(c, fields, &which);
     if (n == 0)
-        n = c->a->store->engine->hold(c->a->store, c->now, &asked.which.select, held, c->e);
-    gpq_which_free(&asked.which);
+        n = c->a->store->engine->hold(c->a->store, c->now, &which.select, held, c->e);
+    gpq_which_free(&which);
     return count_json(c, n);
 }
 
@@ -86,12 +79,10 @@ json_t *gpq_do_release(struct gpq_call *c)
 /* ---- Batches ---- */
 
 struct seal {
-    struct gpq_common common;
     uint32_t batch;
 };
 
 const struct gpq_field gpq_seal_fields[] = {
-    GPQ_COMMON_FIELDS,
     { "batch", GPQ_FIELD_BATCH, offsetof(struct seal, batch), 0, 0 },
     { 0 },
 };
@@ -109,7 +100,6 @@ json_t *gpq_do_seal(struct gpq_call *c)
 }
 
 struct purge {
-    struct gpq_common common;
     uint64_t before;
     uint32_t most;
     bool keep_failed;
@@ -118,7 +108,6 @@ struct purge {
 enum { PURGE = 1000, PURGE_MOST = 10000 };
 
 const struct gpq_field gpq_purge_fields[] = {
-    GPQ_COMMON_FIELDS,
     { "before", GPQ_FIELD_U64, offsetof(struct purge, before), 1, INT64_MAX },
     { "keep_failed", GPQ_FIELD_BOOL, offsetof(struct purge, keep_failed), 0, 0 },
     { "most", GPQ_FIELD_U32, offsetof(struct purge, most), 1, PURGE_MOST },

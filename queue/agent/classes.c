@@ -66,7 +66,7 @@ bool gpq_class_stats(const struct gpq_agent *a, const char *name, struct gpud_cl
 
 /* ---- The request ---- */
 
-const struct gpq_field gpq_classes_fields[] = { GPQ_COMMON_FIELDS, { 0 } };
+const struct gpq_field gpq_classes_fields[] = { { 0 } };
 
 static json_t *class_json(const struct gpq_agent *a, const struct gpq_class *c)
 {
@@ -85,9 +85,8 @@ static json_t *class_json(const struct gpq_agent *a, const struct gpq_class *c)
 
 json_t *gpq_do_classes(struct gpq_call *c)
 {
-    struct gpq_common asked = { 0 };
     const struct gpq_classes *all = c->a->classes;
-    if (gpq_call_read(c, gpq_classes_fields, &asked) < 0)
+    if (gpq_call_read(c, gpq_classes_fields, NULL) < 0)
         return NULL;
     json_t *list = json_array();
     bool whole = list != NULL;

@@ -7,7 +7,7 @@
 
 /* ---- status ---- */
 
-const struct gpq_field gpq_status_fields[] = { GPQ_COMMON_FIELDS, { 0 } };
+const struct gpq_field gpq_status_fields[] = { { 0 } };
 
 struct marks {
     struct gpq_agent *a;
@@ -44,9 +44,8 @@ static int one_running(const struct gpq_attempt *a, void *user)
 json_t *gpq_do_status(struct gpq_call *c)
 {
     struct gpq_agent *a = c->a;
-    struct gpq_common asked = { 0 };
     uint64_t running = 0;
-    int code = gpq_call_read(c, gpq_status_fields, &asked);
+    int code = gpq_call_read(c, gpq_status_fields, NULL);
     if (code == 0)
         code = a->store->engine->running(a->store, one_running, &running, c->e);
     json_t *marks = code == 0 ? json_array() : NULL;
@@ -68,12 +67,10 @@ json_t *gpq_do_status(struct gpq_call *c)
 /* ---- stop ---- */
 
 struct stop {
-    struct gpq_common common;
     const char *how;
 };
 
 const struct gpq_field gpq_stop_fields[] = {
-    GPQ_COMMON_FIELDS,
     { "how", GPQ_FIELD_TEXT, offsetof(struct stop, how), 0, 64 },
     { 0 },
 };

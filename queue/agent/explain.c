@@ -6,12 +6,10 @@
 #include "queue/agent/requests.h"
 
 struct explain {
-    struct gpq_common common;
     uint64_t task;
 };
 
 const struct gpq_field gpq_explain_fields[] = {
-    GPQ_COMMON_FIELDS,
     { "task", GPQ_FIELD_TASK, offsetof(struct explain, task), 0, 0 },
     { 0 },
 };
@@ -77,22 +75,11 @@ static int one_pause(const struct gpq_mark *m, void *user)
     return json_array_append_new(user, row) == 0 ? 0 : GPQ_ENOMEM;
 }
 
-/* Sets a list that has been filled, unless it is empty. */
-static int set_list(struct gpq_call *c, json_t *reply, const char *name, json_t *list, int code)
-{
-    if (list && code >= 0 && json_array_size(list) != 0)
-        return gpq_reply_set(c, reply, name, list) ? 0 : GPQ_ENOMEM;
-    json_decref(list);
-    if (!list || code == GPQ_ENOMEM)
-        (void)gpq_no_memory(c);
-    return list ? (code < 0 ? code : 0) : GPQ_ENOMEM;
-}
-
 static int set_waiting(struct gpq_call *c, json_t *reply, const struct gpq_task *t)
 {
     json_t *list = json_array();
     int code = list ? c->a->store->engine->marks(c->a->store, one_pause, list, c->e) : GPQ_ENOMEM;
-    code = set_list(c, reply, "pauses", list, code);
+    code = gpq_reply_list(c, reply, "pauses", list, code);
     return code == 0 ? set_place(c, reply, t) : code;
 }
 
@@ -105,7 +92,7 @@ static int set_reasons(struct gpq_call *c, json_t *reply, const struct gpq_task 
     if (t->holds & GPQ_HOLD_AFTER) {
         list = json_array();
         code = list ? engine->after(c->a->store, t->id, one_condition, list, c->e) : GPQ_ENOMEM;
-        code = set_list(c, reply, "after", list, code);
+        code = gpq_reply_list(c, reply, "after", list, code);
     }
     if (code < 0 || (t->state != GPQ_READY && t->state != GPQ_RUNNING))
         return code;
@@ -121,7 +108,7 @@ static int set_reasons(struct gpq_call *c, json_t *reply, const struct gpq_task 
                                                gpq_text_json(c->a->wait_text))) == 0
                    ? 0
                    : GPQ_ENOMEM;
-    return set_list(c, reply, "reasons", list, code);
+    return gpq_reply_list(c, reply, "reasons", list, code);
 }
 
 /* ---- The whole ---- */

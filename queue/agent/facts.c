@@ -27,19 +27,16 @@ static int note(struct gpq_call *c, const char *kind, const char *subject, const
 /* ---- pause and resume ---- */
 
 struct pause {
-    struct gpq_common common;
     const char *class_name, *text;
 };
 
 #define AT(member) offsetof(struct pause, member)
 const struct gpq_field gpq_pause_fields[] = {
-    GPQ_COMMON_FIELDS,
     { "class", GPQ_FIELD_TEXT, AT(class_name), 1, 63 },
     { "reason", GPQ_FIELD_TEXT, AT(text), 0, TEXT_MOST },
     { 0 },
 };
 const struct gpq_field gpq_resume_fields[] = {
-    GPQ_COMMON_FIELDS,
     { "class", GPQ_FIELD_TEXT, AT(class_name), 1, 63 },
     { 0 },
 };
@@ -68,21 +65,18 @@ json_t *gpq_do_resume(struct gpq_call *c)
 /* ---- drain and undrain ---- */
 
 struct drain {
-    struct gpq_common common;
     const char *device, *text;
     bool now;
 };
 
 #define AT(member) offsetof(struct drain, member)
 const struct gpq_field gpq_drain_fields[] = {
-    GPQ_COMMON_FIELDS,
     { "device", GPQ_FIELD_TEXT, AT(device), 1, SUBJECT_MOST },
     { "reason", GPQ_FIELD_TEXT, AT(text), 0, TEXT_MOST },
     { "now", GPQ_FIELD_BOOL, AT(now), 0, 0 },
     { 0 },
 };
 const struct gpq_field gpq_undrain_fields[] = {
-    GPQ_COMMON_FIELDS,
     { "device", GPQ_FIELD_TEXT, AT(device), 1, SUBJECT_MOST },
     { 0 },
 };

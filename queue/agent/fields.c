@@ -187,8 +187,10 @@ static int refuse_unknown(const char *name, const struct gpq_at *at, const struc
                           struct gpq_error *e)
 {
     char known[256] = "";
+    if (!at)
+        append(known, sizeof(known), "id, do");
     for (const struct gpq_field *f = table; f->name; f++)
-        append(known, sizeof(known), "%s%s", f == table ? "" : ", ", f->name);
+        append(known, sizeof(known), "%s%s", *known ? ", " : "", f->name);
     return gpq_at_fail(at, e, GPQ_EINVAL, "has no member \"%.40s\", but %s", name, known);
 }
 
@@ -205,6 +207,8 @@ int gpq_fields_read(json_t *object, const struct gpq_at *at, const struct gpq_fi
         const struct gpq_field *f = table;
         while (f->name && strcmp(f->name, name) != 0)
             f++;
+        if (!f->name && !at && (!strcmp(name, "id") || !strcmp(name, "do")))
+            continue;
         if (!f->name)
             return refuse_unknown(name, at, table, e);
         struct gpq_at here = { at, f->name, GPQ_NO_INDEX };

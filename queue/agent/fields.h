@@ -57,6 +57,7 @@ extern const struct gpq_words gpq_state_words, gpq_outcome_words, gpq_cause_word
 int gpq_at_fail(const struct gpq_at *at, struct gpq_error *e, int code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* A request itself, whose place is NULL, also has the members "id" and "do". */
 int gpq_fields_read(json_t *object, const struct gpq_at *at, const struct gpq_field *table,
                     void *record, struct gpq_error *e);
 

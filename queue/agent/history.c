@@ -5,7 +5,6 @@
 #include "queue/agent/page.h"
 
 struct spans {
-    struct gpq_common common;
     uint64_t since, until, after;
     uint32_t most;
     json_t *kinds;
@@ -15,7 +14,6 @@ enum { KINDS_MOST = 16 };
 
 #define AT(member) offsetof(struct spans, member)
 const struct gpq_field gpq_spans_fields[] = {
-    GPQ_COMMON_FIELDS,
     { "since", GPQ_FIELD_U64, AT(since), 0, INT64_MAX },
     { "until", GPQ_FIELD_U64, AT(until), 0, INT64_MAX },
     { "kinds", GPQ_FIELD_LIST, AT(kinds), 1, KINDS_MOST },

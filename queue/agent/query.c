@@ -9,7 +9,6 @@
 /* ---- Batches ---- */
 
 struct batches {
-    struct gpq_common common;
     const char *name;
     uint32_t number, after, most;
     bool active;
@@ -17,7 +16,6 @@ struct batches {
 
 #define AT(member) offsetof(struct batches, member)
 const struct gpq_field gpq_batches_fields[] = {
-    GPQ_COMMON_FIELDS,
     { "after", GPQ_FIELD_BATCH, AT(after), 0, 0 },
     { "most", GPQ_FIELD_U32, AT(most), 1, GPQ_ROWS_MOST },
     { "name", GPQ_FIELD_TEXT, AT(name), 1, GPQ_NAME_MOST },
@@ -67,7 +65,6 @@ json_t *gpq_do_batches(struct gpq_call *c)
 /* ---- Tasks ---- */
 
 struct tasks {
-    struct gpq_common common;
     struct gpq_which which;
     uint64_t after;
     uint32_t most;
@@ -76,8 +73,7 @@ struct tasks {
 
 #define AT(member) offsetof(struct tasks, member)
 const struct gpq_field gpq_tasks_fields[] = {
-    GPQ_COMMON_FIELDS,
-    GPQ_WHICH_FIELDS(struct tasks, which),
+    GPQ_WHICH_FIELDS,
     { "after", GPQ_FIELD_TASK, AT(after), 0, 0 },
     { "most", GPQ_FIELD_U32, AT(most), 1, GPQ_ROWS_MOST },
     { "whole", GPQ_FIELD_BOOL, AT(whole), 0, 0 },
@@ -120,13 +116,11 @@ json_t *gpq_do_tasks(struct gpq_call *c)
 /* ---- One task ---- */
 
 struct task {
-    struct gpq_common common;
     uint64_t task;
     bool environment;
 };
 
 const struct gpq_field gpq_task_fields[] = {
-    GPQ_COMMON_FIELDS,
     { "task", GPQ_FIELD_TASK, offsetof(struct task, task), 0, 0 },
     { "environment", GPQ_FIELD_BOOL, offsetof(struct task, environment), 0, 0 },
     { 0 },
@@ -176,11 +170,7 @@ static int set_after(struct gpq_call *c, json_t *reply, uint64_t task)
     json_t *list = json_array();
     int code =
         list ? c->a->store->engine->after(c->a->store, task, one_after, list, c->e) : GPQ_ENOMEM;
-    if (code < 0 || json_array_size(list) == 0)
-        json_decref(list);
-    else if (!gpq_reply_set(c, reply, "after", list))
-        code = GPQ_ENOMEM;
-    return code < 0 ? code : 0;
+    return gpq_reply_list(c, reply, "after", list, code);
 }
 
 json_t *gpq_do_task(struct gpq_call *c)

@@ -29,6 +29,16 @@ bool gpq_reply_set(struct gpq_call *c, json_t *reply, const char *name, json_t *
     return false;
 }
 
+int gpq_reply_list(struct gpq_call *c, json_t *reply, const char *name, json_t *list, int code)
+{
+    if (list && code >= 0 && json_array_size(list) != 0)
+        return gpq_reply_set(c, reply, name, list) ? 0 : GPQ_ENOMEM;
+    json_decref(list);
+    if (!list || code == GPQ_ENOMEM)
+        (void)gpq_no_memory(c);
+    return list ? (code < 0 ? code : 0) : GPQ_ENOMEM;
+}
+
 json_t *gpq_reply_end(struct gpq_call *c, json_t *reply)
 {
     if (!reply && c->e->code == 0)

@@ -32,24 +32,17 @@ struct gpq_call {
 struct gpq_verb {
     const char *name;
     json_t *(*run)(struct gpq_call *c);
-    const struct gpq_field *fields; /* its members, "id" and "do" included */
+    const struct gpq_field *fields; /* its members beside "id" and "do" */
 };
 extern const struct gpq_verb gpq_verbs[]; /* ends with a NULL name */
 
-/* The members of each request.  They come first in each table. */
-#define GPQ_COMMON_FIELDS                                      \
-    { "id", GPQ_FIELD_ANY, offsetof(struct gpq_common, id), 0, 0 }, \
-    {                                                          \
-        "do", GPQ_FIELD_ANY, offsetof(struct gpq_common, verb), 0, 0 \
-    }
-struct gpq_common {
-    json_t *id, *verb;
-};
-
-/* Reads the request into a record whose first member is a struct gpq_common. */
+/* Reads the request into a record. */
 int gpq_call_read(struct gpq_call *c, const struct gpq_field *fields, void *record);
 /* Sets a member of a reply; a NULL value, or none of memory, makes it fail with ENOMEM. */
 bool gpq_reply_set(struct gpq_call *c, json_t *reply, const char *name, json_t *value);
+/* The same of a list that a reader of the store has filled, unless it is empty.  `code` is that of
+ * the reader; 0 or a GPQ_E code. */
+int gpq_reply_list(struct gpq_call *c, json_t *reply, const char *name, json_t *list, int code);
 /* The reply, unless the call has failed meanwhile: then NULL, and the reply is freed. */
 json_t *gpq_reply_end(struct gpq_call *c, json_t *reply);
 json_t *gpq_no_memory(struct gpq_call *c);
@@ -88,15 +81,16 @@ struct gpq_which {
     uint64_t *id;    /* of `tasks`; gpq_which_free */
     struct gpq_select select;
 };
-#define GPQ_WHICH_FIELDS(record, member)                                                        \
-    { "batch", GPQ_FIELD_BATCH, offsetof(record, member.batch), 0, 0 },                         \
-    { "first", GPQ_FIELD_U32, offsetof(record, member.first), 1, INT32_MAX },                   \
-    { "last", GPQ_FIELD_U32, offsetof(record, member.last), 1, INT32_MAX },                     \
-    { "tasks", GPQ_FIELD_LIST, offsetof(record, member.tasks), 1, GPQ_LIST_MOST },              \
-    { "states", GPQ_FIELD_LIST, offsetof(record, member.states), 0, GPQ_STATES },               \
-    { "outcomes", GPQ_FIELD_LIST, offsetof(record, member.outcomes), 0, GPQ_OUTCOMES },         \
-    {                                                                                           \
-        "all", GPQ_FIELD_BOOL, offsetof(record, member.all), 0, 0                               \
+/* Of a record whose first member is a struct gpq_which. */
+#define GPQ_WHICH_FIELDS                                                                    \
+    { "batch", GPQ_FIELD_BATCH, offsetof(struct gpq_which, batch), 0, 0 },                  \
+    { "first", GPQ_FIELD_U32, offsetof(struct gpq_which, first), 1, INT32_MAX },            \
+    { "last", GPQ_FIELD_U32, offsetof(struct gpq_which, last), 1, INT32_MAX },              \
+    { "tasks", GPQ_FIELD_LIST, offsetof(struct gpq_which, tasks), 1, GPQ_LIST_MOST },       \
+    { "states", GPQ_FIELD_LIST, offsetof(struct gpq_which, states), 0, GPQ_STATES },        \
+    { "outcomes", GPQ_FIELD_LIST, offsetof(struct gpq_which, outcomes), 0, GPQ_OUTCOMES },  \
+    {                                                                                       \
+        "all", GPQ_FIELD_BOOL, offsetof(struct gpq_which, all), 0, 0                        \
     }
 enum { GPQ_LIST_MOST = 100000 };
 

@@ -11,7 +11,6 @@
 /* ---- Results ---- */
 
 struct results {
-    struct gpq_common common;
     struct gpq_which which;
     uint64_t after;
     uint32_t most;
@@ -19,8 +18,7 @@ struct results {
 
 #define AT(member) offsetof(struct results, member)
 const struct gpq_field gpq_results_fields[] = {
-    GPQ_COMMON_FIELDS,
-    GPQ_WHICH_FIELDS(struct results, which),
+    GPQ_WHICH_FIELDS,
     { "after", GPQ_FIELD_TASK, AT(after), 0, 0 },
     { "most", GPQ_FIELD_U32, AT(most), 1, GPQ_ROWS_MOST },
     { 0 },
@@ -43,17 +41,6 @@ static int one_ended(const struct gpq_task *t, void *user)
     return gpq_page_add(&d->page, t->id, gpq_task_json(t, true), t->content.size + t->key.size);
 }
 
-/* As text, if it is one that JSON can hold and every reader takes. */
-static int set_data(json_t *row, struct gpq_bytes data)
-{
-    json_t *text = data.size == 0 || !memchr(data.data, 0, data.size)
-                       ? json_stringn(data.size != 0 ? data.data : "", data.size)
-                       : NULL;
-    if (text)
-        return json_object_set_new(row, "text", text);
-    return json_object_set_new(row, "base64", gpq_base64_json(data));
-}
-
 struct row {
     json_t *json;
     size_t bytes;
@@ -71,7 +58,9 @@ static int one_result(const struct gpq_result *r, void *user)
         (void)snprintf(path, sizeof(path), "results/%s", r->file);
         row->fault = json_object_set_new(row->json, "file", gpq_text_json(path));
     } else {
-        row->fault = set_data(row->json, r->data);
+        json_t *text = gpq_bytes_text(r->data);
+        row->fault = text ? json_object_set_new(row->json, "text", text)
+                          : json_object_set_new(row->json, "base64", gpq_base64_json(r->data));
         row->bytes = r->data.size;
     }
     return 1;
@@ -85,12 +74,7 @@ static int set_results(struct gpq_call *c, struct ended *d)
     for (; code == 0 && i < n && (i == 0 || d->page.bytes < 2 * GPQ_PAGE_BYTES); i++) {
         struct row row = { .json = json_array_get(d->page.rows, i) };
         code = c->a->store->engine->result(c->a->store, d->id[i], one_result, &row, c->e);
-        if (code == 1)
-            code = 0;
-        if (code == GPQ_ENOTFOUND) { /* a command without one */
-            code = 0;
-            *c->e = (struct gpq_error){ 0 };
-        }
+        code = code > 0 ? 0 : code; /* 0: a command without one */
         if (row.fault != 0) {
             (void)gpq_no_memory(c);
             code = GPQ_ENOMEM;
@@ -134,14 +118,12 @@ json_t *gpq_do_results(struct gpq_call *c)
 /* ---- Attempts ---- */
 
 struct attempts {
-    struct gpq_common common;
     uint64_t task;
     uint32_t after, most;
 };
 
 #define AT(member) offsetof(struct attempts, member)
 const struct gpq_field gpq_attempts_fields[] = {
-    GPQ_COMMON_FIELDS,
     { "task", GPQ_FIELD_TASK, AT(task), 0, 0 },
     { "after", GPQ_FIELD_U32, AT(after), 0, UINT32_MAX },
     { "most", GPQ_FIELD_U32, AT(most), 1, GPQ_ROWS_MOST },

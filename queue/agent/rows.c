@@ -140,9 +140,7 @@ static void set_content(struct built *b, struct gpq_bytes content)
         return;
     }
     struct gpq_bytes payload = gpq_payload_of(content);
-    json_t *text = payload.size != 0 && !memchr(payload.data, 0, payload.size)
-                       ? json_stringn(payload.data, payload.size)
-                       : NULL;
+    json_t *text = payload.size != 0 ? gpq_bytes_text(payload) : NULL;
     if (text)
         set(b, "payload", text);
     else

@@ -8,7 +8,6 @@
 #include "queue/grow.h"
 
 struct set {
-    struct gpq_common common;
     struct gpq_which which;
     json_t *needs, *retries;
     int32_t priority;
@@ -18,8 +17,7 @@ struct set {
 
 #define AT(member) offsetof(struct set, member)
 const struct gpq_field gpq_set_fields[] = {
-    GPQ_COMMON_FIELDS,
-    GPQ_WHICH_FIELDS(struct set, which),
+    GPQ_WHICH_FIELDS,
     { "priority", GPQ_FIELD_I32, AT(priority), INT32_MIN, INT32_MAX },
     { "limit", GPQ_FIELD_U64, AT(limit), 0, INT64_MAX },
     { "expires", GPQ_FIELD_U64, AT(expires), 0, INT64_MAX },

@@ -27,7 +27,6 @@ enum {
 /* ---- Members ---- */
 
 struct request {
-    struct gpq_common common;
     const char *request;
     json_t *batch, *specs, *tasks;
     bool join, join_anyway, try, allow_wait, list;
@@ -35,7 +34,6 @@ struct request {
 
 #define AT(member) offsetof(struct request, member)
 const struct gpq_field gpq_submit_fields[] = {
-    GPQ_COMMON_FIELDS,
     { "request", GPQ_FIELD_TEXT, AT(request), 1, GPQ_NAME_MOST },
     { "batch", GPQ_FIELD_OBJECT, AT(batch), 0, 0 },
     { "join", GPQ_FIELD_BOOL, AT(join), 0, 0 },

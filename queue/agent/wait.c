@@ -4,39 +4,31 @@
 
 #include "queue/agent/requests.h"
 
-struct wait {
-    struct gpq_common common;
-    struct gpq_which which;
-};
-
 const struct gpq_field gpq_wait_fields[] = {
-    GPQ_COMMON_FIELDS,
-    { "batch", GPQ_FIELD_BATCH, offsetof(struct wait, which.batch), 0, 0 },
-    { "tasks", GPQ_FIELD_LIST, offsetof(struct wait, which.tasks), 1, GPQ_LIST_MOST },
+    { "batch", GPQ_FIELD_BATCH, offsetof(struct gpq_which, batch), 0, 0 },
+    { "tasks", GPQ_FIELD_LIST, offsetof(struct gpq_which, tasks), 1, GPQ_LIST_MOST },
     { 0 },
 };
 
 const struct gpq_field gpq_follow_fields[] = {
-    GPQ_COMMON_FIELDS,
-    { "batch", GPQ_FIELD_BATCH, offsetof(struct wait, which.batch), 0, 0 },
+    { "batch", GPQ_FIELD_BATCH, offsetof(struct gpq_which, batch), 0, 0 },
     { 0 },
 };
 
 static json_t *begin(struct gpq_call *c, const struct gpq_field *fields, enum gpq_wish_kind kind)
 {
-    struct wait asked = { 0 };
+    struct gpq_which asked = { 0 };
     int code = gpq_call_read(c, fields, &asked);
     if (code == 0)
-        code = gpq_which_read(c, &asked.which);
+        code = gpq_which_read(c, &asked);
     json_t *reply = code < 0 ? NULL : gpq_reply_end(c, json_object());
     if (!reply) {
-        gpq_which_free(&asked.which);
+        gpq_which_free(&asked);
         return NULL;
     }
-    *c->wish = (struct gpq_wish){ .kind = kind,
-                                  .batch = asked.which.batch,
-                                  .tasks = asked.which.id,
-                                  .n = asked.which.select.n_tasks };
+    *c->wish = (struct gpq_wish){
+        .kind = kind, .batch = asked.batch, .tasks = asked.id, .n = asked.select.n_tasks
+    };
     return reply;
 }
 
