@@ -14,6 +14,7 @@
 #include "queue/agent/lookup.h"
 #include "queue/agent/requests.h"
 #include "queue/files/fault.h"
+#include "queue/files/save.h"
 #include "queue/files/stamp.h"
 #include "queue/jobs/template.h"
 
@@ -167,18 +168,7 @@ static int write_file(const char *path, const char *text, size_t size)
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
-    int fault = 0;
-    while (fault == 0 && size != 0) {
-        ssize_t n = write(fd, text, size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            fault = n < 0 ? -errno : -EIO;
-        else {
-            text += n;
-            size -= (size_t)n;
-        }
-    }
+    int fault = gpq_write_all(&gpq_system_files, fd, text, size);
     (void)close(fd);
     return fault;
 }

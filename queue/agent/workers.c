@@ -18,6 +18,7 @@
 #include "queue/agent/payload.h"
 #include "queue/agent/reasons.h"
 #include "queue/agent/turn.h"
+#include "queue/files/save.h"
 #include "queue/files/stamp.h"
 
 /* Larger results are files: that of struct gpq_options, results_inline. */
@@ -169,8 +170,11 @@ static void write_log(const struct gpq_agent *a, const struct gpq_unit *u,
                  u->attempt) < 0)
         return;
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || write(fd, event->output, (size_t)event->output_size) < 0)
-        gpq_log("%s: %s", path, strerror(errno));
+    int fault =
+        fd < 0 ? -errno
+               : gpq_write_all(&gpq_system_files, fd, event->output, (size_t)event->output_size);
+    if (fault < 0)
+        gpq_log("%s: %s", path, strerror(-fault));
     if (fd >= 0)
         close(fd);
 }

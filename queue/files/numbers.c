@@ -2,20 +2,21 @@
 /* numbers.c - names made of numbers. */
 #include "queue/files/numbers.h"
 
-/* Returns the text behind the number, or NULL. */
-static const char *read_number(const char *text, uint32_t *ret)
+const char *gpq_decimal_read(const char *text, uint64_t *ret)
 {
-    uint64_t value = 0;
+    const char *at = text;
+    uint64_t n = 0;
 
-    if (*text < '1' || *text > '9')
-        return NULL;
-    for (; *text >= '0' && *text <= '9'; text++) {
-        value = 10 * value + (uint64_t)(*text - '0');
-        if (value > UINT32_MAX)
+    for (; *at >= '0' && *at <= '9'; at++) {
+        uint64_t digit = (uint64_t)(*at - '0');
+        if (n > (UINT64_MAX - digit) / 10)
             return NULL;
+        n = 10 * n + digit;
     }
-    *ret = (uint32_t)value;
-    return text;
+    if (at == text || (*text == '0' && at - text > 1))
+        return NULL;
+    *ret = n;
+    return at;
 }
 
 bool gpq_numbers_read(const char *text, const char *separators, uint32_t *ret, size_t count,
@@ -24,9 +25,11 @@ bool gpq_numbers_read(const char *text, const char *separators, uint32_t *ret, s
     for (size_t i = 0; i < count; i++) {
         if (i && *text++ != separators[i - 1])
             return false;
-        text = read_number(text, &ret[i]);
-        if (!text)
+        uint64_t n = 0;
+        text = gpq_decimal_read(text, &n);
+        if (!text || n == 0 || n > UINT32_MAX)
             return false;
+        ret[i] = (uint32_t)n;
     }
     if (ret_rest)
         *ret_rest = text;

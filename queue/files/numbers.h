@@ -16,4 +16,10 @@
 bool gpq_numbers_read(const char *text, const char *separators, uint32_t *ret, size_t count,
                       const char **ret_rest);
 
+/*
+ * Reads a decimal number up to 2^64 - 1 without leading zeros.  Returns the text behind it; NULL:
+ * there is none.
+ */
+const char *gpq_decimal_read(const char *text, uint64_t *ret);
+
 #endif

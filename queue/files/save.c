@@ -9,15 +9,15 @@
 
 #define TEMPORARY ".tmp"
 
-static int write_all(const struct gpq_files *f, int fd, const char *data, size_t size)
+int gpq_write_all(const struct gpq_files *f, int fd, const void *data, size_t size)
 {
-    while (size) {
-        ssize_t n = f->write(f->user, fd, data, size);
+    for (const char *at = data; size;) {
+        ssize_t n = f->write(f->user, fd, at, size);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) /* 0: no progress, and no reason */
             return n < 0 ? -errno : -EIO;
-        data += n;
+        at += n;
         size -= (size_t)n;
     }
     return 0;
@@ -49,7 +49,7 @@ int gpq_save(const struct gpq_files *f, const char *directory, const char *name,
     fd = f->open(f->user, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return -errno;
-    ret = sync_and_close(f, fd, write_all(f, fd, data, size));
+    ret = sync_and_close(f, fd, gpq_write_all(f, fd, data, size));
     if (!ret && f->rename(f->user, temporary, path))
         ret = -errno;
     if (ret) {

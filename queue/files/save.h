@@ -20,6 +20,9 @@
 int gpq_save(const struct gpq_files *f, const char *directory, const char *name, const void *data,
              size_t size);
 
+/* Writes all bytes to a descriptor. */
+int gpq_write_all(const struct gpq_files *f, int fd, const void *data, size_t size);
+
 /* Makes the entries of a directory durable.  Forgives only EINVAL, the answer of file systems
  * that have nothing to sync there. */
 int gpq_sync_directory(const struct gpq_files *f, const char *path);

@@ -401,17 +401,15 @@ static void sync_outputs(struct life *l)
                          : GPQ_OUTPUTS_SYNCED;
 }
 
-static int write_stamp(const char *path, const char *stamp)
+static void write_stamp(const char *path, const char *stamp)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    size_t size = strlen(stamp);
-    int ret = fd < 0 || write(fd, stamp, size) != (ssize_t)size || fsync(fd) ? -1 : 0;
+    bool failed = fd < 0 || gpq_write_all(&gpq_system_files, fd, stamp, strlen(stamp)) || fsync(fd);
 
     if (fd >= 0)
         (void)close(fd);
-    if (ret)
+    if (failed)
         (void)unlink(path);
-    return ret;
 }
 
 /* Its directory is synced with the end.  A stamp that is missing shows no file, so that a later
@@ -425,7 +423,7 @@ static void note_stamp(struct life *l)
         return;
     stamp = gpq_stamp_make(l->plan->words, l->plan->cwd);
     if (stamp && strcmp(stamp, GPQ_STAMP_NONE) != 0)
-        (void)write_stamp(path, stamp);
+        write_stamp(path, stamp);
     free(stamp);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/files/numbers.h"
 #include "queue/store.h"
 
 #define VERSION "gpudispatch-plan=1"
@@ -181,19 +182,9 @@ static char *value_of(struct reader *r, const char *key)
 
 static bool number_of(struct reader *r, const char *key, uint64_t *ret)
 {
-    const char *text = value_of(r, key);
-    uint64_t n = 0;
+    const char *text = value_of(r, key), *rest = text ? gpq_decimal_read(text, ret) : NULL;
 
-    if (!text || !*text || (*text == '0' && text[1]))
-        return false;
-    for (; *text; text++) {
-        unsigned digit = (unsigned)(*text - '0');
-        if (digit > 9 || n > (UINT64_MAX - digit) / 10)
-            return false;
-        n = 10 * n + digit;
-    }
-    *ret = n;
-    return true;
+    return rest && !*rest;
 }
 
 /* The number that a plan has unless it is 0. */

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "queue/files/numbers.h"
+
 enum { VERSION = 1, SUM = 8 };
 
 #define HEAD "gpudispatch-run"
@@ -38,11 +40,6 @@ const char *gpq_run_how_text(uint32_t how)
 const char *gpq_run_step_text(uint32_t step)
 {
     return step < GPQ_RUN_STEPS ? steps[step] : "?";
-}
-
-const char *gpq_run_outputs_text(uint32_t kind)
-{
-    return kind < GPQ_RUN_OUTPUT_KINDS ? outputs[kind] : "?";
 }
 
 static uint64_t *number_at(struct gpq_run_end *end, size_t i)
@@ -122,7 +119,8 @@ size_t gpq_record_end(char ret[GPQ_RECORD_LINE], const struct gpq_run_end *end)
 {
     struct gpq_run_end copy = *end;
     size_t used = add(ret, 0, "end how=%s step=%s outputs=%s", gpq_run_how_text(end->how),
-                      gpq_run_step_text(end->step), gpq_run_outputs_text(end->outputs));
+                      gpq_run_step_text(end->step),
+                      end->outputs < GPQ_RUN_OUTPUT_KINDS ? outputs[end->outputs] : "?");
 
     for (size_t i = 0; i < LENGTH(numbers); i++)
         used = add(ret, used, " %s=%" PRIu64, numbers[i].name, *number_at(&copy, i));
@@ -151,18 +149,11 @@ static bool take_key(const char **at, const char *key)
 static bool take_number(const char **at, const char *key, uint64_t most, uint64_t *ret)
 {
     uint64_t n = 0;
-    const char *digits;
+    const char *rest = take_key(at, key) ? gpq_decimal_read(*at, &n) : NULL;
 
-    if (!take_key(at, key))
+    if (!rest || n > most)
         return false;
-    for (digits = *at; **at >= '0' && **at <= '9'; ++*at) {
-        uint64_t digit = (uint64_t)(**at - '0');
-        if (n > (UINT64_MAX - digit) / 10)
-            return false;
-        n = 10 * n + digit;
-    }
-    if (*at == digits || (*digits == '0' && *at - digits > 1) || n > most)
-        return false;
+    *at = rest;
     *ret = n;
     return true;
 }

@@ -119,6 +119,5 @@ int gpq_record_read(const void *data, size_t size, struct gpq_record *ret);
 /* Each returns a constant text, "?" for a value that is none. */
 const char *gpq_run_how_text(uint32_t how);
 const char *gpq_run_step_text(uint32_t step);
-const char *gpq_run_outputs_text(uint32_t outputs);
 
 #endif

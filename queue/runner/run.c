@@ -62,10 +62,7 @@ int gpq_run_nonce(char ret[GPQ_NONCE + 1])
 
 int gpq_run_path(char path[GPQ_PATH], const char *state, const struct gpq_run_id *id)
 {
-    char name[GPQ_RUN_NAME];
-
-    gpq_run_name(name, id);
-    return gpq_path(path, "%s/run/%s", state, name);
+    return gpq_run_beside(path, state, id, "");
 }
 
 bool gpq_boot_valid(const char *text)

@@ -13,24 +13,11 @@
 
 #include "queue/files/fault.h"
 #include "queue/files/lock.h"
+#include "queue/files/save.h"
 #include "queue/runner/record.h"
 
 /* What the runner gets, in the order of its descriptors. */
 enum { RECORD, PLAN, STATE, GIVEN };
-
-static int write_all(int fd, const char *data, size_t size)
-{
-    while (size) {
-        ssize_t n = write(fd, data, size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n < 0 ? -errno : -EIO;
-        data += n;
-        size -= (size_t)n;
-    }
-    return 0;
-}
 
 static int make_record(const struct gpq_start *s, int *ret_fd, struct gpq_error *e)
 {
@@ -49,7 +36,8 @@ static int make_record(const struct gpq_start *s, int *ret_fd, struct gpq_error 
     if (st.st_size)
         return gpq_fail(e, GPQ_EREFUSED, "%.300s: has %lld bytes, expected a new record", path,
                         (long long)st.st_size);
-    ret = write_all(*ret_fd, head, gpq_record_head(head, &s->plan->id, s->boot, s->plan->port));
+    ret = gpq_write_all(&gpq_system_files, *ret_fd, head,
+                        gpq_record_head(head, &s->plan->id, s->boot, s->plan->port));
     return ret ? gpq_fault(e, ret, "%s", path) : 0;
 }
 
@@ -67,7 +55,7 @@ static int make_plan(const struct gpq_plan *p, int *ret_fd, struct gpq_error *e)
     if (ret)
         return gpq_fault(e, ret, "plan of the run");
     *ret_fd = memfd_create("gpud-plan", MFD_CLOEXEC);
-    ret = *ret_fd < 0 ? -errno : write_all(*ret_fd, data, size);
+    ret = *ret_fd < 0 ? -errno : gpq_write_all(&gpq_system_files, *ret_fd, data, size);
     free(data);
     return ret ? gpq_fault(e, ret, "plan of the run") : 0;
 }
