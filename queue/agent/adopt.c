@@ -210,9 +210,9 @@ static int settle(struct gpq_agent *a, struct claims *all, struct claim *c, stru
         all->adopted++;
         return adopt_one(a, c, &task, pidfd, e);
     case GPQ_FOUND_ENDED:
-        if (!c->found.record.has_start)
-            return give_back(a, c, GPQ_RETURN_UNSTARTED, "its command never ran", e);
-        return book_end(a, all, c, &task, e);
+        if (c->found.record.has_start)
+            return book_end(a, all, c, &task, e);
+        /* fall through */
     case GPQ_FOUND_NEVER_STARTED:
         all->returned++;
         return give_back(a, c, GPQ_RETURN_UNSTARTED, "its command never ran", e);

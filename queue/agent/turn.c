@@ -316,10 +316,11 @@ static void act(struct gpq_agent *a)
 
 /* ---- Failures ---- */
 
-/* The disk is full: ends of tasks take the place of the reserve, and nothing starts.  [Q9] */
-static int without_space(struct gpq_agent *a, struct gpq_error *e)
+/* The disk is full, or no memory or descriptor is left: nothing starts.  On a full disk the ends of
+ * tasks take the place of the reserve.  [Q9] */
+static int without_space(struct gpq_agent *a, const struct gpq_error *first, struct gpq_error *e)
 {
-    gpq_starts_wait(a, "the disk is full");
+    gpq_starts_wait(a, first->code == GPQ_EFULL ? "the disk is full" : first->text);
     int code = transact(a, false, e);
     if (code == GPQ_EFULL && gpq_reserve_give_up(&gpq_system_files, a->state) > 0) {
         gpq_log("no space: the reserve is given up, and nothing starts");
@@ -386,7 +387,7 @@ bool gpq_turn(struct gpq_agent *a)
     if (failed < 0)
         a->stop = stop;
     if (failed == GPQ_EFULL || failed == GPQ_ENOMEM)
-        code = without_space(a, &e);
+        code = without_space(a, &first, &e);
     else
         e = first;
     bool broken = code < 0 && code != GPQ_EFULL && code != GPQ_ENOMEM;

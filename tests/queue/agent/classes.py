@@ -10,6 +10,7 @@ import base64
 import os
 import pathlib
 import random
+import resource
 import sys
 import uuid
 
@@ -99,6 +100,26 @@ def kinds_of_results(agent):
     equal(pathlib.Path(agent.state, "logs/1.7.1").read_text(), "hello\n")
     spec = c.ask("task", task="1.1")["task"]["spec"]
     equal((spec["class"], "needs" in spec), ("echo", False))
+
+
+def no_descriptors(agent):
+    """A result for which no descriptor is left is stored later; the log names what is missing."""
+    configure(agent)
+    agent.start()
+    c, pid = agent.client(), agent.process.pid
+    submit(c, ["say 1"])
+    c.ask("wait", batch="1")
+    used = {int(n) for n in os.listdir(f"/proc/{pid}/fd")}
+    free = next(n for n in range(len(used) + 1) if n not in used)
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (free, before[1]))
+    submit(c, ["big 65537"])
+    until(lambda: "nothing starts" in agent.said(), "a failed commit")
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+    c.ask("wait", batch="2")
+    equal(outcomes(c, 2), ["ok"])
+    assert "Too many open files" in agent.said(), agent.said()
+    assert "the disk is full" not in agent.said(), agent.said()
 
 
 def failures(agent):
@@ -374,9 +395,9 @@ def killed_agents(agent):
         assert started.count(row["task"]) <= len(attempts)
 
 
-CASES = [results, kinds_of_results, failures, class_limit, failed_setup, unknown_classes,
-         class_leaves_the_config, paused, drained, cancelled, evicted, at_most_once, stopped,
-         several_classes, claimed_first, killed_agents]
+CASES = [results, kinds_of_results, no_descriptors, failures, class_limit, failed_setup,
+         unknown_classes, class_leaves_the_config, paused, drained, cancelled, evicted,
+         at_most_once, stopped, several_classes, claimed_first, killed_agents]
 
 if __name__ == "__main__":
     sys.exit(run("queue-classes", CASES))

@@ -242,8 +242,8 @@ SABOTAGES = [
         "agent/losses.stopped_agent"),
     Sabotage(
         "commands that ended without an agent are lost", "queue/agent/adopt.c",
-        "        return book_end(a, all, c, &task, e);\n",
-        "        return give_back(a, c, GPQ_RETURN_LOST, \"it ended\", e);\n",
+        "            return book_end(a, all, c, &task, e);\n",
+        "            return give_back(a, c, GPQ_RETURN_LOST, \"it ended\", e);\n",
         "agent/losses.ended_meanwhile"),
     Sabotage(
         "a command that a reboot ends has crashed", "queue/agent/runs.c",
