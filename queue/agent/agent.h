@@ -38,7 +38,6 @@ struct gpq_work;      /* work.h: tasks that the dispatcher has */
 struct gpq_ahead;     /* ahead.c */
 struct gpq_classes;   /* classes.h */
 struct gpq_server;    /* server.c */
-struct gpq_notes;     /* turn.c */
 struct gpq_notify;    /* notify.c */
 struct gpq_retention; /* retention.c */
 struct gpq_forget;    /* forget.c */
@@ -48,6 +47,12 @@ struct gpq_spans;     /* spans.c */
 struct gpq_keep {
     uint64_t age;   /* ns; 0 = for ever */
     uint64_t tasks; /* how many of them; 0 = all */
+};
+
+/* What has happened since the last commit (turn.h). */
+struct gpq_notes {
+    struct gpq_note *note; /* turn.c */
+    size_t n, room;
 };
 
 /* How the agent was asked to end. */
@@ -71,7 +76,7 @@ struct gpq_agent {
     struct gpq_ahead *ahead;
     struct gpq_classes *classes;
     struct gpq_server *server;
-    struct gpq_notes *notes;
+    struct gpq_notes notes;
     struct gpq_ports ports; /* of commands */
     struct gpq_notify *notify;
     struct gpq_retention *retention; /* NULL: all are kept */

@@ -152,14 +152,9 @@ void gpq_ahead_again(struct gpq_agent *a)
             w->fill = true;
 }
 
-void gpq_ahead_full(struct gpq_agent *a)
+void gpq_ahead_room(struct gpq_agent *a, bool room)
 {
-    a->ahead->full = true;
-}
-
-void gpq_ahead_room(struct gpq_agent *a)
-{
-    a->ahead->full = false;
+    a->ahead->full = !room;
 }
 
 void gpq_ahead_each(struct gpq_agent *a,

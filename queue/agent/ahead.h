@@ -28,10 +28,8 @@ void gpq_ahead_change(struct gpq_agent *a, const struct gpq_change *c);
 void gpq_ahead_left(struct gpq_agent *a, uint32_t shape);
 /* The dispatcher may have room again, or another device: all windows are looked at. */
 void gpq_ahead_again(struct gpq_agent *a);
-/* It has no room: nothing is submitted until a task has left. */
-void gpq_ahead_full(struct gpq_agent *a);
-/* A task has left the dispatcher. */
-void gpq_ahead_room(struct gpq_agent *a);
+/* Whether it has room.  If not, nothing is submitted until a task has left. */
+void gpq_ahead_room(struct gpq_agent *a, bool room);
 /* Submits tasks to the dispatcher.  Reads the store outside of a transaction. */
 void gpq_ahead_fill(struct gpq_agent *a);
 

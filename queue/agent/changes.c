@@ -14,19 +14,44 @@ static json_t *count_json(struct gpq_call *c, int64_t n)
     return n < 0 ? NULL : gpq_reply_end(c, json_pack("{s:I}", "count", (json_int_t)n));
 }
 
-static int64_t begin(struct gpq_call *c, const struct gpq_field *fields, struct gpq_which *which)
-{
-    int code = gpq_call_read(c, fields, which);
-    return code < 0 ? code : gpq_which_read(c, which);
-}
-
 /* ---- Tasks ---- */
 
+/* An operation of the store on the selected tasks. */
+typedef int64_t operation(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
+                          struct gpq_error *e);
+
+static int64_t hold(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
+                    struct gpq_error *e)
+{
+    return s->engine->hold(s, now, which, true, e);
+}
+
+static int64_t release(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
+                       struct gpq_error *e)
+{
+    return s->engine->hold(s, now, which, false, e);
+}
+
+static int64_t change(struct gpq_call *c, const struct gpq_field *fields, operation *op)
+{
+    struct gpq_which which = { 0 };
+    int64_t n = gpq_call_read(c, fields, &which);
+    if (n == 0)
+        n = gpq_which_read(c, &which);
+    if (n == 0)
+        n = op(c->a->store, c->now, &which.select, c->e);
+    gpq_which_free(&which);
+    return n;
+}
+
 /* Q10: those that waited are over, and those that run have the wish. */
-static json_t *cancelled(struct gpq_call *c, size_t from)
+json_t *gpq_do_cancel(struct gpq_call *c)
 {
     const struct gpq_store *s = c->a->store;
     uint64_t ended = 0, running = 0;
+    size_t from = s->n_changes;
+    if (change(c, gpq_cancel_fields, s->engine->cancel) < 0)
+        return NULL;
     for (size_t i = from; i < s->n_changes; i++) {
         ended += s->changes[i].to == GPQ_DONE && s->changes[i].outcome == GPQ_OUTCOME_CANCELLED;
         running += s->changes[i].to == GPQ_RUNNING && s->changes[i].cancel;
@@ -35,45 +60,19 @@ static json_t *cancelled(struct gpq_call *c, size_t from)
         c, json_pack("{s:I, s:I}", "ended", (json_int_t)ended, "running", (json_int_t)running));
 }
 
-json_t *gpq_do_cancel(struct gpq_call *c)
-{
-    struct gpq_which which = { 0 };
-    size_t from = c->a->store->n_changes;
-    int64_t n = begin(c, gpq_cancel_fields, &which);
-    if (n == 0)
-        n = c->a->store->engine->cancel(c->a->store, c->now, &which.select, c->e);
-    gpq_which_free(&which);
-    return n < 0 ? NULL : cancelled(c, from);
-}
-
 json_t *gpq_do_retry(struct gpq_call *c)
 {
-    struct gpq_which which = { 0 };
-    int64_t n = begin(c, gpq_retry_fields, &which);
-    if (n == 0)
-        n = c->a->store->engine->retry(c->a->store, c->now, &which.select, c->e);
-    gpq_which_free(&which);
-    return count_json(c, n);
-}
-
-static json_t *hold(struct gpq_call *c, const struct gpq_field *fields, bool held)
-{
-    struct gpq_which which = { 0 };
-    int64_t n = begin(c, fields, &which);
-    if (n == 0)
-        n = c->a->store->engine->hold(c->a->store, c->now, &which.select, held, c->e);
-    gpq_which_free(&which);
-    return count_json(c, n);
+    return count_json(c, change(c, gpq_retry_fields, c->a->store->engine->retry));
 }
 
 json_t *gpq_do_hold(struct gpq_call *c)
 {
-    return hold(c, gpq_hold_fields, true);
+    return count_json(c, change(c, gpq_hold_fields, hold));
 }
 
 json_t *gpq_do_release(struct gpq_call *c)
 {
-    return hold(c, gpq_release_fields, false);
+    return count_json(c, change(c, gpq_release_fields, release));
 }
 
 /* ---- Batches ---- */

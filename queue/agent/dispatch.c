@@ -253,7 +253,7 @@ static void decide(struct gpq_unit *u, const struct gpud_event *event)
 static void ended(struct gpq_agent *a, const struct gpud_event *event)
 {
     struct gpq_unit *u = gpq_work_by_id(a, event->task_id);
-    gpq_ahead_room(a);
+    gpq_ahead_room(a, true);
     if (!u)
         return;
     u->gone = true;

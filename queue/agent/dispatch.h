@@ -25,7 +25,8 @@ int gpq_dispatch_submit(struct gpq_agent *a, const struct gpq_task *t,
 int gpq_dispatch_adopt(struct gpq_agent *a, const struct gpq_task *t,
                        uint64_t limit, const char *devices, const struct gpud_proc *proc,
                        struct gpq_unit **ret, struct gpq_error *e);
-/* Books a task that runs and that the dispatcher has refused: it ends without it. */
+/* A unit that the dispatcher does not have: of a task that runs and that it has refused, which ends
+ * without it, or of one that waits for its claim. */
 struct gpq_unit *gpq_dispatch_alone(struct gpq_agent *a, const struct gpq_task *t);
 /* The one way in which a unit leaves: it is no more inside, and gets no devices.  If the dispatcher
  * knows it no more, it is freed, else after the dispatcher's outcome. */

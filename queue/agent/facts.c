@@ -7,21 +7,21 @@
 
 enum { TEXT_MOST = 500, SUBJECT_MOST = 95, DEVICES_MOST = 1024 };
 
-/* Notes it, or takes it away.  False in *ret_was: nothing has changed. */
-static int note(struct gpq_call *c, const char *kind, const char *subject, const char *text,
-                bool noted, bool *ret_was)
+static int note(struct gpq_call *c, const char *kind, const char *subject, const char *text)
 {
     const struct gpq_mark m = { kind, subject, text, c->now };
-    const struct gpq_engine *engine = c->a->store->engine;
+    return c->a->store->engine->mark(c->a->store, &m, c->e);
+}
+
+/* False in *ret_was: it was not noted. */
+static int forget(struct gpq_call *c, const char *kind, const char *subject, bool *ret_was)
+{
     struct gpq_error e = { 0 };
-    *ret_was = true;
-    if (noted)
-        return engine->mark(c->a->store, &m, c->e);
-    int code = engine->unmark(c->a->store, kind, subject, &e);
+    int code = c->a->store->engine->unmark(c->a->store, kind, subject, &e);
     *ret_was = code == 0;
     if (code < 0 && code != GPQ_ENOTFOUND)
-        *c->e = e;
-    return code == GPQ_ENOTFOUND ? 0 : code;
+        return gpq_fail(c->e, code, "%s", e.text);
+    return 0;
 }
 
 /* ---- pause and resume ---- */
@@ -45,10 +45,9 @@ const struct gpq_field gpq_resume_fields[] = {
 json_t *gpq_do_pause(struct gpq_call *c)
 {
     struct pause asked = { .class_name = "", .text = "" };
-    bool was;
     int code = gpq_call_read(c, gpq_pause_fields, &asked);
     if (code == 0)
-        code = note(c, "pause", asked.class_name, asked.text, true, &was);
+        code = note(c, "pause", asked.class_name, asked.text);
     return code < 0 ? NULL : gpq_reply_end(c, json_object());
 }
 
@@ -58,7 +57,7 @@ json_t *gpq_do_resume(struct gpq_call *c)
     bool was = false;
     int code = gpq_call_read(c, gpq_resume_fields, &asked);
     if (code == 0)
-        code = note(c, "pause", asked.class_name, NULL, false, &was);
+        code = forget(c, "pause", asked.class_name, &was);
     return code < 0 ? NULL : gpq_reply_end(c, json_pack("{s:b}", "was_paused", (int)was));
 }
 
@@ -141,14 +140,13 @@ json_t *gpq_do_drain(struct gpq_call *c)
 {
     struct drain asked = { .text = "" };
     char subject[SUBJECT_MOST + 1];
-    bool was;
     int code = gpq_call_read(c, gpq_drain_fields, &asked);
     if (code == 0)
         code = subject_of(c, &asked, true, subject);
     if (code == 0)
-        code = note(c, "drain", subject, asked.text, true, &was);
+        code = note(c, "drain", subject, asked.text);
     if (code == 0 && asked.now)
-        code = note(c, "evict", subject, asked.text, true, &was);
+        code = note(c, "evict", subject, asked.text);
     return code < 0 ? NULL : gpq_reply_end(c, json_object());
 }
 
@@ -156,13 +154,13 @@ json_t *gpq_do_undrain(struct gpq_call *c)
 {
     struct drain asked = { 0 };
     char subject[SUBJECT_MOST + 1];
-    bool was = false, ignored;
+    bool was = false; /* drained */
     int code = gpq_call_read(c, gpq_undrain_fields, &asked);
     if (code == 0)
         code = subject_of(c, &asked, false, subject);
     if (code == 0)
-        code = note(c, "evict", subject, NULL, false, &ignored);
+        code = forget(c, "evict", subject, &was);
     if (code == 0)
-        code = note(c, "drain", subject, NULL, false, &was);
+        code = forget(c, "drain", subject, &was);
     return code < 0 ? NULL : gpq_reply_end(c, json_pack("{s:b}", "was_drained", (int)was));
 }

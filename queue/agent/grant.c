@@ -47,14 +47,11 @@ void gpq_grant_free(struct gpq_grant *g)
     g->json = NULL;
 }
 
-bool gpq_grant_has(const struct gpq_grant *g, const char *uuid)
+bool gpq_list_has(const char *list, const char *name)
 {
-    size_t size = strlen(uuid);
-    for (const char *at = g->uuids; *at;) {
-        size_t n = strcspn(at, ",");
-        if (n == size && strncmp(at, uuid, n) == 0)
+    size_t size = strlen(name);
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == size && strncmp(at, name, size) == 0)
             return true;
-        at += n + (at[n] == ',');
-    }
     return false;
 }

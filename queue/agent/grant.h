@@ -23,7 +23,7 @@ char *gpq_grant_write(const struct gpud_event *event);
  * text is none. */
 bool gpq_grant_read(const char *text, struct gpq_grant *ret);
 void gpq_grant_free(struct gpq_grant *g);
-/* Whether the device with this UUID is one of them. */
-bool gpq_grant_has(const struct gpq_grant *g, const char *uuid);
+/* Whether a list that commas separate has this name. */
+bool gpq_list_has(const char *list, const char *name);
 
 #endif

@@ -142,6 +142,13 @@ static int open_store(struct gpq_agent *a, struct gpq_error *e)
     return code;
 }
 
+/* Makes it where it is not there. */
+static bool has_reserve(const struct gpq_agent *a)
+{
+    return gpq_reserve_there(&gpq_system_files, a->state, GPQ_RESERVE) ||
+           gpq_reserve_make(&gpq_system_files, a->state, GPQ_RESERVE) == 0;
+}
+
 /* Commands are adopted before the dispatcher gets other work, and before a client is heard. */
 static int open_all(struct gpq_agent *a, const struct gpq_settings *s,
                     struct gpq_watched watched[3], struct gpq_error *e)
@@ -180,8 +187,7 @@ static int open_all(struct gpq_agent *a, const struct gpq_settings *s,
         code = gpq_ahead_open(a, e);
     if (code == 0)
         code = gpq_server_open(a, e);
-    if (code == 0 && !gpq_reserve_there(&gpq_system_files, a->state, GPQ_RESERVE) &&
-        gpq_reserve_make(&gpq_system_files, a->state, GPQ_RESERVE) < 0)
+    if (code == 0 && !has_reserve(a))
         gpq_log("no space for the reserve of %d MiB", GPQ_RESERVE >> 20);
     return code;
 }
@@ -235,21 +241,14 @@ static void look_again(struct gpq_agent *a, struct gpq_unit *u, void *user)
         a->look_again = true;
 }
 
-/* Space may have come back. */
-static void keep_reserve(struct gpq_agent *a)
-{
-    if (!gpq_reserve_there(&gpq_system_files, a->state, GPQ_RESERVE) &&
-        gpq_reserve_make(&gpq_system_files, a->state, GPQ_RESERVE) < 0)
-        gpq_starts_wait(a, "the disk has no space for the reserve");
-}
-
 static void hear_timer(struct gpq_agent *a)
 {
     bool again = a->look_again;
     a->timer_at = a->retry_at = 0;
     if (a->starts_wait) {
         a->starts_wait = false;
-        keep_reserve(a);
+        if (!has_reserve(a)) /* space may have come back */
+            gpq_starts_wait(a, "the disk has no space for the reserve");
         gpq_ahead_again(a);
     }
     a->look_again = false;

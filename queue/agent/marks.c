@@ -84,7 +84,7 @@ static void evict(struct gpq_agent *a, struct gpq_unit *u, void *user)
         return;
     (void)gpq_grant_read(u->devices, &grant);
     for (int i = 0; i < s->n && !u->evicted; i++)
-        u->evicted = s->evicted[i] && gpq_grant_has(&grant, s->device[i].uuid);
+        u->evicted = s->evicted[i] && gpq_list_has(grant.uuids, s->device[i].uuid);
     if (u->evicted && u->runner.fd >= 0)
         (void)gpq_process_signal(u->runner.fd, SIGUSR1);
     gpq_grant_free(&grant);

@@ -23,7 +23,7 @@
 #include "queue/grow.h"
 
 enum note_kind { GRANTED, ENDED, RETURNED };
-struct note {
+struct gpq_note {
     enum note_kind kind;
     uint64_t id;      /* of the unit */
     uint32_t grant;   /* GRANTED: the grant that it is about */
@@ -33,20 +33,12 @@ struct note {
     char text[256];
 };
 
-struct gpq_notes {
-    struct note *note;
-    size_t n, room;
-};
-
 /* ---- Notes ---- */
 
-static struct note *add(struct gpq_agent *a, enum note_kind kind, const struct gpq_unit *u)
+static struct gpq_note *add(struct gpq_agent *a, enum note_kind kind, const struct gpq_unit *u)
 {
-    if (!a->notes)
-        a->notes = calloc(1, sizeof(*a->notes));
-    struct gpq_notes *all = a->notes;
-    struct note *larger =
-        all ? gpq_grown(all->note, all->n, &all->room, sizeof(*larger)) : NULL;
+    struct gpq_notes *all = &a->notes;
+    struct gpq_note *larger = gpq_grown(all->note, all->n, &all->room, sizeof(*larger));
     if (!larger) {
         gpq_log("no memory for what happened to %u.%u: the agent ends", GPQ_BATCH_OF(u->task),
                 GPQ_NUMBER_OF(u->task));
@@ -55,17 +47,15 @@ static struct note *add(struct gpq_agent *a, enum note_kind kind, const struct g
         return NULL;
     }
     all->note = larger;
-    struct note *n = &all->note[all->n++];
-    *n = (struct note){ .kind = kind, .id = u->id, .grant = u->grant };
+    struct gpq_note *n = &all->note[all->n++];
+    *n = (struct gpq_note){ .kind = kind, .id = u->id, .grant = u->grant };
     return n;
 }
 
 void gpq_turn_free(struct gpq_agent *a)
 {
-    if (a->notes)
-        free(a->notes->note);
-    free(a->notes);
-    a->notes = NULL;
+    free(a->notes.note);
+    a->notes = (struct gpq_notes){ 0 };
 }
 
 void gpq_turn_granted(struct gpq_agent *a, struct gpq_unit *u)
@@ -75,7 +65,7 @@ void gpq_turn_granted(struct gpq_agent *a, struct gpq_unit *u)
 
 void gpq_turn_ended(struct gpq_agent *a, struct gpq_unit *u, uint32_t outcome, const char *text)
 {
-    struct note *n = add(a, ENDED, u);
+    struct gpq_note *n = add(a, ENDED, u);
     if (!n)
         return;
     bool own =
@@ -86,7 +76,7 @@ void gpq_turn_ended(struct gpq_agent *a, struct gpq_unit *u, uint32_t outcome, c
 
 void gpq_turn_returned(struct gpq_agent *a, struct gpq_unit *u, uint32_t why, const char *text)
 {
-    struct note *n = add(a, RETURNED, u);
+    struct gpq_note *n = add(a, RETURNED, u);
     if (!n)
         return;
     n->why = why;
@@ -104,7 +94,7 @@ static bool has_changed(const struct gpq_agent *a, uint64_t task)
     return false;
 }
 
-static int store_claim(struct gpq_agent *a, struct note *n, struct gpq_unit *u, bool requests,
+static int store_claim(struct gpq_agent *a, struct gpq_note *n, struct gpq_unit *u, bool requests,
                        uint64_t now, struct gpq_error *e)
 {
     char run[128] = GPQ_WORKER_RUN;
@@ -124,8 +114,8 @@ static int store_claim(struct gpq_agent *a, struct note *n, struct gpq_unit *u, 
     return 0;
 }
 
-static int store_end(struct gpq_agent *a, const struct note *n, struct gpq_unit *u, uint64_t now,
-                     struct gpq_error *e)
+static int store_end(struct gpq_agent *a, const struct gpq_note *n, struct gpq_unit *u,
+                     uint64_t now, struct gpq_error *e)
 {
     char name[GPQ_RESULT_NAME];
     struct gpq_end end = { .task = u->task,
@@ -147,18 +137,17 @@ static int store_end(struct gpq_agent *a, const struct note *n, struct gpq_unit 
     return code == GPQ_ESTALE || code == GPQ_ENOTFOUND || code > 0 ? 0 : code;
 }
 
-static int store_return(struct gpq_agent *a, const struct note *n, const struct gpq_unit *u,
+static int store_return(struct gpq_agent *a, const struct gpq_note *n, const struct gpq_unit *u,
                         uint64_t now, struct gpq_error *e)
 {
     int code = a->store->engine->give_back(a->store, now, u->task, u->attempt, n->why, n->text, e);
     return code == GPQ_ESTALE || code == GPQ_ENOTFOUND || code > 0 ? 0 : code;
 }
 
-static int store_note(struct gpq_agent *a, struct note *n, bool requests, uint64_t now,
+static int store_note(struct gpq_agent *a, struct gpq_note *n, bool requests, uint64_t now,
                       struct gpq_error *e)
 {
     struct gpq_unit *u = gpq_work_by_id(a, n->id);
-    n->done = false; /* also of a transaction that failed */
     if (!u)
         return 0;
     if (n->kind == GRANTED)
@@ -170,9 +159,9 @@ static int store_notes(struct gpq_agent *a, bool grants, bool requests, uint64_t
                        struct gpq_error *e)
 {
     int code = 0;
-    for (size_t i = 0; code == 0 && a->notes && i < a->notes->n; i++)
-        if ((a->notes->note[i].kind == GRANTED) == grants)
-            code = store_note(a, &a->notes->note[i], requests, now, e);
+    for (size_t i = 0; code == 0 && i < a->notes.n; i++)
+        if ((a->notes.note[i].kind == GRANTED) == grants)
+            code = store_note(a, &a->notes.note[i], requests, now, e);
     return code;
 }
 
@@ -184,8 +173,8 @@ static int transact(struct gpq_agent *a, bool all, struct gpq_error *e)
     const struct gpq_engine *o = a->store->engine;
     uint64_t now = gpq_wall(), next = 0;
     bool requests = all && gpq_server_waits(a);
-    for (size_t i = 0; a->notes && i < a->notes->n; i++)
-        a->notes->note[i].done = false; /* of a transaction that failed */
+    for (size_t i = 0; i < a->notes.n; i++)
+        a->notes.note[i].done = false; /* of a transaction that failed */
     int code = o->begin(a->store, e);
     if (code < 0)
         return code;
@@ -247,7 +236,7 @@ static void start(struct gpq_agent *a, struct gpq_unit *u)
 }
 
 /* Outputs are published after the commit of SUCCESS, and else removed.  [Q5] */
-static void finish_outputs(struct gpq_agent *a, const struct note *n, const struct gpq_unit *u)
+static void finish_outputs(struct gpq_agent *a, const struct gpq_note *n, const struct gpq_unit *u)
 {
     struct gpq_error e = { 0 };
     int code;
@@ -263,8 +252,8 @@ static void finish_outputs(struct gpq_agent *a, const struct note *n, const stru
 /* Before a client learns of an end, its outputs are in their place. */
 static void finish_all(struct gpq_agent *a)
 {
-    for (size_t i = 0; a->notes && i < a->notes->n; i++) {
-        const struct note *n = &a->notes->note[i];
+    for (size_t i = 0; i < a->notes.n; i++) {
+        const struct gpq_note *n = &a->notes.note[i];
         struct gpq_unit *u = gpq_work_by_id(a, n->id);
         if (!u || n->kind == GRANTED)
             continue;
@@ -274,7 +263,7 @@ static void finish_all(struct gpq_agent *a)
     }
 }
 
-static void follow_grant(struct gpq_agent *a, const struct note *n)
+static void follow_grant(struct gpq_agent *a, const struct gpq_note *n)
 {
     struct gpq_unit *u = gpq_work_by_id(a, n->id);
     if (!u || n->kind != GRANTED || n->grant != u->grant)
@@ -299,16 +288,16 @@ static void follow_change(struct gpq_agent *a, const struct gpq_change *c)
 /* Notes that are added meanwhile belong to the next turn. */
 static void act(struct gpq_agent *a)
 {
-    size_t n = a->notes ? a->notes->n : 0;
+    size_t n = a->notes.n;
     for (size_t i = 0; i < n; i++) {
-        const struct note note = a->notes->note[i]; /* the array may move */
+        const struct gpq_note note = a->notes.note[i]; /* the array may move */
         follow_grant(a, &note);
     }
     for (size_t i = 0; i < a->store->n_changes; i++)
         follow_change(a, &a->store->changes[i]);
     if (n != 0) {
-        a->notes->n -= n;
-        memmove(a->notes->note, a->notes->note + n, a->notes->n * sizeof(*a->notes->note));
+        a->notes.n -= n;
+        memmove(a->notes.note, a->notes.note + n, a->notes.n * sizeof(*a->notes.note));
     }
     if (a->stop.now || a->paused)
         gpq_dispatch_hold(a);
@@ -333,15 +322,14 @@ static int without_space(struct gpq_agent *a, const struct gpq_error *first, str
 static void wait_for_space(struct gpq_agent *a)
 {
     size_t kept = 0;
-    for (size_t i = 0; a->notes && i < a->notes->n; i++) {
-        struct note *n = &a->notes->note[i];
+    for (size_t i = 0; i < a->notes.n; i++) {
+        struct gpq_note *n = &a->notes.note[i];
         if (n->kind == GRANTED)
             follow_grant(a, n);
         else
-            a->notes->note[kept++] = *n;
+            a->notes.note[kept++] = *n;
     }
-    if (a->notes)
-        a->notes->n = kept;
+    a->notes.n = kept;
 }
 
 /* Whether the state directory is still the one that this agent has locked. */
@@ -376,11 +364,11 @@ bool gpq_turn(struct gpq_agent *a)
     gpq_dispatch_hear(a);
     bool requests = gpq_server_waits(a), due = a->next_due != 0 && a->next_due <= gpq_wall();
     bool notified = gpq_notify_waits(a) && !a->starts_wait;
-    bool waits = requests || due || notified || (a->notes && a->notes->n != 0);
+    bool waits = requests || due || notified || a->notes.n != 0;
     if (!waits && (!gpq_retention_goes_on(a) || a->starts_wait)) {
         gpq_ahead_fill(a);
         gpq_forget_some(a);
-        return a->notes && a->notes->n != 0; /* claims for workers */
+        return a->notes.n != 0; /* claims for workers */
     }
     const struct gpq_stop stop = a->stop; /* a request to stop counts with its commit */
     int failed = transact(a, true, &first), code = failed;

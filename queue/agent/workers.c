@@ -13,6 +13,7 @@
 #include "queue/agent/ahead.h"
 #include "queue/agent/dispatch.h"
 #include "queue/agent/fields.h"
+#include "queue/agent/grant.h"
 #include "queue/agent/lookup.h"
 #include "queue/agent/needs.h"
 #include "queue/agent/payload.h"
@@ -51,22 +52,14 @@ int64_t gpq_workers_ahead(struct gpq_agent *a, const struct gpq_class *class, bo
 
 /* ---- Claim ---- */
 
-/* A number that the dispatcher does not reach, until it has the task. */
-static uint64_t number_before(uint64_t task)
-{
-    return task | UINT64_C(1) << 63;
-}
-
 int gpq_workers_want(struct gpq_agent *a, struct gpq_class *class, const struct gpq_task *t,
                      uint64_t limit, struct gpq_error *e)
 {
-    struct gpq_unit *u = gpq_work_add(a, number_before(t->id), t->id);
+    struct gpq_unit *u = gpq_dispatch_alone(a, t);
     if (!u)
         return gpq_fail(e, GPQ_ENOMEM, "no memory for a task");
-    u->shape = t->shape;
     u->class = class;
     u->limit = limit == GPUD_NEVER ? 0 : limit;
-    u->alone = true;
     u->phase = GPQ_GRANTED;
     gpq_turn_granted(a, u);
     return 0;
@@ -121,7 +114,7 @@ static void refuse(struct gpq_agent *a, struct gpq_unit *u, const struct payload
     }
     if (p->code == GPUD_EFULL) { /* the payloads of those that are inside fill the memory */
         u->class->most = u->class->inside != 0 ? u->class->inside : 1;
-        gpq_ahead_full(a);
+        gpq_ahead_room(a, false);
     } else {
         gpq_starts_wait(a, p->why.text);
     }
@@ -271,19 +264,10 @@ void gpq_workers_drain(struct gpq_agent *a)
         gpq_workers_pause(a, &a->classes->list[i], true);
 }
 
-static bool is_in_list(const char *name, const char *list)
-{
-    size_t length = strlen(name);
-    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
-        if (strcspn(at, ",") == length && !strncmp(at, name, length))
-            return true;
-    return false;
-}
-
 static void evict_slot(struct gpq_agent *a, const struct gpud_slot_stats *slot, const char *device)
 {
     struct gpq_unit *u = slot->task_id != 0 ? gpq_work_by_id(a, slot->task_id) : NULL;
-    if (!u || !u->class || u->evicted || !is_in_list(device, slot->devices))
+    if (!u || !u->class || u->evicted || !gpq_list_has(slot->devices, device))
         return;
     u->evicted = true;
     (void)gpud_dispatcher_cancel(a->dispatcher, u->id, GPUD_CANCEL_HARD);

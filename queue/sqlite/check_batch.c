@@ -91,34 +91,26 @@ static void correct(struct gpq_tally *t, const struct there *n)
     }
 }
 
+/* Whether a count differs from the one that is wanted; then its text. */
+static bool differs(uint32_t is, uint32_t want, const char *name, char ret[128])
+{
+    if (is != want)
+        snprintf(ret, 128, "counts %u %s, expected %u", is, name, want);
+    return is != want;
+}
+
 /* The first count that differs, as text; false: none. */
 static bool differ(const struct gpq_tally *is, const struct gpq_tally *want, char ret[128])
 {
-    const struct {
-        const char *name;
-        uint32_t is, want;
-    } head[] = { { "numbers", is->numbers, want->numbers },
-                 { "tasks", is->total, want->total },
-                 { "joined", is->joined, want->joined },
-                 { "ready or running", is->busy, want->busy } };
-    for (size_t i = 0; i < sizeof(head) / sizeof(head[0]); i++)
-        if (head[i].is != head[i].want) {
-            snprintf(ret, 128, "counts %u %s, expected %u", head[i].is, head[i].name, head[i].want);
-            return true;
-        }
-    for (uint32_t i = GPQ_HELD; i <= GPQ_DONE; i++)
-        if (is->state[i] != want->state[i]) {
-            snprintf(ret, 128, "counts %u %s, expected %u", is->state[i], gpq_state_text(i),
-                     want->state[i]);
-            return true;
-        }
-    for (uint32_t i = GPQ_OUTCOME_SUCCESS; i <= GPQ_OUTCOME_LOST; i++)
-        if (is->outcome[i] != want->outcome[i]) {
-            snprintf(ret, 128, "counts %u %s, expected %u", is->outcome[i], gpq_outcome_text(i),
-                     want->outcome[i]);
-            return true;
-        }
-    return false;
+    bool found = differs(is->numbers, want->numbers, "numbers", ret) ||
+                 differs(is->total, want->total, "tasks", ret) ||
+                 differs(is->joined, want->joined, "joined", ret) ||
+                 differs(is->busy, want->busy, "ready or running", ret);
+    for (uint32_t i = GPQ_HELD; !found && i <= GPQ_DONE; i++)
+        found = differs(is->state[i], want->state[i], gpq_state_text(i), ret);
+    for (uint32_t i = GPQ_OUTCOME_SUCCESS; !found && i <= GPQ_OUTCOME_LOST; i++)
+        found = differs(is->outcome[i], want->outcome[i], gpq_outcome_text(i), ret);
+    return found;
 }
 
 struct wrong {

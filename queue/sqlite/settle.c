@@ -96,9 +96,9 @@ static int batch_ended(struct gpq_db *db, uint32_t batch, uint64_t now, struct g
 
 static bool has_failed(const struct gpq_tally *t)
 {
-    uint64_t fails = (uint64_t)t->outcome[GPQ_OUTCOME_ERROR] + t->outcome[GPQ_OUTCOME_TIMEOUT] +
-                     t->outcome[GPQ_OUTCOME_CRASHED] + t->outcome[GPQ_OUTCOME_NO_WORKER] +
-                     t->outcome[GPQ_OUTCOME_LOST];
+    uint64_t fails = 0;
+    for (uint32_t i = 0; i < GPQ_OUTCOMES; i++)
+        fails += gpq_is_failure(i) ? t->outcome[i] : 0;
     if (t->flags & GPQ_BATCH_FAILS && fails > t->max_fails)
         return true;
     return t->percent > 0 && t->percent < 100 && fails * 100 > (uint64_t)t->percent * t->total;

@@ -17,13 +17,6 @@ static bool is_busy(uint32_t state)
     return state == GPQ_READY || state == GPQ_RUNNING;
 }
 
-static bool is_failure(uint32_t outcome)
-{
-    return outcome == GPQ_OUTCOME_ERROR || outcome == GPQ_OUTCOME_TIMEOUT ||
-           outcome == GPQ_OUTCOME_CRASHED || outcome == GPQ_OUTCOME_NO_WORKER ||
-           outcome == GPQ_OUTCOME_LOST;
-}
-
 /* A task of batch t, own or joined, goes from r->state to `to`. */
 static void count(struct gpq_db *db, struct gpq_tally *t, const struct gpq_row *r, uint32_t to)
 {
@@ -39,7 +32,7 @@ static void count(struct gpq_db *db, struct gpq_tally *t, const struct gpq_row *
     if (to == GPQ_DONE) {
         t->outcome[r->outcome]++;
         gpq_db_chore(db, GPQ_CHORE_BATCH, t->id);
-        if (is_failure(r->outcome))
+        if (gpq_is_failure(r->outcome))
             gpq_db_chore(db, GPQ_CHORE_FAILS, t->id);
     }
     gpq_tally_touch(db, t);

@@ -33,6 +33,14 @@ int gpq_release(struct gpq_db *db, struct gpq_row *r, struct gpq_error *e);
 int gpq_finish(struct gpq_db *db, struct gpq_row *r, uint32_t outcome, uint64_t now,
                uint64_t cause, struct gpq_error *e);
 
+/* Outcomes that count for the limits of a batch. */
+static inline bool gpq_is_failure(uint32_t outcome)
+{
+    return outcome == GPQ_OUTCOME_ERROR || outcome == GPQ_OUTCOME_TIMEOUT ||
+           outcome == GPQ_OUTCOME_CRASHED || outcome == GPQ_OUTCOME_NO_WORKER ||
+           outcome == GPQ_OUTCOME_LOST;
+}
+
 static inline bool gpq_waits(const struct gpq_row *r)
 {
     return r->state == GPQ_HELD || r->state == GPQ_READY;
