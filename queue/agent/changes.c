@@ -82,7 +82,7 @@ struct seal {
 };
 
 const struct gpq_field gpq_seal_fields[] = {
-    { "batch", GPQ_FIELD_BATCH, offsetof(struct seal, batch), 0, 0 },
+    GPQ_MEMBER(seal, batch, BATCH, 0, 0),
     { 0 },
 };
 
@@ -107,9 +107,9 @@ struct purge {
 enum { PURGE = 1000, PURGE_MOST = 10000 };
 
 const struct gpq_field gpq_purge_fields[] = {
-    { "before", GPQ_FIELD_U64, offsetof(struct purge, before), 1, INT64_MAX },
-    { "keep_failed", GPQ_FIELD_BOOL, offsetof(struct purge, keep_failed), 0, 0 },
-    { "most", GPQ_FIELD_U32, offsetof(struct purge, most), 1, PURGE_MOST },
+    GPQ_MEMBER(purge, before, U64, 1, INT64_MAX),
+    GPQ_MEMBER(purge, keep_failed, BOOL, 0, 0),
+    GPQ_MEMBER(purge, most, U32, 1, PURGE_MOST),
     { 0 },
 };
 

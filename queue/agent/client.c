@@ -143,7 +143,7 @@ struct hello {
 
 static const struct gpq_field hello_fields[] = {
     { "hello", GPQ_FIELD_TEXT, offsetof(struct hello, protocol), 1, 64 },
-    { "version", GPQ_FIELD_U32, offsetof(struct hello, version), 0, UINT32_MAX },
+    GPQ_MEMBER(hello, version, U32, 0, UINT32_MAX),
     { 0 },
 };
 

@@ -71,7 +71,7 @@ struct stop {
 };
 
 const struct gpq_field gpq_stop_fields[] = {
-    { "how", GPQ_FIELD_TEXT, offsetof(struct stop, how), 0, 64 },
+    GPQ_MEMBER(stop, how, TEXT, 0, 64),
     { 0 },
 };
 

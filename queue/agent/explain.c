@@ -10,7 +10,7 @@ struct explain {
 };
 
 const struct gpq_field gpq_explain_fields[] = {
-    { "task", GPQ_FIELD_TASK, offsetof(struct explain, task), 0, 0 },
+    GPQ_MEMBER(explain, task, TASK, 0, 0),
     { 0 },
 };
 

@@ -30,17 +30,15 @@ struct pause {
     const char *class_name, *text;
 };
 
-#define AT(member) offsetof(struct pause, member)
 const struct gpq_field gpq_pause_fields[] = {
-    { "class", GPQ_FIELD_TEXT, AT(class_name), 1, 63 },
-    { "reason", GPQ_FIELD_TEXT, AT(text), 0, TEXT_MOST },
+    { "class", GPQ_FIELD_TEXT, offsetof(struct pause, class_name), 1, 63 },
+    { "reason", GPQ_FIELD_TEXT, offsetof(struct pause, text), 0, TEXT_MOST },
     { 0 },
 };
 const struct gpq_field gpq_resume_fields[] = {
-    { "class", GPQ_FIELD_TEXT, AT(class_name), 1, 63 },
+    { "class", GPQ_FIELD_TEXT, offsetof(struct pause, class_name), 1, 63 },
     { 0 },
 };
-#undef AT
 
 json_t *gpq_do_pause(struct gpq_call *c)
 {
@@ -68,18 +66,16 @@ struct drain {
     bool now;
 };
 
-#define AT(member) offsetof(struct drain, member)
 const struct gpq_field gpq_drain_fields[] = {
-    { "device", GPQ_FIELD_TEXT, AT(device), 1, SUBJECT_MOST },
-    { "reason", GPQ_FIELD_TEXT, AT(text), 0, TEXT_MOST },
-    { "now", GPQ_FIELD_BOOL, AT(now), 0, 0 },
+    GPQ_MEMBER(drain, device, TEXT, 1, SUBJECT_MOST),
+    { "reason", GPQ_FIELD_TEXT, offsetof(struct drain, text), 0, TEXT_MOST },
+    GPQ_MEMBER(drain, now, BOOL, 0, 0),
     { 0 },
 };
 const struct gpq_field gpq_undrain_fields[] = {
-    { "device", GPQ_FIELD_TEXT, AT(device), 1, SUBJECT_MOST },
+    GPQ_MEMBER(drain, device, TEXT, 1, SUBJECT_MOST),
     { 0 },
 };
-#undef AT
 
 /* 4 is gpu:4, or fake:4. */
 static bool has_number(const char *name, const char *number)

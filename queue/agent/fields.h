@@ -45,6 +45,13 @@ struct gpq_field {
     int64_t least, most;
 };
 
+/* The row of a member that has the same name in the record. */
+#define GPQ_MEMBER(record, member, k, low, high)                            \
+    {                                                                       \
+        .name = #member, .kind = GPQ_FIELD_##k, .least = low, .most = high, \
+        .offset = offsetof(struct record, member)                           \
+    }
+
 /* The names of a table of words, such as the states, by their values. */
 struct gpq_words {
     const char *(*text)(uint32_t value);

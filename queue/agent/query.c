@@ -14,16 +14,14 @@ struct batches {
     bool active;
 };
 
-#define AT(member) offsetof(struct batches, member)
 const struct gpq_field gpq_batches_fields[] = {
-    { "after", GPQ_FIELD_BATCH, AT(after), 0, 0 },
-    { "most", GPQ_FIELD_U32, AT(most), 1, GPQ_ROWS_MOST },
-    { "name", GPQ_FIELD_TEXT, AT(name), 1, GPQ_NAME_MOST },
-    { "number", GPQ_FIELD_U32, AT(number), 1, UINT32_MAX },
-    { "active", GPQ_FIELD_BOOL, AT(active), 0, 0 },
+    GPQ_MEMBER(batches, after, BATCH, 0, 0),
+    GPQ_MEMBER(batches, most, U32, 1, GPQ_ROWS_MOST),
+    GPQ_MEMBER(batches, name, TEXT, 1, GPQ_NAME_MOST),
+    GPQ_MEMBER(batches, number, U32, 1, UINT32_MAX),
+    GPQ_MEMBER(batches, active, BOOL, 0, 0),
     { 0 },
 };
-#undef AT
 
 struct batch_page {
     struct gpq_page page;
@@ -71,15 +69,13 @@ struct tasks {
     bool whole;
 };
 
-#define AT(member) offsetof(struct tasks, member)
 const struct gpq_field gpq_tasks_fields[] = {
     GPQ_WHICH_FIELDS,
-    { "after", GPQ_FIELD_TASK, AT(after), 0, 0 },
-    { "most", GPQ_FIELD_U32, AT(most), 1, GPQ_ROWS_MOST },
-    { "whole", GPQ_FIELD_BOOL, AT(whole), 0, 0 },
+    GPQ_MEMBER(tasks, after, TASK, 0, 0),
+    GPQ_MEMBER(tasks, most, U32, 1, GPQ_ROWS_MOST),
+    GPQ_MEMBER(tasks, whole, BOOL, 0, 0),
     { 0 },
 };
-#undef AT
 
 struct task_page {
     struct gpq_page page;
@@ -121,8 +117,8 @@ struct task {
 };
 
 const struct gpq_field gpq_task_fields[] = {
-    { "task", GPQ_FIELD_TASK, offsetof(struct task, task), 0, 0 },
-    { "environment", GPQ_FIELD_BOOL, offsetof(struct task, environment), 0, 0 },
+    GPQ_MEMBER(task, task, TASK, 0, 0),
+    GPQ_MEMBER(task, environment, BOOL, 0, 0),
     { 0 },
 };
 

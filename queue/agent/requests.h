@@ -82,16 +82,13 @@ struct gpq_which {
     struct gpq_select select;
 };
 /* Of a record whose first member is a struct gpq_which. */
-#define GPQ_WHICH_FIELDS                                                                    \
-    { "batch", GPQ_FIELD_BATCH, offsetof(struct gpq_which, batch), 0, 0 },                  \
-    { "first", GPQ_FIELD_U32, offsetof(struct gpq_which, first), 1, INT32_MAX },            \
-    { "last", GPQ_FIELD_U32, offsetof(struct gpq_which, last), 1, INT32_MAX },              \
-    { "tasks", GPQ_FIELD_LIST, offsetof(struct gpq_which, tasks), 1, GPQ_LIST_MOST },       \
-    { "states", GPQ_FIELD_LIST, offsetof(struct gpq_which, states), 0, GPQ_STATES },        \
-    { "outcomes", GPQ_FIELD_LIST, offsetof(struct gpq_which, outcomes), 0, GPQ_OUTCOMES },  \
-    {                                                                                       \
-        "all", GPQ_FIELD_BOOL, offsetof(struct gpq_which, all), 0, 0                        \
-    }
+#define GPQ_WHICH_FIELDS                                                                        \
+    GPQ_MEMBER(gpq_which, batch, BATCH, 0, 0), GPQ_MEMBER(gpq_which, first, U32, 1, INT32_MAX), \
+        GPQ_MEMBER(gpq_which, last, U32, 1, INT32_MAX),                                         \
+        GPQ_MEMBER(gpq_which, tasks, LIST, 1, GPQ_LIST_MOST),                                   \
+        GPQ_MEMBER(gpq_which, states, LIST, 0, GPQ_STATES),                                     \
+        GPQ_MEMBER(gpq_which, outcomes, LIST, 0, GPQ_OUTCOMES),                                 \
+        GPQ_MEMBER(gpq_which, all, BOOL, 0, 0)
 enum { GPQ_LIST_MOST = 100000 };
 
 /* Fills which->select.  A batch or a listed task that is not there fails with ENOTFOUND, and so

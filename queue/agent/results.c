@@ -16,14 +16,12 @@ struct results {
     uint32_t most;
 };
 
-#define AT(member) offsetof(struct results, member)
 const struct gpq_field gpq_results_fields[] = {
     GPQ_WHICH_FIELDS,
-    { "after", GPQ_FIELD_TASK, AT(after), 0, 0 },
-    { "most", GPQ_FIELD_U32, AT(most), 1, GPQ_ROWS_MOST },
+    GPQ_MEMBER(results, after, TASK, 0, 0),
+    GPQ_MEMBER(results, most, U32, 1, GPQ_ROWS_MOST),
     { 0 },
 };
-#undef AT
 
 /* Tasks that have ended: their results are read behind them, as a reader may call no reader. */
 struct ended {
@@ -122,14 +120,12 @@ struct attempts {
     uint32_t after, most;
 };
 
-#define AT(member) offsetof(struct attempts, member)
 const struct gpq_field gpq_attempts_fields[] = {
-    { "task", GPQ_FIELD_TASK, AT(task), 0, 0 },
-    { "after", GPQ_FIELD_U32, AT(after), 0, UINT32_MAX },
-    { "most", GPQ_FIELD_U32, AT(most), 1, GPQ_ROWS_MOST },
+    GPQ_MEMBER(attempts, task, TASK, 0, 0),
+    GPQ_MEMBER(attempts, after, U32, 0, UINT32_MAX),
+    GPQ_MEMBER(attempts, most, U32, 1, GPQ_ROWS_MOST),
     { 0 },
 };
-#undef AT
 
 struct attempt_page {
     struct gpq_page page;

@@ -15,22 +15,20 @@ struct set {
     bool at_most_once, front, allow_wait;
 };
 
-#define AT(member) offsetof(struct set, member)
 const struct gpq_field gpq_set_fields[] = {
     GPQ_WHICH_FIELDS,
-    { "priority", GPQ_FIELD_I32, AT(priority), INT32_MIN, INT32_MAX },
-    { "limit", GPQ_FIELD_U64, AT(limit), 0, INT64_MAX },
-    { "expires", GPQ_FIELD_U64, AT(expires), 0, INT64_MAX },
-    { "retries", GPQ_FIELD_OBJECT, AT(retries), 0, 0 },
-    { "backoff", GPQ_FIELD_U64, AT(backoff), 0, INT64_MAX },
-    { "backoff_cap", GPQ_FIELD_U64, AT(backoff_cap), 0, INT64_MAX },
-    { "at_most_once", GPQ_FIELD_BOOL, AT(at_most_once), 0, 0 },
-    { "needs", GPQ_FIELD_OBJECT, AT(needs), 0, 0 },
-    { "allow_wait", GPQ_FIELD_BOOL, AT(allow_wait), 0, 0 },
-    { "front", GPQ_FIELD_BOOL, AT(front), 0, 0 },
+    GPQ_MEMBER(set, priority, I32, INT32_MIN, INT32_MAX),
+    GPQ_MEMBER(set, limit, U64, 0, INT64_MAX),
+    GPQ_MEMBER(set, expires, U64, 0, INT64_MAX),
+    GPQ_MEMBER(set, retries, OBJECT, 0, 0),
+    GPQ_MEMBER(set, backoff, U64, 0, INT64_MAX),
+    GPQ_MEMBER(set, backoff_cap, U64, 0, INT64_MAX),
+    GPQ_MEMBER(set, at_most_once, BOOL, 0, 0),
+    GPQ_MEMBER(set, needs, OBJECT, 0, 0),
+    GPQ_MEMBER(set, allow_wait, BOOL, 0, 0),
+    GPQ_MEMBER(set, front, BOOL, 0, 0),
     { 0 },
 };
-#undef AT
 
 static bool has(const struct gpq_call *c, const char *name)
 {

@@ -32,20 +32,18 @@ struct request {
     bool join, join_anyway, try, allow_wait, list;
 };
 
-#define AT(member) offsetof(struct request, member)
 const struct gpq_field gpq_submit_fields[] = {
-    { "request", GPQ_FIELD_TEXT, AT(request), 1, GPQ_NAME_MOST },
-    { "batch", GPQ_FIELD_OBJECT, AT(batch), 0, 0 },
-    { "join", GPQ_FIELD_BOOL, AT(join), 0, 0 },
-    { "join_anyway", GPQ_FIELD_BOOL, AT(join_anyway), 0, 0 },
-    { "try", GPQ_FIELD_BOOL, AT(try), 0, 0 },
-    { "allow_wait", GPQ_FIELD_BOOL, AT(allow_wait), 0, 0 },
-    { "list", GPQ_FIELD_BOOL, AT(list), 0, 0 },
-    { "specs", GPQ_FIELD_LIST, AT(specs), 0, SPECS_MOST },
-    { "tasks", GPQ_FIELD_LIST, AT(tasks), 0, TASKS_MOST },
+    GPQ_MEMBER(request, request, TEXT, 1, GPQ_NAME_MOST),
+    GPQ_MEMBER(request, batch, OBJECT, 0, 0),
+    GPQ_MEMBER(request, join, BOOL, 0, 0),
+    GPQ_MEMBER(request, join_anyway, BOOL, 0, 0),
+    GPQ_MEMBER(request, try, BOOL, 0, 0),
+    GPQ_MEMBER(request, allow_wait, BOOL, 0, 0),
+    GPQ_MEMBER(request, list, BOOL, 0, 0),
+    GPQ_MEMBER(request, specs, LIST, 0, SPECS_MOST),
+    GPQ_MEMBER(request, tasks, LIST, 0, TASKS_MOST),
     { 0 },
 };
-#undef AT
 
 struct batch {
     const char *name, *notify;
@@ -54,19 +52,17 @@ struct batch {
     json_t *options;
 };
 
-#define AT(member) offsetof(struct batch, member)
 static const struct gpq_field batch_fields[] = {
-    { "name", GPQ_FIELD_TEXT, AT(name), 1, GPQ_NAME_MOST },
-    { "append", GPQ_FIELD_BATCH, AT(append), 0, 0 },
-    { "open", GPQ_FIELD_BOOL, AT(open), 0, 0 },
-    { "notify", GPQ_FIELD_TEXT, AT(notify), 0, GPQ_ARGUMENT_MOST },
-    { "at_once", GPQ_FIELD_U32, AT(at_once), 0, UINT32_MAX },
-    { "max_fails", GPQ_FIELD_U32, AT(max_fails), 0, UINT32_MAX },
-    { "max_fails_percent", GPQ_FIELD_U32, AT(max_fails_percent), 0, 100 },
-    { "options", GPQ_FIELD_OBJECT, AT(options), 0, 0 },
+    GPQ_MEMBER(batch, name, TEXT, 1, GPQ_NAME_MOST),
+    GPQ_MEMBER(batch, append, BATCH, 0, 0),
+    GPQ_MEMBER(batch, open, BOOL, 0, 0),
+    GPQ_MEMBER(batch, notify, TEXT, 0, GPQ_ARGUMENT_MOST),
+    GPQ_MEMBER(batch, at_once, U32, 0, UINT32_MAX),
+    GPQ_MEMBER(batch, max_fails, U32, 0, UINT32_MAX),
+    GPQ_MEMBER(batch, max_fails_percent, U32, 0, 100),
+    GPQ_MEMBER(batch, options, OBJECT, 0, 0),
     { 0 },
 };
-#undef AT
 
 struct spec {
     const char *class_name, *cwd;
@@ -76,29 +72,27 @@ struct spec {
     bool at_most_once, hold, replace, attached;
 };
 
-#define AT(member) offsetof(struct spec, member)
 static const struct gpq_field spec_fields[] = {
-    { "like", GPQ_FIELD_ANY, AT(like), 0, 0 }, /* read before the others */
-    { "class", GPQ_FIELD_TEXT, AT(class_name), 1, CLASS_MOST },
-    { "cwd", GPQ_FIELD_TEXT, AT(cwd), 1, CWD_MOST },
-    { "needs", GPQ_FIELD_OBJECT, AT(needs), 0, 0 },
-    { "priority", GPQ_FIELD_I32, AT(priority), INT32_MIN, INT32_MAX },
-    { "limit", GPQ_FIELD_U64, AT(limit), 0, INT64_MAX },
-    { "expires", GPQ_FIELD_U64, AT(expires), 0, INT64_MAX },
-    { "begin", GPQ_FIELD_U64, AT(begin), 0, INT64_MAX },
-    { "retries", GPQ_FIELD_OBJECT, AT(retries), 0, 0 },
-    { "backoff", GPQ_FIELD_U64, AT(backoff), 0, INT64_MAX },
-    { "backoff_cap", GPQ_FIELD_U64, AT(backoff_cap), 0, INT64_MAX },
-    { "after", GPQ_FIELD_LIST, AT(after), 0, AFTER_MOST },
-    { "at_most_once", GPQ_FIELD_BOOL, AT(at_most_once), 0, 0 },
-    { "hold", GPQ_FIELD_BOOL, AT(hold), 0, 0 },
-    { "replace", GPQ_FIELD_BOOL, AT(replace), 0, 0 },
-    { "attached", GPQ_FIELD_BOOL, AT(attached), 0, 0 },
-    { "environment", GPQ_FIELD_LIST, AT(environment), 0, ARGV_MOST },
-    { "options", GPQ_FIELD_OBJECT, AT(options), 0, 0 },
+    GPQ_MEMBER(spec, like, ANY, 0, 0), /* read before the others */
+    { "class", GPQ_FIELD_TEXT, offsetof(struct spec, class_name), 1, CLASS_MOST },
+    GPQ_MEMBER(spec, cwd, TEXT, 1, CWD_MOST),
+    GPQ_MEMBER(spec, needs, OBJECT, 0, 0),
+    GPQ_MEMBER(spec, priority, I32, INT32_MIN, INT32_MAX),
+    GPQ_MEMBER(spec, limit, U64, 0, INT64_MAX),
+    GPQ_MEMBER(spec, expires, U64, 0, INT64_MAX),
+    GPQ_MEMBER(spec, begin, U64, 0, INT64_MAX),
+    GPQ_MEMBER(spec, retries, OBJECT, 0, 0),
+    GPQ_MEMBER(spec, backoff, U64, 0, INT64_MAX),
+    GPQ_MEMBER(spec, backoff_cap, U64, 0, INT64_MAX),
+    GPQ_MEMBER(spec, after, LIST, 0, AFTER_MOST),
+    GPQ_MEMBER(spec, at_most_once, BOOL, 0, 0),
+    GPQ_MEMBER(spec, hold, BOOL, 0, 0),
+    GPQ_MEMBER(spec, replace, BOOL, 0, 0),
+    GPQ_MEMBER(spec, attached, BOOL, 0, 0),
+    GPQ_MEMBER(spec, environment, LIST, 0, ARGV_MOST),
+    GPQ_MEMBER(spec, options, OBJECT, 0, 0),
     { 0 },
 };
-#undef AT
 
 #define RETRY(word, cause)                                               \
     {                                                                    \
@@ -117,8 +111,8 @@ struct source {
     json_t *when;
 };
 static const struct gpq_field source_fields[] = {
-    { "id", GPQ_FIELD_SOURCE, offsetof(struct source, id), 0, 0 },
-    { "when", GPQ_FIELD_ANY, offsetof(struct source, when), 0, 0 },
+    GPQ_MEMBER(source, id, SOURCE, 0, 0),
+    GPQ_MEMBER(source, when, ANY, 0, 0),
     { 0 },
 };
 
@@ -128,19 +122,17 @@ struct task {
     const char *payload, *base64, *name, *key, *stamp;
 };
 
-#define AT(member) offsetof(struct task, member)
 static const struct gpq_field task_fields[] = {
-    { "spec", GPQ_FIELD_U32, AT(spec), 0, UINT32_MAX },
-    { "argv", GPQ_FIELD_LIST, AT(argv), 1, ARGV_MOST },
-    { "payload", GPQ_FIELD_TEXT, AT(payload), 1, INT32_MAX },
-    { "payload_base64", GPQ_FIELD_TEXT, AT(base64), 1, INT32_MAX },
-    { "name", GPQ_FIELD_TEXT, AT(name), 1, GPQ_NAME_MOST },
-    { "key", GPQ_FIELD_TEXT, AT(key), 1, KEY_MOST },
-    { "line", GPQ_FIELD_U32, AT(line), 1, UINT32_MAX },
-    { "stamp", GPQ_FIELD_TEXT, AT(stamp), 1, KEY_MOST },
+    GPQ_MEMBER(task, spec, U32, 0, UINT32_MAX),
+    GPQ_MEMBER(task, argv, LIST, 1, ARGV_MOST),
+    GPQ_MEMBER(task, payload, TEXT, 1, INT32_MAX),
+    { "payload_base64", GPQ_FIELD_TEXT, offsetof(struct task, base64), 1, INT32_MAX },
+    GPQ_MEMBER(task, name, TEXT, 1, GPQ_NAME_MOST),
+    GPQ_MEMBER(task, key, TEXT, 1, KEY_MOST),
+    GPQ_MEMBER(task, line, U32, 1, UINT32_MAX),
+    GPQ_MEMBER(task, stamp, TEXT, 1, KEY_MOST),
     { 0 },
 };
-#undef AT
 
 const struct gpq_verb gpq_submit_parts[] = {
     { .name = "batch", .fields = batch_fields },

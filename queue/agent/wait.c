@@ -5,13 +5,13 @@
 #include "queue/agent/requests.h"
 
 const struct gpq_field gpq_wait_fields[] = {
-    { "batch", GPQ_FIELD_BATCH, offsetof(struct gpq_which, batch), 0, 0 },
-    { "tasks", GPQ_FIELD_LIST, offsetof(struct gpq_which, tasks), 1, GPQ_LIST_MOST },
+    GPQ_MEMBER(gpq_which, batch, BATCH, 0, 0),
+    GPQ_MEMBER(gpq_which, tasks, LIST, 1, GPQ_LIST_MOST),
     { 0 },
 };
 
 const struct gpq_field gpq_follow_fields[] = {
-    { "batch", GPQ_FIELD_BATCH, offsetof(struct gpq_which, batch), 0, 0 },
+    GPQ_MEMBER(gpq_which, batch, BATCH, 0, 0),
     { 0 },
 };
 
