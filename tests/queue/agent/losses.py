@@ -13,6 +13,7 @@ import random
 import signal
 import sqlite3
 import sys
+import zlib
 
 sys.dont_write_bytecode = True
 from agent import until, words  # noqa: E402
@@ -51,6 +52,25 @@ def ended_meanwhile(agent):
     c = agent.start().client()
     equal(c.outcomes(1), ["ok"])
     equal(pathlib.Path(agent.state, "out/1.1/x").read_text(), "late\n")
+
+
+def ended_before_its_start(agent):
+    """Q4: a runner that could not start its command has an end without a start: it returns."""
+    agent.start()
+    agent.client().submit(["sleep 600"])
+    until(lambda: agent.processes("sleep"), "a command")
+    agent.kill()
+    agent.end()
+    until(lambda: not agent.processes(), "the end of all")
+    record = pathlib.Path(agent.state, "run/1.1.1")
+    end = "end how=failed step=runner outputs=none status=24" + "".join(
+        f" {name}={n}" for name, n in (
+            ("core", 0), ("soft", 0), ("hard", 0), ("monotonic", 1), ("wall", 1), ("log_bytes", 0),
+            ("log_freed", 0), ("log_lost", 0), ("log_error", 0), ("swept", 0), ("left", 0)))
+    head, runner = record.read_text().splitlines(keepends=True)[:2]
+    record.write_text(f"{head}{runner}{end} sum={zlib.crc32(end.encode()):08x}\n")
+    agent.start()
+    assert "1 tasks were running: 0 go on, 0 have ended, 1 returned" in agent.said(), agent.said()
 
 
 def killed_runner(agent):
@@ -283,8 +303,9 @@ def killed_anything(agent):
     equal(agent.processes(), [])
 
 
-CASES = [stopped_agent, ended_meanwhile, killed_runner, power_cut, reboot, logout,
-         killed_without_agent, stopped_runner, other_devices, killed_agents, killed_anything]
+CASES = [stopped_agent, ended_meanwhile, ended_before_its_start, killed_runner, power_cut, reboot,
+         logout, killed_without_agent, stopped_runner, other_devices, killed_agents,
+         killed_anything]
 
 if __name__ == "__main__":
     sys.exit(run("queue-losses", CASES))
