@@ -69,7 +69,7 @@ static void add_argument(struct words *w, const char *text)
         return;
     for (const char *at = text; *at && w->n < GPQ_STAMP_WORDS;) {
         size_t n = strcspn(at, DIVIDERS);
-        if (!is_output(text, at))
+        if (n != 0 && !is_output(text, at))
             add_both(w, at, n);
         at += n + (at[n] != '\0');
     }

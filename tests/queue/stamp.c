@@ -106,6 +106,21 @@ T_CASE(words_have_bounds)
     free(line);
 }
 
+/* The time does not grow faster than the line. */
+T_CASE(a_line_of_blanks_and_quotes)
+{
+    enum { SIZE = 4 << 20 };
+    char *line = malloc(SIZE + 1), *argv[] = { "sh", "-c", line, NULL };
+
+    T_CHECK(line);
+    for (size_t i = 0; i < SIZE; i++)
+        line[i] = " \"'\t"[i % 4];
+    memcpy(line, "cat a", 5);
+    memcpy(line + SIZE - 2, " b", 3);
+    T_TEXT(words_of(argv), "[cat][a][b]");
+    free(line);
+}
+
 T_CASE(files_and_their_state)
 {
     char *one[] = { "python", "train.py", "data", "no", "train.py", NULL };

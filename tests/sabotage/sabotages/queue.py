@@ -303,8 +303,8 @@ SABOTAGES = [
         "queue/client_log.freed_blocks_are_said"),
     Sabotage(
         "a file that a line writes is one that it reads", "queue/files/stamp.c",
-        "        if (!is_output(text, at))\n",
-        "        if (n != 0 || !is_output(text, at))\n",
+        "        if (n != 0 && !is_output(text, at))\n",
+        "        if (n != 0)\n",
         "queue/stamp.words"),
     Sabotage(
         "the file of a class may change unnoticed", "queue/agent/workers.c",
