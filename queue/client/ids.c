@@ -47,6 +47,14 @@ struct gpq_id gpq_id_read(const char *text)
     return id;
 }
 
+char *gpq_id_text(const struct gpq_id *id, char ret[32])
+{
+    int n = snprintf(ret, 32, "%" PRIu32, id->batch);
+    if (id->kind == GPQ_ID_TASK)
+        snprintf(ret + n, 32 - (size_t)n, ".%" PRIu32, id->first);
+    return ret;
+}
+
 /* ---- Requests ---- */
 
 json_t *gpq_request_of(const char *what, json_t *selection)
@@ -185,12 +193,6 @@ static int no_memory(void)
     return gpq_say(EXIT_FAILED, "no memory");
 }
 
-static char *task_text(const struct gpq_id *id, char ret[32])
-{
-    snprintf(ret, 32, "%" PRIu32 ".%" PRIu32, id->batch, id->first);
-    return ret;
-}
-
 static int add_task(struct found *f, const char *text)
 {
     if (!f->tasks) {
@@ -205,14 +207,14 @@ static int add_task(struct found *f, const char *text)
 static int add_id(struct gpq_session *s, struct found *f, const char *text)
 {
     struct gpq_id id;
-    char batch[16], task[32];
+    char text_of[32];
     int status = gpq_id_find(s, text, &id);
     if (status != 0)
         return status;
+    (void)gpq_id_text(&id, text_of);
     if (id.kind == GPQ_ID_TASK)
-        return add_task(f, task_text(&id, task));
-    snprintf(batch, sizeof(batch), "%" PRIu32, id.batch);
-    json_t *one = json_pack("{s:s}", "batch", batch);
+        return add_task(f, text_of);
+    json_t *one = json_pack("{s:s}", "batch", text_of);
     if (one && id.kind == GPQ_ID_RANGE &&
         (json_object_set_new(one, "first", json_integer(id.first)) != 0 ||
          json_object_set_new(one, "last", json_integer(id.last)) != 0)) {
@@ -282,19 +284,19 @@ int gpq_one_task(struct gpq_session *s, char ret[32])
 {
     const char *text = s->call->operand[0];
     struct gpq_id id;
-    char batch[16];
+    char batch[32];
     int status = gpq_id_find(s, text, &id);
     ret[0] = '\0';
     if (status != 0)
         return status;
     if (id.kind == GPQ_ID_TASK) {
-        (void)task_text(&id, ret);
+        (void)gpq_id_text(&id, ret);
         return 0;
     }
     if (id.kind == GPQ_ID_RANGE)
         return usage(s->call->verb, "%s: '%s' is a range, expected a task such as 12.44",
                      s->call->verb->name, text);
-    snprintf(batch, sizeof(batch), "%" PRIu32, id.batch);
+    (void)gpq_id_text(&id, batch);
     status = gpq_rows(s, json_pack("{s:s, s:s, s:i}", "do", "tasks", "batch", batch, "most", 2),
                       "tasks", first_task, ret);
     if (status == 0 && !*ret)

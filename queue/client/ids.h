@@ -19,6 +19,8 @@ struct gpq_id {
 };
 /* NONE: it is none, perhaps a name. */
 struct gpq_id gpq_id_read(const char *text);
+/* "12" of a batch or the batch of a range, "12.44" of a task. */
+char *gpq_id_text(const struct gpq_id *id, char ret[32]);
 
 /* The same; a text that is none is the name of a batch, for which the agent is asked.  0, or the
  * exit status. */

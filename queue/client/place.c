@@ -3,6 +3,7 @@
 #include "queue/client/place.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "queue/config/config.h"
 #include "queue/files/places.h"
@@ -37,4 +38,12 @@ int gpq_place_find(const char *given, const char *config, char path[GPQ_PATH], s
         code = gpq_places_find(&places, path, e);
     free(own);
     return code;
+}
+
+bool gpq_place_absolute(const char *path, char ret[GPQ_PATH])
+{
+    char here[GPQ_PATH];
+    if (*path == '/')
+        return gpq_path(ret, "%s", path) == 0;
+    return getcwd(here, sizeof(here)) && gpq_path(ret, "%s/%s", here, path) == 0;
 }

@@ -3,6 +3,8 @@
 #ifndef GPQ_CLIENT_PLACE_H
 #define GPQ_CLIENT_PLACE_H
 
+#include <stdbool.h>
+
 #include "queue/files/files.h"
 #include "queue/store.h"
 
@@ -13,5 +15,9 @@
  * EUNUSABLE: none of them is set.
  */
 int gpq_place_find(const char *given, const char *config, char path[GPQ_PATH], struct gpq_error *e);
+
+/* The path as seen from the root: a relative one is below the present directory.  False: it is too
+ * long, or there is no such directory. */
+bool gpq_place_absolute(const char *path, char ret[GPQ_PATH]);
 
 #endif

@@ -6,12 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "queue/client/ids.h"
+#include "queue/client/place.h"
 #include "queue/config/split.h"
 #include "queue/config/values.h"
-#include "queue/files/files.h"
 
 enum { AFTER_MOST = 1000 }; /* tasks of a range */
 
@@ -271,10 +270,9 @@ static int add_after_id(json_t *spec, const char *text, const char *when, struct
     if (count > AFTER_MOST)
         return gpq_fail(e, GPQ_EINVAL, "expected up to %d tasks of a range, or its whole batch",
                         AFTER_MOST);
-    for (uint32_t i = 0; code == 0 && i < count; i++) {
-        snprintf(one, sizeof(one), "%" PRIu32 ".%" PRIu32, id.batch, id.first + i);
-        code = add_condition(spec, one, when, e);
-    }
+    id.kind = GPQ_ID_TASK;
+    for (; code == 0 && count > 0; count--, id.first++)
+        code = add_condition(spec, gpq_id_text(&id, one), when, e);
     return code;
 }
 
@@ -304,17 +302,13 @@ static int add_after(json_t *spec, const char *text, struct gpq_error *e)
 
 static int set_cwd(json_t *spec, const char *text, struct gpq_error *e)
 {
-    char here[GPQ_PATH], path[GPQ_PATH], *real = realpath(text, NULL);
-    if (real) { /* as getcwd returns the present one: it is a part of what is joined */
-        int code = set_text(spec, "cwd", real, e);
-        free(real);
-        return code;
-    }
-    if (*text == '/')
-        return set_text(spec, "cwd", text, e);
-    if (!getcwd(here, sizeof(here)) || gpq_path(path, "%s/%s", here, text) < 0)
+    char path[GPQ_PATH], *real = realpath(text, NULL);
+    if (!real && !gpq_place_absolute(text, path))
         return gpq_fail(e, GPQ_EINVAL, "'%.80s': the present directory cannot be read", text);
-    return set_text(spec, "cwd", path, e);
+    /* As getcwd returns the present one: it is a part of what is joined. */
+    int code = set_text(spec, "cwd", real ? real : path, e);
+    free(real);
+    return code;
 }
 
 static int set_priority(json_t *spec, const char *text, struct gpq_error *e)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "queue/client/interrupts.h"
+#include "queue/client/place.h"
 #include "queue/client/say.h"
 #include "queue/files/pidfd.h"
 #include "queue/files/program.h"
@@ -59,24 +60,14 @@ static int agent_command(struct command *c, const char *state)
     return 0;
 }
 
-/* The agent leaves the present directory.  False: there is no path. */
-static bool absolute(const char *path, char ret[GPQ_PATH])
-{
-    char here[GPQ_PATH];
-    if (!path)
-        return false;
-    if (*path == '/')
-        return gpq_path(ret, "%s", path) == 0;
-    return getcwd(here, sizeof(here)) && gpq_path(ret, "%s/%s", here, path) == 0;
-}
-
 static void add_agent_options(struct command *c, const struct call *call)
 {
     if (strcmp(call->verb->name, "agent") == 0) { /* of submit they are needs of tasks */
         add_option(c, call, OPTION_DEVICES, "--devices");
         add_option(c, call, OPTION_CPUS, "--cpus");
     }
-    if (absolute(call->value[OPTION_CONFIG], c->config)) {
+    const char *config = call->value[OPTION_CONFIG];
+    if (config && gpq_place_absolute(config, c->config)) { /* the agent leaves the directory */
         add(c, "--config");
         add(c, c->config);
     }
@@ -183,7 +174,8 @@ static _Noreturn void begin(struct command *c, int log, const char *notify)
     (void)syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
 #endif
     char config[GPQ_PATH];
-    if (absolute(getenv("GPUDISPATCH_CONFIG"), config))
+    const char *given = getenv("GPUDISPATCH_CONFIG");
+    if (given && gpq_place_absolute(given, config))
         (void)setenv("GPUDISPATCH_CONFIG", config, 1);
     if (setsid() < 0 || dup3(null, 0, 0) < 0 || dup3(log, 1, 0) < 0 || dup3(log, 2, 0) < 0 ||
         setenv("NOTIFY_SOCKET", notify, 1) < 0 || chdir("/") < 0)

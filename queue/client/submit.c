@@ -13,6 +13,7 @@
 
 #include "queue/client/environment.h"
 #include "queue/client/ids.h"
+#include "queue/client/place.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
 #include "queue/config/values.h"
@@ -169,16 +170,15 @@ static int set_stamp(json_t *task, char *const *words, const char *cwd)
 /* A path that a class works on, absolute. */
 static int set_payload(json_t *task, const char *path, struct gpq_error *e)
 {
-    char whole[GPQ_PATH], here[GPQ_PATH];
+    char whole[GPQ_PATH];
     struct stat st;
     if (stat(path, &st) < 0)
         return gpq_fail(e, GPQ_EINVAL, "%.200s: %s", path, strerror(errno));
-    if (*path != '/' && (!getcwd(here, sizeof(here)) || gpq_path(whole, "%s/%s", here, path) < 0))
+    if (!gpq_place_absolute(path, whole))
         return gpq_fail(e, GPQ_EINVAL, "%.200s: its path is too long", path);
-    if (json_object_set_new(task, "payload", json_string(*path == '/' ? path : whole)) != 0)
+    if (json_object_set_new(task, "payload", json_string(whole)) != 0)
         return gpq_fail(e, GPQ_EINVAL, "the path is not UTF-8");
-    return set_stamp(task, (char *[]){ (char *)(uintptr_t)(*path == '/' ? path : whole), NULL },
-                     "/");
+    return set_stamp(task, (char *[]){ whole, NULL }, "/");
 }
 
 static bool joins(const struct gpq_submit_call *s)
@@ -654,12 +654,8 @@ static int find_names(struct gpq_session *session, json_t *after)
         status = gpq_id_find(session, name, &id);
         if (status == 0 && id.kind == GPQ_ID_RANGE)
             return gpq_say(EXIT_USAGE, "--after: '%s': expected the number of the batch", name);
-        if (id.kind == GPQ_ID_BATCH)
-            snprintf(text, sizeof(text), "%" PRIu32, id.batch);
-        else
-            snprintf(text, sizeof(text), "%" PRIu32 ".%" PRIu32, id.batch, id.first);
         if (status == 0)
-            (void)json_object_set_new(one, "id", json_string(text));
+            (void)json_object_set_new(one, "id", json_string(gpq_id_text(&id, text)));
     }
     return status;
 }
