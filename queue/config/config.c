@@ -143,18 +143,19 @@ int gpq_config_get(const struct gpq_config *c, enum gpq_key key, const char **re
     int code = c->flag[key] ? 0 : read_variable(key, &by_variable, e);
     if (code < 0)
         return code;
-    const char *in_file = c->n != 0 ? c->section[0].entry[key].value : NULL;
-    enum gpq_origin origin = c->flag[key]          ? GPQ_ORIGIN_FLAG
-                             : by_variable         ? GPQ_ORIGIN_ENVIRONMENT
-                             : in_file             ? GPQ_ORIGIN_FILE
-                             : gpq_keys[key].value ? GPQ_ORIGIN_DEFAULT
-                                                   : GPQ_ORIGIN_NONE;
-    *ret_value = c->flag[key]  ? c->flag[key]
-                 : by_variable ? by_variable
-                 : in_file     ? in_file
-                               : gpq_keys[key].value;
+    const char *const values[] = {
+        [GPQ_ORIGIN_FLAG] = c->flag[key],
+        [GPQ_ORIGIN_ENVIRONMENT] = by_variable,
+        [GPQ_ORIGIN_FILE] = c->n != 0 ? c->section[0].entry[key].value : NULL,
+        [GPQ_ORIGIN_DEFAULT] = gpq_keys[key].value,
+        [GPQ_ORIGIN_NONE] = NULL,
+    };
+    int origin = GPQ_ORIGIN_FLAG;
+    while (origin > GPQ_ORIGIN_NONE && !values[origin])
+        origin--;
+    *ret_value = values[origin];
     if (ret_origin)
-        *ret_origin = origin;
+        *ret_origin = (enum gpq_origin)origin;
     return 0;
 }
 

@@ -6,10 +6,8 @@ from .entry import Sabotage
 SABOTAGES = [
     Sabotage(
         "the file comes before the environment", "queue/config/config.c",
-        "                 : by_variable ? by_variable\n"
-        "                 : in_file     ? in_file\n",
-        "                 : in_file     ? in_file\n"
-        "                 : by_variable ? by_variable\n",
+        "        [GPQ_ORIGIN_ENVIRONMENT] = by_variable,\n        [GPQ_ORIGIN_FILE] = c->n",
+        "        [GPQ_ORIGIN_FILE] = by_variable,\n        [GPQ_ORIGIN_ENVIRONMENT] = c->n",
         "queue/config.a_flag_comes_before_the_environment_and_the_file"),
     Sabotage(
         "the second value of a key counts", "queue/config/parse.c",
