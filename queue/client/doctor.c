@@ -124,12 +124,13 @@ void gpq_doctor(const struct gpq_doctor *d)
     check_programs(d);
     gpq_places_read(NULL, &places);
     int code = gpq_place_find(NULL, NULL, path, &e);
-    if (code == 0 && (code = gpq_statedir_check(path, state, &e)) == 0) {
+    bool has_path = code == 0; /* without one the config file may be what is not found */
+    if (has_path && (code = gpq_statedir_check(path, state, &e)) == 0) {
         pid = agent_pid(&places, state);
         find(d, GPQ_OK, "state directory", NULL, "%s", state);
         check_disk(d, state);
         check_agent(d, state, pid);
-    } else if (code == GPQ_ENOTFOUND) {
+    } else if (has_path && code == GPQ_ENOTFOUND) {
         find(d, GPQ_OK, "state directory", NULL, "%s: the first submit makes it", path);
         check_disk(d, path);
     } else {

@@ -224,6 +224,9 @@ def places(q):
     config.write_text("state = own\n")
     refused(q, 2, ["ls", "--config", config], ["config:1", "state"],
             env={"GPUDISPATCH_STATE": ""})
+    said = q.run("doctor", "--quick", "--devices", "fake:1", status=3,
+                 env={"GPUDISPATCH_STATE": "", "GPUDISPATCH_CONFIG": "/none"})
+    assert "PROBLEM  state directory    /none: No such file" in said, said
     refused(q, 1, ["submit", "--", "true"], ["GPUD_AGENT_PROGRAM"],
             env={"GPUD_AGENT_PROGRAM": "/none"})
 
