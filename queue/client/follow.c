@@ -121,6 +121,8 @@ static void read_notes(int fd)
 static int await_news(struct followed *f)
 {
     int ms = gpq_ms_until(f->s->deadline);
+    if (gpq_interrupted()) /* in a wait before this one, such as that of hear_end */
+        return -1;
     if (f->notify < 0 && (ms < 0 || ms > STEP_MS))
         ms = STEP_MS;
     struct pollfd p[3] = { { .fd = f->end.fd, .events = POLLIN },

@@ -167,6 +167,8 @@ static int hear_all(struct gpq_session *s, struct waits *w, struct progress *p)
     int status = send_waits(s, w);
     while (status == 0 && w->left > 0) {
         json_t *line;
+        if (gpq_interrupted()) /* perhaps while the progress was read */
+            return -1;
         uint64_t step = p->batch ? gpq_now() + STEP : 0;
         if (s->deadline != 0 && (step == 0 || s->deadline < step))
             step = s->deadline;
@@ -181,7 +183,6 @@ static int hear_all(struct gpq_session *s, struct waits *w, struct progress *p)
                 show_progress(p);
             break;
         case GPQ_INTERRUPTED:
-            status = gpq_interrupted() ? -1 : 0;
             break;
         case GPQ_CLOSED: /* the agent was replaced, or has ended */
             status = wait_again(s, w);

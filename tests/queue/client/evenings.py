@@ -11,6 +11,7 @@ import pathlib
 import select
 import signal
 import sqlite3
+import subprocess
 import sys
 import time
 
@@ -328,6 +329,18 @@ def run_verb(q):
     q.run("agent", "status", status=4)  # the time was over before another agent was started
 
 
+def interrupts(q):
+    """SIGINT ends run at any instant, also while it reads what a command writes."""
+    q.agent()
+    for i in range(20):
+        child = q.start("run", "--attached", "--", "sh", "-c", "while echo x; do :; done",
+                        stdout=subprocess.DEVNULL)
+        log = q.state / f"logs/{i + 1}.1.1"
+        until(lambda: log.exists() and log.stat().st_size > 0, "output")
+        child.send_signal(signal.SIGINT)
+        equal(child.wait(PATIENCE), 130)
+
+
 def open_gate_of(q):
     with open(q.path("gate"), "w"):
         pass
@@ -589,5 +602,5 @@ def many_lines(q):
 if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
         five_hundred, named_again, changed_files, sweep, loaded_model, look, nobody_restarts,
-        follow_ends, run_verb, why, sick_gpu, power_cut, changes, watch_file, agent_alone,
-        line_options, attached_list, same_options, environment, many_lines], Queue))
+        follow_ends, run_verb, interrupts, why, sick_gpu, power_cut, changes, watch_file,
+        agent_alone, line_options, attached_list, same_options, environment, many_lines], Queue))
