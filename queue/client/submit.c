@@ -677,6 +677,8 @@ int gpq_submit_send(struct gpq_session *session, struct gpq_submit_call *s, cons
     status = gpq_session_hear_reply(session, json_incref(request), &reply);
     if (status == -1)
         status = gpq_session_hear_reply(session, json_incref(request), &reply);
+    if (status == -1)
+        (void)gpq_say(status, "the tasks may have been submitted; gpudispatch ls shows them");
     json_decref(request);
     if (status == 0 && (status = judge(s, reply)) == 0) {
         *ret = reply;

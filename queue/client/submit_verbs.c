@@ -294,11 +294,11 @@ int gpq_verb_run(const struct call *call)
     int status = gpq_submit_read(&s, call);
     if (status == 0) {
         status = gpq_session_open(&session, call, GPQ_AGENT_STARTED);
+        gpq_interrupts_catch(); /* no task starts before */
         if (status == 0)
             status = gpq_submit_send(&session, &s, NULL, &reply);
         if (status == 0) {
             const char *batch = gpq_text_of(reply, "batch");
-            gpq_interrupts_catch();
             if (s.is_list)
                 gpq_submit_say(&session, &s, reply);
             fflush(stdout);
