@@ -59,7 +59,8 @@ QUEUE_MAY = {
     "agent": {"agent", "runner", "sqlite", "proto", "jobs", "config", "files", ""},
     "client": {"client", "proto", "jobs", "config", "files", ""},
 }
-QUEUE_TOOLS = {"client": "tools/cli/"}  # its verbs have arguments and output like all others
+# Its verbs have arguments and output like all others; names of keys and columns are misspelt, too.
+QUEUE_TOOLS = {"client": "tools/cli/", "config": "tools/cli/near.h", "jobs": "tools/cli/near.h"}
 QUEUE_PUBLIC = {"agent", "client"}  # the folders that may include public headers
 QUEUE_LIBRARIES = {"sqlite3.h": {"sqlite"}, "jansson.h": {"proto", "jobs", "agent", "client"}}
 # The public headers that the core may include.

@@ -9,9 +9,7 @@
 
 #include "queue/config/split.h"
 #include "queue/config/values.h"
-
-/* Bytes of a name that are compared, and changes to a name that is still near. */
-enum { NAME = 32, NEAR = 2 };
+#include "tools/cli/near.h"
 
 #define ROW(id, section, name, kind, least, most, value, variable, by, help) \
     { GPQ_SECTION_##section, name, GPQ_KIND_##kind, least, most, value, variable, by, help },
@@ -76,32 +74,6 @@ enum gpq_key gpq_key_find(enum gpq_section_kind section, const char *name)
 
 /* ---- Names that are near ---- */
 
-/* How many characters must be added, removed or replaced to make one name of the other; only the
- * first NAME bytes count. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[NAME + 1], m = strnlen(a, NAME), n = strnlen(b, NAME);
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= m; i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            size_t best = corner + (a[i - 1] != b[j - 1]);
-            corner = row[j];
-            best = best < row[j] + 1 ? best : row[j] + 1;
-            row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
-        }
-    }
-    return row[n];
-}
-
-static bool is_near(const char *name, const char *key)
-{
-    size_t n = strlen(name);
-    return distance(name, key) <= NEAR || (n > 2 && !strncmp(key, name, n));
-}
-
 __attribute__((format(printf, 3, 4))) static void append(char *text, size_t size,
                                                          const char *format, ...)
 {
@@ -112,25 +84,15 @@ __attribute__((format(printf, 3, 4))) static void append(char *text, size_t size
     va_end(list);
 }
 
-/* Appends the names that are near, or all.  Returns how many. */
-static int append_names(enum gpq_section_kind section, const char *near, char *text, size_t size)
-{
-    int n = 0;
-    for (int i = 0; i < GPQ_KEYS; i++)
-        if (gpq_keys[i].section == section && (!near || is_near(near, gpq_keys[i].name)))
-            append(text, size, "%s%s", n++ == 0 ? "" : near ? " or " : ", ", gpq_keys[i].name);
-    return n;
-}
-
 void gpq_key_suggest(enum gpq_section_kind section, const char *name, char *text, size_t size)
 {
-    text[0] = '\0';
-    append(text, size, "did you mean ");
-    if (append_names(section, name, text, size) != 0) {
-        append(text, size, "?");
-        return;
-    }
-    text[0] = '\0';
-    append(text, size, "the keys are ");
-    (void)append_names(section, NULL, text, size);
+    struct near near = { .word = name };
+    int n = 0;
+    for (int i = 0; i < GPQ_KEYS; i++)
+        if (gpq_keys[i].section == section)
+            near_add(&near, gpq_keys[i].name);
+    near_text(&near, "", text, size);
+    for (int i = 0; near.n == 0 && i < GPQ_KEYS; i++)
+        if (gpq_keys[i].section == section)
+            append(text, size, "%s%s", n++ == 0 ? "; the keys are " : ", ", gpq_keys[i].name);
 }

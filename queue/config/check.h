@@ -13,8 +13,8 @@ int gpq_key_check(enum gpq_key key, const char *value, struct gpq_error *e);
 /* The key of this name in a kind of section, or GPQ_KEYS. */
 enum gpq_key gpq_key_find(enum gpq_section_kind section, const char *name);
 
-/* Writes the names of keys that are near to one that is none, "did you mean gpus?"; or, if none
- * is near, "the keys are ...", all of them. */
+/* Writes the names of keys that are near to one that is none, ": did you mean gpus?"; or, if none
+ * is near, "; the keys are ...", all of them. */
 void gpq_key_suggest(enum gpq_section_kind section, const char *name, char *text, size_t size);
 
 #endif

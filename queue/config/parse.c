@@ -143,7 +143,7 @@ static int refuse_key(const struct parser *p, const char *name)
 {
     char where[96], suggestion[256];
     gpq_key_suggest(p->section->kind, name, suggestion, sizeof(suggestion));
-    return fail(p, p->line, "'%.40s' is no key of %s; %s", name, title(p->section, where),
+    return fail(p, p->line, "'%.40s' is no key of %s%s", name, title(p->section, where),
                 suggestion);
 }
 

@@ -7,6 +7,7 @@
 #include "queue/jobs/reader.h"
 #include "queue/jobs/template.h"
 #include "queue/utf8.h"
+#include "tools/cli/near.h"
 
 enum { COLUMNS_MOST = 1000000 };
 
@@ -86,11 +87,22 @@ static int find_slots(struct gpq_jobs *r, const struct column *columns, struct g
 static int unknown_column(const struct gpq_jobs *r, const char *name, struct gpq_error *e)
 {
     char list[250];
+    struct near near = { .word = name };
     size_t n = gpq_make_known_count(&r->make);
 
+    near_add(&near, "command");
+    for (size_t i = 0; i < n; i++)
+        near_add(&near, r->how.known[i]);
+    near_text(&near, "", list, sizeof(list));
+    if (*list)
+        return gpq_fail(e, GPQ_EINVAL, "column '%.60s' is no option%s", name, list);
+    if (strpbrk(name, ";\t"))
+        return gpq_fail(e, GPQ_EINVAL,
+                        "column '%.60s' is no option; commas separate columns, not %s", name,
+                        strchr(name, ';') ? "semicolons" : "tabs");
     gpq_reader_list(list, sizeof(list), r->how.known, n);
     return gpq_fail(e, GPQ_EINVAL,
-                    "column %.60s is no option; beside command there may be %s; with --each FILE "
+                    "column '%.60s' is no option; beside command there may be %s; with --each FILE "
                     "-- COMMAND columns replace {NAME}",
                     name, n ? list : "none");
 }

@@ -8,6 +8,7 @@
 
 #include "queue/jobs/reader.h"
 #include "queue/jobs/template.h"
+#include "tools/cli/near.h"
 
 enum { NUMBER = 40 };
 
@@ -124,11 +125,19 @@ static int take_command(struct gpq_make *m, const json_t *command, struct gpq_er
 static int unknown_member(struct gpq_make *m, const char *name, struct gpq_error *e)
 {
     char list[300];
+    struct near near = { .word = name };
     size_t n = gpq_make_known_count(m);
 
+    near_add(&near, "command");
+    near_add(&near, "argv");
+    for (size_t i = 0; i < n; i++)
+        near_add(&near, m->how->known[i]);
+    near_text(&near, "", list, sizeof(list));
+    if (*list)
+        return gpq_fail(e, GPQ_EINVAL, "unknown member '%.60s'%s", name, list);
     gpq_reader_list(list, sizeof(list), m->how->known, n);
     return gpq_fail(e, GPQ_EINVAL,
-                    "unknown member %.60s; an object has argv or command, and options%s%s", name,
+                    "unknown member '%.60s'; an object has argv or command, and options%s%s", name,
                     n ? ": " : "", list);
 }
 

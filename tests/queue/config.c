@@ -74,12 +74,13 @@ T_CASE(each_fault_has_its_line)
     static const struct {
         const char *text, *error;
     } rows[] = {
-        { "device = 0\n", ":1: 'device' is no key of the lines before the first section; did you "
+        { "device = 0\n", ":1: 'device' is no key of the lines before the first section: did you "
                           "mean devices?" },
-        { "\n\ngpus = 1\n", ":3: 'gpus' is no key of the lines before the first section; did you "
-                            "mean cpus?" },
+        { "\n\ngpus = 1\n", ":3: 'gpus' is no key of the lines before the first section; the "
+                            "keys are devices, cpus, state-dir, allow-network-fs, env, shell, "
+                            "notify, keep-age, keep-tasks, log-limit, ports" },
         { "[class a]\nplugin = x\nmax = 1\n",
-          ":3: 'max' is no key of [class a]; did you mean max-workers or max-wait?" },
+          ":3: 'max' is no key of [class a]: did you mean max-workers or max-wait?" },
         { "[needs a]\nxyzzy = 1\n",
           ":2: 'xyzzy' is no key of [needs a]; the keys are gpus, memory, cpus, host-memory, "
           "compute, on, not-on, or" },

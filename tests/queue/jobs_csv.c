@@ -30,7 +30,7 @@ static const struct jobs_case commands[] = {
                   "columns replace {NAME}\n" },
     { CSV, .input = "command,lr\na,1\n",
       .expected =
-          "EINVAL: line 1: column lr is no option; beside command there may be gpus, "
+          "EINVAL: line 1: column 'lr' is no option; beside command there may be gpus, "
           "memory, name, env, limit; with --each FILE -- COMMAND columns replace {NAME}\n" },
     { CSV, .input = "command,gpus\na\n\nb,2,\nc,2\n \t,2\n",
       .expected = "EINVAL: line 2: the row has 1 field, the header 2; 2 further lines are "

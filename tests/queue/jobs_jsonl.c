@@ -52,8 +52,9 @@ static const struct jobs_case objects[] = {
     { JSONL, .input = "{\"command\":\"a\",\"argv\":[\"b\"]}\n",
       .expected = "EINVAL: line 1: the object has both argv and command\n" },
     { JSONL, .input = "{\"command\":\"a\",\"lr\":1}\n",
-      .expected = "EINVAL: line 1: unknown member lr; an object has argv or command, and options: "
-                  "gpus, memory, name, env, limit\n" },
+      .expected =
+          "EINVAL: line 1: unknown member 'lr'; an object has argv or command, and options: "
+          "gpus, memory, name, env, limit\n" },
     { JSONL, .input = "{\"argv\":\"a\"}\n",
       .expected = "EINVAL: line 1: argv is a text, expected a list of texts\n" },
     { JSONL, .input = "{\"argv\":[\"a\",3]}\n",

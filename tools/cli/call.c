@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/near.h"
 #include "tools/cli/verb.h"
 
 #define NS_PER_SECOND 1e9
@@ -38,6 +39,30 @@ int usage(const struct verb *v, const char *format, ...)
     va_end(args);
     fprintf(stderr, "\nTry: gpudispatch help%s%s\n", v ? " " : "", v ? v->name : "");
     return EXIT_USAGE;
+}
+
+/* Words of other programs, and the verbs that stand in their place. */
+static const struct {
+    const char *word, *verbs;
+} others[] = {
+    { "jobs", "ls" },           { "kill", "cancel" },
+    { "list", "ls" },           { "queue", "ls" },
+    { "start", "agent start" }, { "status", "ls or agent status" },
+    { "rm", "cancel" },         { "stop", "cancel or agent stop" },
+};
+
+int verb_unknown(const struct verb *v, const char *name)
+{
+    struct near near = { .word = name };
+    char text[200];
+
+    for (const struct verb *known = verbs; known->name; known++)
+        near_add(&near, known->name);
+    near_text(&near, "", text, sizeof text);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (!strcmp(others[i].word, name))
+            snprintf(text, sizeof text, ": did you mean %s?", others[i].verbs);
+    return usage(v, "%s%sunknown verb '%s'%s", v ? v->name : "", v ? ": " : "", name, text);
 }
 
 /* What getopt_long needs. */
@@ -95,9 +120,52 @@ static enum option_id option_of(const struct verb *v, int found)
     return l.option;
 }
 
-static int bad_option(const struct verb *v, int found, char *const *argv)
+/* The name in --NAME or --NAME=VALUE; a name that is cut short is another one. */
+struct name {
+    const char *text;
+    size_t length;
+    bool known;
+};
+
+static void has_name(enum option_id id, void *user)
 {
-    const char *word = argv[optind - 1];
+    struct name *name = user;
+
+    if (strlen(options[id].name) == name->length &&
+        strncmp(options[id].name, name->text, name->length) == 0)
+        name->known = true;
+}
+
+static void add_near(enum option_id id, void *user)
+{
+    near_add(user, options[id].name);
+}
+
+static int unknown_option(const struct verb *v, const struct name *name)
+{
+    char word[64], text[200];
+    struct near near = { .word = word };
+
+    snprintf(word, sizeof word, "%.*s", (int)(name->length < 63 ? name->length : 63), name->text);
+    verb_options(v, add_near, &near);
+    return usage(v, "%s: unknown option --%.*s%s", v->name, (int)name->length, name->text,
+                 near_text(&near, "--", text, sizeof text));
+}
+
+/* Whether the word is no option of the verb, though getopt_long may take it for the beginning of
+ * one: with a further option the same word would mean another one. */
+static bool is_unknown(const struct verb *v, const char *word, struct name *ret)
+{
+    *ret = (struct name){ .text = word + 2 };
+    if (strncmp(word, "--", 2) != 0)
+        return false;
+    ret->length = strcspn(ret->text, "=");
+    verb_options(v, has_name, ret);
+    return !ret->known;
+}
+
+static int bad_option(const struct verb *v, int found)
+{
     enum option_id i = option_of(v, optopt);
 
     if (found == ':' && i != OPTION_END)
@@ -105,9 +173,7 @@ static int bad_option(const struct verb *v, int found, char *const *argv)
                      options[i].value_name);
     if (optopt >= FIRST_LONG && i != OPTION_END)
         return usage(v, "%s: option --%s takes no value", v->name, options[i].name);
-    if (optopt)
-        return usage(v, "%s: unknown option -%c", v->name, optopt);
-    return usage(v, "%s: unknown or ambiguous option %.*s", v->name, (int)strcspn(word, "="), word);
+    return usage(v, "%s: unknown option -%c", v->name, optopt);
 }
 
 /* "--watch 5" is "--watch=5": an optional value may be a word of its own when it is a number. */
@@ -131,18 +197,21 @@ static size_t options_most(int argc, char **argv)
 static int read_options(struct call *call, int argc, char **argv)
 {
     struct wanted w;
-    int found;
+    struct name name;
+    int found, at = optind; /* of the word that is read next */
 
     want_options(call->verb, &w);
     opterr = 0;
-    while ((found = getopt_long(argc, argv, w.letters, w.longs, NULL)) != -1) {
+    for (; (found = getopt_long(argc, argv, w.letters, w.longs, NULL)) != -1; at = optind) {
         enum option_id i = option_of(call->verb, found);
         if (found == 1) {
             call->operand[call->operands++] = optarg;
             continue;
         }
+        if (is_unknown(call->verb, argv[at], &name))
+            return unknown_option(call->verb, &name);
         if (i == OPTION_END)
-            return bad_option(call->verb, found, argv);
+            return bad_option(call->verb, found);
         call->given[i] = true;
         call->value[i] = optarg;
         if (options[i].value == VALUE_OPTIONAL && !optarg)

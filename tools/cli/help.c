@@ -349,7 +349,7 @@ int help_run(const struct call *call)
     const struct verb *v = name ? verb_find(name) : NULL;
 
     if (name && !v)
-        return usage(call->verb, "help: unknown verb '%s'", name);
+        return verb_unknown(call->verb, name);
     if (call->given[OPTION_MAN] + call->given[OPTION_COMPLETION] + call->given[OPTION_MARKDOWN] +
             (v != NULL) >
         1)

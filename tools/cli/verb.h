@@ -60,6 +60,8 @@ extern const struct verb verbs[]; /* until the name is NULL */
 extern const char program_summary[];
 
 const struct verb *verb_find(const char *name); /* NULL: none */
+/* Says that there is none of this name.  Returns EXIT_USAGE. */
+int verb_unknown(const struct verb *v, const char *name);
 
 /* Calls fn for each option that the verb takes, in the order of its list. */
 void verb_options(const struct verb *v, void (*fn)(enum option_id option, void *user), void *user);

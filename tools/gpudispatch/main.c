@@ -37,7 +37,7 @@ static int run(int argc, char **argv)
         name = "version";
     call.verb = verb_find(name);
     if (!call.verb)
-        return *name ? usage(NULL, "unknown verb '%s'", name) : usage(NULL, "a verb is missing");
+        return *name ? verb_unknown(NULL, name) : usage(NULL, "a verb is missing");
     status = run_call(&call, argc - 1, argv + 1);
     call_free(&call);
     return status;

@@ -37,7 +37,12 @@ def refused(q, status, args, parts, **more):
 def usage(q):
     """Wrong command lines start no agent and make no state directory."""
     for args, parts in [
-            (["sbumit"], ["'sbumit'"]),
+            (["sbumit"], ["'sbumit': did you mean submit?"]),
+            (["status"], ["did you mean ls or agent status?"]),
+            (["submit", "--state", "foo", "--", "true"], ["--state: did you mean --state-dir?"]),
+            (["set", "1", "--limit", "30m", "--state", "ready"], ["did you mean --state-dir?"]),
+            (["wait", "1", "--time", "3"], ["unknown option --time: did you mean --timeout?"]),
+            (["log", "1.1", "--tail", "5"], ["unknown option --tail\n"]),
             ([], ["verb"]),
             (["submit", "--gpux=1", "--", "true"], ["--gpux"]),
             (["submit", "-Z", "--", "true"], ["-Z"]),
@@ -119,6 +124,10 @@ def files(q):
             ("h.csv", b"command,limit,limit\ntrue,1,1\n", ["line 1", "limit"]),
             ("q.csv", b"command\ntrue\n\"false\n", ["line 3", "quote"]),
             ("f.csv", b"command,limit\ntrue,1\ntrue\n", ["line 3"]),
+            ("k.csv", b"Command\ntrue\n", ["'Command'", "did you mean command?"]),
+            ("b.csv", b"command, gpus\ntrue,1\n", ["' gpus'", "did you mean gpus?"]),
+            ("t.csv", b"command;gpus\ntrue;1\n", ["'command;gpus'", "commas", "semicolons"]),
+            ("t.jsonl", b'{"argv":["true"],"gpu":1}\n', ["'gpu': did you mean gpus?"]),
             ("o.csv", b"command,lr\ntrue,1\n", ["lr"]),
             ("c.csv", b"limit\n1\n", ["command"]),
             ("v.csv", b"command,limit\ntrue,1\ntrue,soon\n", ["line 3", "--limit", "'soon'"]),

@@ -297,6 +297,11 @@ SABOTAGES = [
         "agent/starts.paused"),
     # ---- verbs ----
     Sabotage(
+        "the beginning of an option is the option", "tools/cli/call.c",
+        "        if (is_unknown(call->verb, argv[at], &name))\n",
+        "        if (is_unknown(call->verb, argv[at], &name) && i == OPTION_END)\n",
+        "client/refusals.usage"),
+    Sabotage(
         "the part of a log that was dropped is printed as bytes", "queue/client/log.c",
         "        size_t size = skip_hole(l); /* moves l->read */\n",
         "        size_t size = PIECE;\n        (void)skip_hole;\n",
