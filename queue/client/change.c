@@ -110,11 +110,13 @@ int gpq_verb_set(const struct call *call)
         status = gpq_each_selection(call, change_selection, &c);
     if (status == 0 && call->given[OPTION_JSON])
         printf("{\"count\":%" PRIu64 ",\"running\":%" PRIu64 "}\n", c.count, c.running);
-    else if (status == 0)
+    else if (status == 0 && c.count > 0)
         printf("%s waiting %s changed\n", gpq_number_text(c.count, number), gpq_tasks(c.count));
     if (status == 0 && c.running > 0)
         status = gpq_say(EXIT_REFUSED, "%" PRIu64 " running %s left alone", c.running,
                          c.running == 1 ? "task was" : "tasks were");
+    else if (status == 0 && c.count == 0)
+        status = gpq_say(EXIT_REFUSED, "nothing was changed: none of these tasks waits");
     json_decref(changes);
     return status;
 }

@@ -55,6 +55,19 @@ char *gpq_id_text(const struct gpq_id *id, char ret[32])
     return ret;
 }
 
+bool gpq_are_ids(const char *text)
+{
+    bool ids = true;
+    for (const char *at = text; ids && *at;) {
+        char one[40];
+        size_t length = strcspn(at, ",");
+        snprintf(one, sizeof(one), "%.*s", (int)(length < 39 ? length : 39), at);
+        ids = length < 39 && gpq_id_read(one).kind != GPQ_ID_NONE;
+        at += length + (at[length] == ',');
+    }
+    return ids;
+}
+
 /* ---- Requests ---- */
 
 json_t *gpq_request_of(const char *what, json_t *selection)
@@ -104,6 +117,7 @@ static const struct {
     { "crashed", "outcomes", { "crashed" } },
     { "cancelled", "outcomes", { "cancelled" } },
     { "no-worker", "outcomes", { "no worker" } },
+    { "no worker", "outcomes", { "no worker" } }, /* as ls prints it */
     { "skipped", "outcomes", { "skipped" } },
     { "lost", "outcomes", { "lost" } },
 };
@@ -125,6 +139,11 @@ static bool add_word(json_t *selection, const char *word, size_t length)
 
 static int add_filters(const struct call *call, json_t *selection)
 {
+    if (call->given[OPTION_STATE] && (call->given[OPTION_FAILED] || call->given[OPTION_LOST]))
+        return usage(call->verb,
+                     "%s: --%s and --state exclude one another; --state takes several: --state "
+                     "failed,lost",
+                     call->verb->name, call->given[OPTION_FAILED] ? "failed" : "lost");
     if (call->given[OPTION_FAILED])
         (void)add_word(selection, "failed", 6);
     if (call->given[OPTION_LOST])
@@ -150,12 +169,12 @@ static int id_of_name(struct gpq_session *s, const char *text, struct gpq_id *re
     const char *dot = strrchr(text, '.');
     char name[256], numbers[40];
     json_t *reply = NULL, *request = json_pack("{s:s, s:s}", "do", "batches", "name", text);
-    if (!request)
+    if (!request || !*text)
         return gpq_say(EXIT_USAGE, "'%.80s': expected ids or the name of a batch, in UTF-8", text);
     int status = gpq_session_hear_reply(s, request, &reply);
     bool found = status == 0 && json_is_true(json_object_get(reply, "ok"));
     *ret = (struct gpq_id){ GPQ_ID_BATCH, 0, 0, 0 };
-    if (status == 0 && !found && dot && strlen(dot) < 36 && dot - text < 256) {
+    if (status == 0 && !found && dot > text && strlen(dot) < 36 && dot - text < 256) {
         snprintf(numbers, sizeof(numbers), "1%s", dot);
         *ret = gpq_id_read(numbers);
     }
@@ -228,15 +247,8 @@ static int add_id(struct gpq_session *s, struct found *f, const char *text)
 static int add_operand(struct gpq_session *s, struct found *f, const char *operand)
 {
     char *copy = strdup(operand), *rest = copy;
-    bool ids = copy != NULL;
+    bool ids = copy && gpq_are_ids(operand);
     int status = copy ? 0 : no_memory();
-    for (const char *at = operand; ids && *at;) {
-        char one[40];
-        size_t length = strcspn(at, ",");
-        snprintf(one, sizeof(one), "%.*s", (int)(length < 39 ? length : 39), at);
-        ids = length < 39 && gpq_id_read(one).kind != GPQ_ID_NONE;
-        at += length + (at[length] == ',');
-    }
     if (!ids && status == 0)
         status = add_id(s, f, operand);
     for (char *one; ids && status == 0 && (one = strsep(&rest, ","));)

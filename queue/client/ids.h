@@ -21,6 +21,8 @@ struct gpq_id {
 struct gpq_id gpq_id_read(const char *text);
 /* "12" of a batch or the batch of a range, "12.44" of a task. */
 char *gpq_id_text(const struct gpq_id *id, char ret[32]);
+/* Whether each of its parts between commas is an id. */
+bool gpq_are_ids(const char *text);
 
 /* The same; a text that is none is the name of a batch, for which the agent is asked.  0, or the
  * exit status. */

@@ -30,9 +30,10 @@ int gpq_place_find(const char *given, const char *config, char path[GPQ_PATH], s
     char *own = NULL;
     int code = 0;
     gpq_places_read(given, &places);
-    if (!(given && *given) && !(places.state && *places.state))
+    bool is_set = (given && *given) || (places.state && *places.state);
+    if (config || !is_set) /* a file that is named must be there, and be right */
         code = of_config(config, &own, e);
-    if (own)
+    if (own && !is_set)
         places.given = own;
     if (code == 0)
         code = gpq_places_find(&places, path, e);

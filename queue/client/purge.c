@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* purge.c - forgets tasks that ended long ago. */
 #include <stdio.h>
+#include <string.h>
 
 #include "queue/client/session.h"
 #include "queue/client/spec.h"
@@ -9,6 +10,12 @@
 
 /* Tasks of one request: others are served between two of them. */
 enum { CHUNK = 1000 };
+
+/* A person who writes 5 means days. */
+static bool has_unit(const char *older)
+{
+    return older[strspn(older, "0123456789.")] != '\0';
+}
 
 int gpq_verb_purge(const struct call *call)
 {
@@ -20,6 +27,12 @@ int gpq_verb_purge(const struct call *call)
     int status = gpq_option_duration(call, OPTION_OLDER, &age);
     if (status != 0)
         return status;
+    if (age > 0 && !has_unit(call->value[OPTION_OLDER]))
+        return usage(call->verb,
+                     "purge: --older: '%s' has no unit: %sd are days and %ss seconds, and what is "
+                     "forgotten does not come back",
+                     call->value[OPTION_OLDER], call->value[OPTION_OLDER],
+                     call->value[OPTION_OLDER]);
     status = gpq_session_open(&s, call, GPQ_AGENT_RESUMED);
     for (bool more = true; status == 0 && more;) {
         json_t *reply;

@@ -316,7 +316,8 @@ static int set_priority(json_t *spec, const char *text, struct gpq_error *e)
     char *end;
     long long n = strtoll(text, &end, 10);
     if (end == text || *end || n < INT32_MIN || n > INT32_MAX)
-        return gpq_fail(e, GPQ_EINVAL, "'%.80s': expected a whole number", text);
+        return gpq_fail(e, GPQ_EINVAL, "'%.80s': expected a whole number from %d to %d", text,
+                        INT32_MIN, INT32_MAX);
     return set(spec, "priority", json_integer(n), e);
 }
 

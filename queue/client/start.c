@@ -62,9 +62,9 @@ static int agent_command(struct command *c, const char *state)
 
 static void add_agent_options(struct command *c, const struct call *call)
 {
-    if (strcmp(call->verb->name, "agent") == 0) { /* of submit they are needs of tasks */
-        add_option(c, call, OPTION_DEVICES, "--devices");
-        add_option(c, call, OPTION_CPUS, "--cpus");
+    if (strcmp(call->verb->name, "agent") == 0) {
+        add_option(c, call, OPTION_QUEUE_GPUS, "--devices");
+        add_option(c, call, OPTION_SLOTS, "--cpus");
     }
     const char *config = call->value[OPTION_CONFIG];
     if (config && gpq_place_absolute(config, c->config)) { /* the agent leaves the directory */

@@ -51,6 +51,14 @@ static bool find_program(const struct gpq_submit_call *s, const char *name, cons
     return false;
 }
 
+static bool is_file(const char *name, const char *cwd)
+{
+    char path[GPQ_PATH];
+    struct stat st;
+    return gpq_path(path, "%s%s%s", *name == '/' ? "" : cwd, *name == '/' ? "" : "/", name) == 0 &&
+           stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 static int check_program(struct gpq_submit_call *s, const char *name, const char *cwd,
                          struct gpq_error *e)
 {
@@ -58,9 +66,11 @@ static int check_program(struct gpq_submit_call *s, const char *name, const char
     if (s->call->given[OPTION_NO_CHECK] || known)
         return 0;
     if (!find_program(s, name, cwd))
-        return gpq_fail(e, GPQ_EINVAL,
-                        "program '%.80s' is not found%s; --no-check accepts it all the same", name,
-                        strchr(name, '/') ? "" : " in PATH");
+        return gpq_fail(e, GPQ_EINVAL, "program '%.80s' %s; --no-check accepts it all the same",
+                        name,
+                        !strchr(name, '/')   ? "is not found in PATH"
+                        : is_file(name, cwd) ? "is not executable (chmod +x)"
+                                             : "is not found");
     (void)json_object_set_new(s->found, name, json_true());
     return 0;
 }
@@ -313,6 +323,9 @@ static int read_file(struct gpq_submit_call *s, const char *path, bool paths)
     if (strcmp(path, "-") != 0 && !*s->name)
         name_of_file(path, s->name);
     int code = gpq_jobs_file(path, &how, gpq_submit_job, s, &s->counts, &e);
+    if (code < 0 && s->call->operands > 0 && path == s->call->operand[0] &&
+        access(path, F_OK) < 0) /* submit "echo hello" */
+        return gpq_say(EXIT_USAGE, "%s; a command stands behind --", e.text);
     return code < 0 ? failed(strncmp(e.text, "line ", 5) == 0 ? path : "", &e) : 0;
 }
 
@@ -407,8 +420,9 @@ static int check_source(const struct call *call)
                      "the command behind --",
                      verb, file);
     if (call->operands > 1)
-        return usage(call->verb, "%s: unexpected argument '%s'; a command stands behind --", verb,
-                     call->operand[1]);
+        return usage(call->verb,
+                     "%s: unexpected argument '%s': expected one FILE; a command stands behind --",
+                     verb, call->operand[1]);
     if (file && !*file)
         return usage(call->verb, "%s: FILE is empty, expected the name of a file", verb);
     if (!many && !file && !call->command)
@@ -506,6 +520,11 @@ static json_t *batch_of(struct gpq_submit_call *s, const char *append)
     json_t *batch = json_object();
     const char *notify = s->call->value[OPTION_NOTIFY];
     int status = batch ? 0 : gpq_say(EXIT_FAILED, "no memory");
+    if (status == 0 && *s->name && gpq_are_ids(s->name))
+        status = gpq_say(EXIT_USAGE,
+                         "the name of the batch, '%s', reads as an id: no verb would find it; "
+                         "--batch sets another one",
+                         s->name);
     if (status == 0 && *s->name && json_object_set_new(batch, "name", json_string(s->name)) != 0)
         status = gpq_say(EXIT_USAGE,
                          "the name of the batch, '%.80s', is not UTF-8; --batch sets one", s->name);
@@ -628,16 +647,20 @@ static int64_t line_of(const struct gpq_submit_call *s, bool is_spec, unsigned l
 static int judge(const struct gpq_submit_call *s, json_t *reply)
 {
     const char *text = gpq_text_of(reply, "error");
-    bool is_spec = strncmp(text, "specs[", 6) == 0, is_task = strncmp(text, "tasks[", 6) == 0;
+    bool is_spec = strncmp(text, "specs[", 6) == 0, is_task = strncmp(text, "tasks[", 6) == 0,
+         is_key = strcmp(gpq_text_of(reply, "code"), "EKEY") == 0;
     char *rest, line[32] = "";
-    if (json_is_true(json_object_get(reply, "ok")) || (!is_spec && !is_task))
+    if (json_is_true(json_object_get(reply, "ok")) || (!is_spec && !is_task && !is_key))
         return gpq_session_judge(reply);
-    unsigned long index = strtoul(text + 6, &rest, 10);
-    int64_t number = line_of(s, is_spec, index);
-    if (number > 0)
-        snprintf(line, sizeof(line), "line %" PRIi64 ": ", number);
-    rest += strspn(rest, "].: ");
-    return gpq_say(gpq_session_status(reply), "%s%s", line, rest);
+    if (is_spec || is_task) {
+        unsigned long index = strtoul(text + 6, &rest, 10);
+        int64_t number = line_of(s, is_spec, index);
+        if (number > 0)
+            snprintf(line, sizeof(line), "line %" PRIi64 ": ", number);
+        text = rest + strspn(rest, "].: ");
+    }
+    return gpq_say(gpq_session_status(reply), "%s%s%s", line, text,
+                   is_key ? "; another --key makes a task of its own" : "");
 }
 
 /* --after NAME: the id of that batch, in its place. */

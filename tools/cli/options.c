@@ -135,8 +135,8 @@ const struct option_entry options[OPTION_COUNT] = {
                          false },
 
     [OPTION_STATE] = { "state", 's', NEEDS("STATES"),
-                       "only tasks in one of these: held, ready, running, done, ok, failed, or an "
-                       "outcome",
+                       "only tasks in one of these: held, ready, waiting, running, done, failed, "
+                       "or an outcome",
                        false },
     [OPTION_FAILED] = { "failed", 0, NONE, "tasks that ended error, timeout, crashed or no worker",
                         false },
@@ -161,6 +161,11 @@ const struct option_entry options[OPTION_COUNT] = {
     [OPTION_REPAIR] = { "repair", 0, NONE, "make the repairs that are possible", false },
     [OPTION_ORIGIN] = { "origin", 0, NONE, "print the source of each value", false },
 
+    [OPTION_SLOTS] = { "cpus", 'c', NEEDS("N"), "CPU slots for tasks [one per CPU]", false },
+    [OPTION_QUEUE_GPUS] = { "devices", 'd', NEEDS("SPEC"),
+                            "use these: all (the default), free, a list such as 0,1 or GPU-5c, or "
+                            "fake:N",
+                            false },
     [OPTION_FOREGROUND] = { "foreground", 0, NONE, "stay in the foreground, as a service does",
                             false },
     [OPTION_DRAIN] = { "drain", 0, NONE, "start nothing, and end after the last running task",

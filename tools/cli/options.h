@@ -90,6 +90,8 @@ enum option_id {
     OPTION_REPAIR,
     OPTION_ORIGIN,
     /* Of the agent. */
+    OPTION_SLOTS,      /* agent --cpus */
+    OPTION_QUEUE_GPUS, /* agent --devices */
     OPTION_FOREGROUND,
     OPTION_DRAIN,
     OPTION_CANCEL,

@@ -126,11 +126,12 @@ static const struct status_entry fsck_statuses[] = {
 
 const struct verb verbs[] = {
     /* ---- tasks ---- */
-    { "submit", "[FILE...]", 0, OPERANDS_ANY, true, "put tasks into the queue",
+    { "submit", "[FILE]", 0, OPERANDS_ANY, true, "put tasks into the queue",
       "Submits one command behind --, or the commands of a FILE (- is standard input): lines for a "
       "shell, rows of a CSV file or objects of a JSON Lines file. With --each or --array the "
-      "command behind -- is a template for each line or number; with --class, FILE is the data of "
-      "a task. An agent is started if none runs. All tasks are submitted, or none.\n"
+      "command behind -- is a template for each line or number; with --class, each of any "
+      "number of FILEs is the data of a task. An agent is started if none runs. All tasks are "
+      "submitted, or none.\n"
       "The tasks of a list join equal ones of the same batch name that wait, run or have ended ok: "
       "submit the same list again, and only the new and the failed lines run. A single command is "
       "always a new task, unless --key or --join is given.\n"
@@ -213,7 +214,7 @@ const struct verb verbs[] = {
       "this process becomes the agent. stop leaves running commands alone, and the next agent "
       "adopts them; with --drain it waits for them, with --cancel it ends them. status shows "
       "how it is.",
-      OPTIONS(OPTION_DEVICES, OPTION_CPUS, OPTION_FOREGROUND, OPTION_DRAIN, OPTION_CANCEL,
+      OPTIONS(OPTION_QUEUE_GPUS, OPTION_SLOTS, OPTION_FOREGROUND, OPTION_DRAIN, OPTION_CANCEL,
               OPTION_ALLOW_NETWORK_FS, OPTION_JSON, QUEUE_OPTIONS),
       QUEUE(agent), done_statuses },
     { "config", "[KEY]", 0, 1, false, "show the configuration",

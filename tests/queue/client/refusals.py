@@ -50,7 +50,8 @@ def usage(q):
             (["submit", "--hold=1", "--", "true"], ["--hold", "no value"]),
             (["submit"], ["FILE", "--"]),
             (["submit", "--"], ["--"]),
-            (["submit", "a", "b"], ["'b'", "--"]),
+            (["submit", "a", "b"], ["'b'", "one FILE", "--"]),
+            (["submit", "echo hello"], ["echo hello: No such file", "command stands behind --"]),
             (["submit", "a", "--", "true"], ["'a'", "--each"]),
             (["submit", "--each", "a"], ["--each", "--"]),
             (["submit", "--array", "1-2"], ["--array", "--"]),
@@ -75,6 +76,11 @@ def usage(q):
             (["set", "1", "--limit", "x"], ["--limit", "'x'"]),
             (["purge"], ["--older"]),
             (["purge", "--older", "x"], ["--older", "'x'"]),
+            (["purge", "--older", "5"], ["--older", "'5' has no unit", "5d", "5s"]),
+            (["submit", "--batch", "12", "--", "true"], ["'12', reads as an id", "--batch"]),
+            (["submit", "--batch", "12.4-9", "--", "true"], ["'12.4-9', reads as an id"]),
+            (["submit", "--batch", "1,2", "--", "true"], ["'1,2', reads as an id"]),
+            (["submit", "--no-check", "--", "./7.sh"], ["'7', reads as an id", "--batch"]),
             (["agent", "reload"], ["'reload'", "stop"]),
             (["agent", "stop", "--drain", "--cancel"], ["--drain", "--cancel"]),
             (["agent", "--drain"], ["--drain", "stop"])]:
@@ -91,7 +97,9 @@ def options(q):
             ("--gpus", "17", ["16"]), ("--gpus", "1.5", ["GPU"]), ("--memory", "40", ["40"]),
             ("--memory", "4Q", ["4Q"]), ("--cpus", "-1", ["-1"]), ("--compute", "8", None),
             ("--or", "--limit 3", ["--gpus"]), ("--needs", "big", ["[needs big]"]),
-            ("--priority", "high", ["whole number"]), ("--limit", "12x", ["1h30m"]),
+            ("--priority", "high", ["whole number"]),
+            ("--priority", "99999999999", ["-2147483648 to 2147483647"]),
+            ("--limit", "12x", ["1h30m"]),
             ("--begin", "noon", ["noon"]), ("--expires", "2020-13-01", ["2020-13-01"]),
             ("--after", "soon:1", ["failed"]), ("--after", "1.2.3", ["12.44"]),
             ("--retries", "2:rain", ["rain"]), ("--backoff", "1s:x", ["x"]),
@@ -102,6 +110,8 @@ def options(q):
             refused(q, 2, ["submit", option, value, "--", "true"], [option, *parts])
     refused(q, 2, ["submit", "--", "no-such-program"], ["'no-such-program'", "PATH", "--no-check"])
     refused(q, 2, ["submit", "--", "./none"], ["'./none'", "--no-check"])
+    q.write("t.sh", "true\n")
+    refused(q, 2, ["submit", "--", "./t.sh"], ["'./t.sh' is not executable", "--no-check"])
     for option in ("--name", "--key", "--batch", "--cwd", "--notify"):
         refused(q, 2, ["submit", option, b"\xff".decode(errors="surrogateescape"), "--", "true"],
                 [option.strip("-"), "UTF-8"])
@@ -166,6 +176,14 @@ def ids(q):
             refused(q, 2, [verb, b"\xff".decode(errors="surrogateescape")], ["UTF-8"])
     refused(q, 2, ["log", "1.1-2"], ["1.1-2", "12.44"])
     refused(q, 2, ["ls", "1", "--state", "dead"], ["'dead'", "running"])
+    for verb in ("ls", "retry"):
+        refused(q, 2, [verb, "1", "--failed", "--state", "ok"], ["--failed and --state", "exclude"])
+        refused(q, 2, [verb, "1", "--lost", "--state", "ok"], ["--lost and --state", "exclude"])
+    equal(q.json("ls", "1", "--state", "no worker,no-worker"), [])
+    refused(q, 4, ["show", ".1"], ['named ".1"'])
+    refused(q, 2, ["show", ""], ["IDS"])
+    refused(q, 2, ["log", ""], ["expected ids"])
+    refused(q, 2, ["ls", "--config", "/nosuch"], ["/nosuch", "No such file"])
     refused(q, 2, ["cancel"], ["IDS", "--all"])
     refused(q, 2, ["results"], ["IDS", "--all"])
     q.run("results", "--all")
@@ -174,7 +192,8 @@ def ids(q):
         refused(q, 4, ["submit", "--after", after, "--", "true"], [after.removesuffix(".1")])
     refused(q, 4, ["submit", "--after", "2", "--", "true"], ["2"])  # itself
     q.submit("--key", "k", "--", "true")
-    refused(q, 6, ["submit", "--key", "k", "--", "true", "x"], ["k"])
+    refused(q, 6, ["submit", "--key", "k", "--", "true", "x"],
+            ["the key belongs to task 2.1", "another --key"])
     refused(q, 6, ["submit", "--gpus", "9", "--", "true"], ["9", "8", "--allow-wait"])
     q.write("p.csv", "command,gpus\ntrue,1\ntrue,9\n")
     refused(q, 6, ["submit", "p.csv"], ["line 3", "9", "8"])
@@ -198,6 +217,8 @@ def ids(q):
     said = q.run("wait", "3", status=3)
     assert "gone" in said or "gone" in q.run("show", "3.1"), said
     equal(q.states("1"), ["held"])
+    q.run("run", "--batch", "ended", "--", "true")
+    refused(q, 6, ["set", "ended", "--priority", "1"], ["nothing was changed", "waits"])
 
 
 def places(q):
