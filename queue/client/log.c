@@ -147,7 +147,6 @@ void gpq_log_last_line(const char *state, const char *task, int64_t attempt, cha
     while (line > tail && line[-1] != '\n' && line[-1] != '\r')
         line--;
     for (; *line && used + 1 < size; line++)
-        if ((unsigned char)*line >= 0x20)
-            ret[used++] = *line;
+        ret[used++] = *line;
     ret[used] = '\0';
 }

@@ -28,7 +28,7 @@ int gpq_log_print(struct gpq_log *l);
 /* Prints the rest of a line without a newline, and closes. */
 void gpq_log_close(struct gpq_log *l);
 
-/* The last line of a log that is not empty, without control characters; "" without one. */
+/* The last line of a log that is not empty, with its control characters; "" without one. */
 void gpq_log_last_line(const char *state, const char *task, int64_t attempt, char *ret,
                        size_t size);
 

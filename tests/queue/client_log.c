@@ -131,7 +131,7 @@ T_CASE(last_lines)
         { "one", "one" },
         { "one\ntwo\n\n", "two" },
         { "one\r50 %\r100 %\n", "100 %" },
-        { "KeyError: '\x1bx'\n", "KeyError: 'x'" },
+        { "KeyError: '\x1bx'\n", "KeyError: '\x1bx'" }, /* printed as \x1b */
     };
     char text[32], *tail = malloc(10000);
     for (size_t i = 0; i < T_LENGTH(logs); i++) {

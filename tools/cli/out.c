@@ -111,18 +111,39 @@ static bool steers(const unsigned char *s)
     return s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9;
 }
 
-void put_plain(const char *text)
+/* "\\n", "\\x1b", "\\u202e" in place of what steers, and of a byte that is no character. */
+static void put_escape(FILE *f, const unsigned char *s, size_t n)
+{
+    static const char letters[] = "\n\r\t", names[] = "nrt";
+    const char *letter = strchr(letters, *s);
+
+    if (letter)
+        fprintf(f, "\\%c", names[letter - letters]);
+    else if (n == 2)
+        fprintf(f, "\\u%04x", (s[0] & 0x1fu) << 6 | (s[1] & 0x3fu));
+    else if (n == 3)
+        fprintf(f, "\\u%04x", (s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu));
+    else
+        fprintf(f, "\\x%02x", *s);
+}
+
+static void write_plain(FILE *f, const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
 
     while (*s) {
         size_t n = utf8_length(s);
         if (n == 0 || steers(s))
-            putchar('?');
+            put_escape(f, s, n);
         else
-            fwrite(s, 1, n, stdout);
+            fwrite(s, 1, n, f);
         s += n ? n : 1;
     }
+}
+
+void put_plain(const char *text)
+{
+    write_plain(stdout, text);
 }
 
 /* ---- a table ---- */
@@ -150,6 +171,19 @@ static void *grown(void *list, size_t n, size_t *room, size_t size)
     return whole(realloc(list, *room * size));
 }
 
+/* What is printed of a text, whose characters count; takes and gives the memory. */
+static char *plain(char *text)
+{
+    char *ret = NULL;
+    size_t size;
+    FILE *f = open_memstream(&ret, &size);
+
+    whole(f);
+    write_plain(f, text);
+    free(text);
+    return fclose(f) == 0 ? whole(ret) : whole(NULL);
+}
+
 void table_cell(struct table *t, const char *format, ...)
 {
     va_list args;
@@ -158,7 +192,7 @@ void table_cell(struct table *t, const char *format, ...)
     t->cell = grown(t->cell, t->cells, &t->room, sizeof *t->cell);
     va_start(args, format);
     /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
-    t->cell[t->cells++] = whole(vasprintf(&text, format, args) < 0 ? NULL : text);
+    t->cell[t->cells++] = plain(whole(vasprintf(&text, format, args) < 0 ? NULL : text));
     va_end(args);
 }
 

@@ -22,7 +22,7 @@ bool out_terminal(void); /* whether escape codes are in order */
 
 char *bytes_text(uint64_t bytes, char text[static 24]); /* "1.5 GiB" */
 char *duration_text(uint64_t ns, char text[static 24]); /* "12 ms" */
-void put_plain(const char *text);                       /* without what would steer a terminal */
+void put_plain(const char *text);                       /* what steers a terminal as \x1b */
 
 /* ---- a table: columns as wide as their widest cell ---- */
 
@@ -36,8 +36,8 @@ struct column {
 struct table {
     const struct column *column;
     size_t columns, cells, room, notes, note_room;
-    size_t most;             /* characters of a line: the last column is cut to it; 0 = no limit */
-    char **cell;             /* a row after another */
+    size_t most; /* characters of a line: the last column is cut to it; 0 = no limit */
+    char **cell; /* a row after another */
     struct note {
         size_t row; /* below which it is printed */
         char text[192];
