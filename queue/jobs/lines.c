@@ -113,6 +113,16 @@ void gpq_lines_end(struct gpq_jobs *r)
 
 /* ---- The jobs ---- */
 
+/* In a script of a shell the next line would be a part of this one. */
+static bool continues(const char *text, size_t size)
+{
+    size_t n = 0;
+
+    while (n < size && text[size - 1 - n] == '\\')
+        n++;
+    return n % 2 == 1;
+}
+
 void gpq_command_line(struct gpq_jobs *r, const char *text, size_t size)
 {
     struct gpq_make *m = &r->make;
@@ -125,7 +135,10 @@ void gpq_command_line(struct gpq_jobs *r, const char *text, size_t size)
     } else if (r->how.format == GPQ_JOBS_FILES) {
         code = gpq_make_argument(m, text, size, &e);
     } else {
-        code = gpq_make_line(m, text, size, &e);
+        code = continues(text, size)
+                   ? gpq_fail(&e, GPQ_EINVAL,
+                              "a task is one line: the backslash at its end would continue it")
+                   : gpq_make_line(m, text, size, &e);
         if (code == 0)
             code = gpq_make_starts(m, &e);
     }
