@@ -75,6 +75,20 @@ static int check_program(struct gpq_submit_call *s, const char *name, const char
     return 0;
 }
 
+/* Paths are absolute: they differ from names of programs in `found`. */
+static int check_directory(struct gpq_submit_call *s, const char *path, struct gpq_error *e)
+{
+    struct stat st;
+    if (s->call->given[OPTION_NO_CHECK] || json_object_get(s->found, path))
+        return 0;
+    int code = stat(path, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+    if (code != 0)
+        return gpq_fail(e, GPQ_EINVAL, "--cwd: '%.200s': %s; --no-check accepts it all the same",
+                        path, strerror(code));
+    (void)json_object_set_new(s->found, path, json_true());
+    return 0;
+}
+
 /* ---- One task ---- */
 
 /* The text by which the specs of lines are known; "" is the base. */
@@ -202,7 +216,9 @@ static bool joins(const struct gpq_submit_call *s)
 static int set_command(struct gpq_submit_call *s, const struct gpq_job *job, json_t *task,
                        const char *cwd, struct gpq_error *e)
 {
-    int code = check_program(s, job->argv[0], cwd, e);
+    int code = check_directory(s, cwd, e);
+    if (code == 0)
+        code = check_program(s, job->argv[0], cwd, e);
     if (code == 0 && json_object_set_new(task, "argv", list_of_argv(job)) != 0)
         code = GPQ_ENOMEM;
     if (code < 0 || !joins(s))

@@ -16,21 +16,79 @@
 #include "queue/client/submit.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
+#include "tools/cli/out.h"
 
 enum { INTERRUPTED = 128 + 2 }; /* as a shell has it for SIGINT */
+enum { CHANGED_SHOWN = 3, TASK_SHOWN = 8192 };
 
 /* ---- What is said ---- */
 
+static void put_line(const json_t *task)
+{
+    int64_t line = gpq_number_of(task, "line");
+    if (line > 0)
+        printf("line %" PRIi64 ": ", line);
+}
+
+/* The first ones stand for all: often one file has changed that each line names. */
 static void say_changed(const struct gpq_submit_call *s, const json_t *reply)
 {
+    char number[32];
     const json_t *placed = json_object_get(reply, "placed");
+    uint64_t n = 0;
     for (size_t i = 0; i < json_array_size(placed); i++) {
         const json_t *one = json_array_get(placed, i);
-        int64_t line = gpq_number_of(json_array_get(s->tasks, i), "line");
-        if (strcmp(gpq_text_of(one, "how"), "changed") == 0)
-            printf("  line %" PRIi64 ": %s has changed since its success; --join-anyway joins\n",
-                   line, *gpq_text_of(one, "file") ? gpq_text_of(one, "file") : "a file");
+        const char *file = gpq_text_of(one, "file");
+        if (strcmp(gpq_text_of(one, "how"), "changed") != 0 || n++ >= CHANGED_SHOWN)
+            continue;
+        fputs("  ", stdout);
+        put_line(json_array_get(s->tasks, i));
+        put_plain(*file ? file : "a file");
+        puts(" has changed since its success; --join-anyway joins");
     }
+    if (n > CHANGED_SHOWN)
+        printf("  and %s more\n", gpq_number_text(n - CHANGED_SHOWN, number));
+}
+
+/* "line 3: joined 9.12   python train.py --lr 0.1" */
+static void say_task(const json_t *task, const json_t *placed)
+{
+    char how[64], what[TASK_SHOWN];
+    const char *id = gpq_text_of(placed, "task"), *name = gpq_text_of(task, "name");
+    snprintf(how, sizeof(how), "%.20s%s%.32s", gpq_text_of(placed, "how"), *id ? " " : "", id);
+    put_line(task);
+    printf("%-12s  ", how);
+    if (*name) {
+        put_plain(name);
+        fputs(": ", stdout);
+    }
+    if (json_object_get(task, "argv"))
+        put_plain(gpq_command_text(json_object_get(task, "argv"), what, sizeof(what)));
+    else
+        put_plain(gpq_text_of(task, "payload"));
+    putchar('\n');
+}
+
+static void say_tasks(const struct gpq_submit_call *s, const json_t *reply)
+{
+    const json_t *placed = json_object_get(reply, "placed");
+    for (size_t i = 0; i < json_array_size(placed) && !out_reader_gone(); i++)
+        say_task(json_array_get(s->tasks, i), json_array_get(placed, i));
+    if (!placed)
+        puts("these are too many tasks for a list of them");
+}
+
+/* For a dry run each item of the list has what there is of the task. */
+static void add_tasks(const struct gpq_submit_call *s, const json_t *reply)
+{
+    static const char *const members[] = { "line", "name", "argv", "payload" };
+    const json_t *placed = json_object_get(reply, "placed");
+    for (size_t i = 0; i < json_array_size(placed); i++)
+        for (size_t k = 0; k < sizeof(members) / sizeof(members[0]); k++) {
+            json_t *member = json_object_get(json_array_get(s->tasks, i), members[k]);
+            if (member)
+                (void)json_object_set(json_array_get(placed, i), members[k], member);
+        }
 }
 
 static void say_counts(const struct gpq_submit_call *s, const json_t *reply)
@@ -52,7 +110,10 @@ static void say_counts(const struct gpq_submit_call *s, const json_t *reply)
 void gpq_submit_say(struct gpq_session *session, const struct gpq_submit_call *s, json_t *reply)
 {
     const char *batch = gpq_text_of(reply, "batch");
+    bool dry = s->call->given[OPTION_DRY_RUN];
     if (s->call->given[OPTION_JSON]) {
+        if (dry)
+            add_tasks(s, reply);
         gpq_print_json(reply);
         return;
     }
@@ -63,13 +124,17 @@ void gpq_submit_say(struct gpq_session *session, const struct gpq_submit_call *s
                session->devices, session->pid, session->state, gpq_stay_logout(&stay),
                gpq_stay_reboot(&stay));
     }
-    if (s->call->given[OPTION_DRY_RUN])
+    if (dry) {
+        say_tasks(s, reply);
         printf("nothing is submitted; it would be: ");
-    else
-        printf("batch %s%s%s: ", batch, *s->name ? " " : "", s->name);
+    } else {
+        printf("batch %s%s", batch, *s->name ? " " : "");
+        put_plain(s->name);
+        fputs(": ", stdout);
+    }
     say_counts(s, reply);
-    if (!s->call->given[OPTION_DRY_RUN])
-        printf(".  gpudispatch wait %s | ls %s", batch, batch);
+    if (!dry)
+        printf("; see: gpudispatch wait %s, gpudispatch ls %s", batch, batch);
     putchar('\n');
     say_changed(s, reply);
 }
@@ -143,14 +208,18 @@ static int until_interrupt(struct watched *w)
     return status;
 }
 
-/* The last line counts without its newline, and the batch ends with its tasks. */
+/* A last line without newline may be half of one.  The batch ends with its tasks. */
 static int seal(struct watched *w)
 {
     struct gpq_error e = { 0 };
     json_t *reply;
-    int status = gpq_jobs_end(w->jobs, NULL, &e) < 0
-                     ? gpq_say(EXIT_USAGE, "%s: %s", w->path, e.text)
-                     : append(w);
+    uint64_t line = gpq_jobs_unended(w->jobs);
+    int status = 0;
+    if (line != 0)
+        (void)gpq_say(0, "%s: line %" PRIu64 " has no newline yet, and is not submitted", w->path,
+                      line);
+    else if (gpq_jobs_end(w->jobs, NULL, &e) < 0)
+        status = gpq_say(EXIT_USAGE, "%s: %s", w->path, e.text);
     int sealed = gpq_session_insist(
         w->session, json_pack("{s:s, s:s}", "do", "seal", "batch", w->batch), &reply);
     json_decref(reply);

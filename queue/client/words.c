@@ -99,12 +99,13 @@ static void put_quoted(struct built *b, const char *text)
     put_text(b, "'");
 }
 
-/* A line for a shell is shown as it was written. */
+/* A line of a file is shown as it was written; the command sh -c LINE is another one. */
 static bool is_line(const json_t *argv)
 {
-    const char *flag = json_string_value(json_array_get(argv, 1));
-    return json_array_size(argv) == 3 && flag && !strcmp(flag, "-c") &&
-           json_is_string(json_array_get(argv, 2));
+    const char *shell = json_string_value(json_array_get(argv, 0)),
+               *flag = json_string_value(json_array_get(argv, 1));
+    return json_array_size(argv) == 3 && shell && !strcmp(shell, "/bin/sh") && flag &&
+           !strcmp(flag, "-c") && json_is_string(json_array_get(argv, 2));
 }
 
 char *gpq_command_text(const json_t *argv, char *ret, size_t size)

@@ -75,6 +75,13 @@ int gpq_jobs_feed(struct gpq_jobs *r, const void *data, size_t size, struct gpq_
     return r->first.code;
 }
 
+uint64_t gpq_jobs_unended(const struct gpq_jobs *r)
+{
+    if (r->how.format == GPQ_JOBS_CSV)
+        return r->csv.bytes > 0 ? r->csv.row_line : 0;
+    return r->skips || gpq_texts_open(&r->rest) != 0 ? r->line : 0;
+}
+
 int gpq_jobs_end(struct gpq_jobs *r, struct gpq_jobs_counts *ret, struct gpq_error *e)
 {
     if (r->mark < MARK_SIZE)

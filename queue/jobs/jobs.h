@@ -86,6 +86,8 @@ int gpq_jobs_open(const struct gpq_jobs_how *how, gpq_job_fn fn, void *user, str
  * caller may go on, so that the end counts all bad lines.
  */
 int gpq_jobs_feed(struct gpq_jobs *r, const void *data, size_t size, struct gpq_error *e);
+/* The line at which the bytes begin that wait for their newline; 0: there are none. */
+uint64_t gpq_jobs_unended(const struct gpq_jobs *r);
 /* Ends the file: a last line without newline counts.  Nothing may be fed behind it.  Returns as
  * gpq_jobs_feed.  *ret, which may be NULL, is filled in either case. */
 int gpq_jobs_end(struct gpq_jobs *r, struct gpq_jobs_counts *ret, struct gpq_error *e);

@@ -13,6 +13,11 @@
 #define FILES GPQ_JOBS_FILES
 
 static const struct jobs_case lines[] = {
+    { .format = LINES,
+      .input = "a \\\\\n# b \\\nc \\\\\\\nd\n",
+      .expected =
+          "1 | /bin/sh | -c | a \\\\\nEINVAL: line 3: a task is one line: the backslash at its "
+          "end would continue it\n" },
     { .format = LINES, .input = "", .expected = "0 jobs, 0 comments\n" },
     { .format = LINES,
       .input = "echo 1\n\n# a comment\n \t# too\n  \necho 2 # kept\n",
@@ -215,11 +220,13 @@ T_CASE(a_growing_file)
     T_EQ(gpq_jobs_open(&how, see, &seen, &r, &e), 0);
     T_EQ(gpq_jobs_feed(r, "a\nb", 3, &e), 0);
     T_EQ(seen.jobs, 1); /* the second waits for its newline */
+    T_EQ(gpq_jobs_unended(r), 2);
     T_EQ(gpq_jobs_feed(r, "b", 1, &e), 0);
     T_EQ(seen.jobs, 1);
     T_EQ(gpq_jobs_feed(r, "\n", 1, &e), 0);
     T_EQ(seen.jobs, 2);
     T_EQ(seen.longest, 2);
+    T_EQ(gpq_jobs_unended(r), 0);
     T_EQ(gpq_jobs_end(r, NULL, &e), 0);
     T_EQ(seen.jobs, 2);
     gpq_jobs_close(r);

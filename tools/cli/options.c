@@ -104,7 +104,8 @@ const struct option_entry options[OPTION_COUNT] = {
     [OPTION_CLEAN_ENV] = { "clean-env", 0, NONE, "only PATH, HOME, USER, LANG and TERM", false },
     [OPTION_SHELL] = { "shell", 0, NEEDS("PROGRAM"), "program that runs lines of a file [/bin/sh]",
                        false },
-    [OPTION_NO_CHECK] = { "no-check", 0, NONE, "accept programs that are not found", false },
+    [OPTION_NO_CHECK] = { "no-check", 0, NONE, "accept programs and directories that are not found",
+                          false },
 
     [OPTION_BATCH] = { "batch", 'b', NEEDS("NAME"),
                        "name of the batch [that of the file, class or program]", false },
@@ -117,7 +118,8 @@ const struct option_entry options[OPTION_COUNT] = {
     [OPTION_FORMAT] = { "format", 0, NEEDS("FORMAT"),
                         "lines, csv or jsonl [by the name of the file]", false },
     [OPTION_FOLLOW_FILE] = { "watch", 0, NONE,
-                             "go on: submit lines that are appended to the file, until SIGINT",
+                             "go on: submit whole lines that are appended to the file, until "
+                             "SIGINT",
                              false },
     [OPTION_JOIN] = { "join", 0, NONE, "join an equal task of a batch of this name", false },
     [OPTION_JOIN_ANYWAY] = { "join-anyway", 0, NONE,
@@ -131,7 +133,8 @@ const struct option_entry options[OPTION_COUNT] = {
     [OPTION_NOTIFY] = { "notify", 0, NEEDS("COMMAND"), "run once, when the batch has ended",
                         false },
     [OPTION_DRY_RUN] = { "dry-run", 0, NONE,
-                         "change nothing, and print the tasks that would be added or joined",
+                         "change nothing, and print each task: its line, what would happen, and "
+                         "its command",
                          false },
 
     [OPTION_STATE] = { "state", 's', NEEDS("STATES"),

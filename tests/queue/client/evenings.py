@@ -139,16 +139,59 @@ def changed_files(q):
     reply = q.submit("list.txt", "--dry-run")
     equal((reply["changed"], reply["placed"][1]["file"]), (2, "job.sh"))
     equal(q.submit("list.txt", "--join-anyway")["joined"], 2)
+    q.write("list.txt", "sh job.sh a\nsh job.sh b\n" + "sh job.sh c\n" * 2)
     said = q.run("submit", "list.txt")
-    assert "line 2: job.sh" in said, said
+    assert "line 2: job.sh" in said and "more" not in said, said
+    assert ": 1 task added, 1 joined, 2 changed and new; see: gpudispatch wait " in said, said
     q.run("wait", "list")
-    equal(sorted(q.words("ran")), ["a"] * 3 + ["b"] * 3)
+    equal(sorted(q.words("ran")), ["a"] * 3 + ["b"] * 3 + ["c"] * 2)
+    for i in range(5):
+        q.write(f"{i}.in", "")
+    q.write("many.txt", "".join(f"cat {i}.in\n" for i in range(5)))
+    q.run("run", "many.txt")
+    for i in range(5):
+        q.write(f"{i}.in", "x")
+    said = q.run("submit", "many.txt").splitlines()
+    equal([line.split(" has")[0] for line in said[1:]],
+          ["  line 1: 0.in", "  line 2: 1.in", "  line 3: 2.in", "  and 2 more"])
+    q.run("wait", "many")
     equal(q.submit("--", "sh", "job.sh", "c")["added"], 1)
     equal(q.submit("--", "sh", "job.sh", "c")["added"], 1)  # a single command is always new
     equal(q.submit("--key", "c", "--", "sh", "job.sh", "c")["added"], 1)
-    q.run("wait", "7")
+    q.run("wait", "sh")
     equal(q.submit("--key", "c", "--", "sh", "job.sh", "c")["joined"], 1)
     q.run("submit", "--key", "c", "--", "sh", "job.sh", "d", status=6)
+
+
+def dry_run(q):
+    """Each task with its line, its command, and what would happen."""
+    q.agent()
+    q.write("job.sh", "true\n")
+    q.write("x.txt", "sh job.sh a\n\nfalse {gpu}\ntrue | cat\n")
+    q.run("run", "x.txt", status=3)
+    q.write("job.sh", "true \n")
+    q.write("x.txt", "sh job.sh a\n\nfalse {gpu}\ntrue | cat\ntrue new\n")
+    *tasks, counts, changed = q.run("submit", "--dry-run", "x.txt").splitlines()
+    equal([line.split() for line in tasks],
+          [["line", "1:", "changed", "sh", "job.sh", "a"],
+           ["line", "3:", "again", "1.2", "false", "{gpu}"],
+           ["line", "4:", "joined", "1.3", "true", "|", "cat"],
+           ["line", "5:", "added", "true", "new"]])
+    assert counts.startswith("nothing is submitted; it would be: 1 task added, 1 joined, "), counts
+    assert "line 1: job.sh has changed" in changed, changed
+    placed = q.submit("--dry-run", "x.txt")["placed"]
+    equal([(p["line"], p["how"], p.get("task"), p["argv"][-1]) for p in placed],
+          [(1, "changed", None, "sh job.sh a"), (3, "again", "1.2", "false {gpu}"),
+           (4, "joined", "1.3", "true | cat"), (5, "added", None, "true new")])
+    q.write("s.csv", 'lr,seed\n3e-4,1\n3e-4,"2 3"\n')
+    said = q.run("submit", "--dry-run", "--each", "s.csv", "--name", "s{seed}", "--", "sh", "-c",
+                 "train {lr} {seed}\n", "{gpus}")
+    equal(said.splitlines()[:2],
+          [r"line 2: added         s1: sh -c 'train 3e-4 1\n' '{gpus}'",
+           r"line 3: added         s2 3: sh -c 'train 3e-4 2 3\n' '{gpus}'"])
+    said = q.run("submit", "--dry-run", "--array", "1-2", "--", "echo", "{}")
+    equal(said.splitlines()[:2], ["added         echo 1", "added         echo 2"])
+    equal([row["batch"] for row in q.json("ls")], ["1"])
 
 
 # ---- 2. A sweep, 2 GPUs each ----
@@ -491,13 +534,21 @@ def watch_file(q):
         f.write("echo 2 >> ran\necho 3 >>")
         f.flush()
         until(lambda: len(q.words("ran")) == 2, "a line")
-        f.write(" ran")
+        f.write(" ran; echo half")
     equal(len(q.words("ran")), 2)
     child.send_signal(signal.SIGINT)
-    equal((child.wait(PATIENCE), child.stderr.read()), (0, b""))
+    equal((child.wait(PATIENCE), child.stderr.read()),
+          (0, b"gpudispatch: grow.txt: line 3 has no newline yet, and is not submitted\n"))
     q.run("wait", "grow")
-    equal(sorted(q.words("ran")), ["1", "2", "3"])
-    equal(q.submit("grow.txt")["joined"], 3)
+    equal(sorted(q.words("ran")), ["1", "2"])
+    reply = q.submit("grow.txt")
+    equal([reply[k] for k in ("joined", "added")], [2, 1])
+    child = q.start("submit", "--watch", "grow.txt")
+    with open(q.path("grow.txt"), "a") as f:
+        f.write("\necho 4 >> ran\n")
+    until(lambda: "4" in q.words("ran"), "a line with its newline")
+    child.send_signal(signal.SIGINT)
+    equal((child.wait(PATIENCE), child.stderr.read()), (0, b""))
 
 
 def agent_alone(q):
@@ -601,6 +652,7 @@ def many_lines(q):
 
 if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
-        five_hundred, named_again, changed_files, sweep, loaded_model, look, nobody_restarts,
-        follow_ends, run_verb, interrupts, why, sick_gpu, power_cut, changes, watch_file,
-        agent_alone, line_options, attached_list, same_options, environment, many_lines], Queue))
+        five_hundred, named_again, changed_files, dry_run, sweep, loaded_model, look,
+        nobody_restarts, follow_ends, run_verb, interrupts, why, sick_gpu, power_cut, changes,
+        watch_file, agent_alone, line_options, attached_list, same_options, environment,
+        many_lines], Queue))

@@ -130,6 +130,7 @@ def files(q):
     for name, text, parts in [
             ("l.txt", b"true\n\xff\n", ["line 2", "UTF-8"]),
             ("n.txt", b"true\nfalse\0\n", ["line 2", "NUL"]),
+            ("b.txt", b"true \\\n  --lr 1\n", ["line 1", "a task is one line"]),
             ("e.txt", b"# nothing\n\n", ["no tasks"]),
             ("h.csv", b"command,limit,limit\ntrue,1,1\n", ["line 1", "limit"]),
             ("q.csv", b"command\ntrue\n\"false\n", ["line 3", "quote"]),
@@ -159,6 +160,8 @@ def files(q):
     q.write("mib.txt", "true " + "x" * (1 << 20) + "\n")
     equal(q.submit("mib.txt")["added"], 1)
     q.run("wait", "mib")
+    equal(q.submit("-", stdin=b"echo a\\\\\n# a comment \\\n")["added"], 1)
+    equal(q.submit("--each", "-", "--", "echo", "{}", stdin=b"a \\\nb\n")["added"], 2)
     equal(q.submit("-", stdin=b"\xef\xbb\xbftrue\r\nfalse\r\n# c\n")["added"], 2)
 
 
@@ -209,10 +212,17 @@ def ids(q):
     assert "no output yet" in q.err, q.err
     q.run("purge", "--older", "0")
     refused(q, 4, ["show", "2.1"], ["2.1", "purge"])
+    q.write("config", "")
     gone = q.path("gone")
     gone.mkdir()
     q.submit("--cwd", "gone", "--hold", "--", "true")
     gone.rmdir()
+    refused(q, 2, ["submit", "--cwd", "gone", "--", "true"],
+            ["--cwd", str(gone), "No such file", "--no-check"])
+    refused(q, 2, ["submit", "--cwd", "config", "--", "true"], ["--cwd", "Not a directory"])
+    refused(q, 2, ["submit", q.write("c.csv", "command,cwd\ntrue,\ntrue,gone\n")],
+            ["line 3", "--cwd", "--no-check"])
+    q.run("submit", "--no-check", "--cwd", "gone", "--hold", "--", "true")
     q.run("release", "3")
     said = q.run("wait", "3", status=3)
     assert "gone" in said or "gone" in q.run("show", "3.1"), said
