@@ -113,9 +113,10 @@ static int status_of(const struct call *call)
     if (reply) {
         const json_t *marks = json_object_get(reply, "marks");
         const char *waits = gpq_text_of(reply, "wait_text");
-        printf("agent pid %" PRIi64 ", %" PRIi64 " GPUs, %" PRIi64 " tasks run%s; state %s\n",
+        printf("agent pid %" PRIi64 ", %" PRIi64 " GPUs, %" PRIi64 " %s%s; state %s\n",
                gpq_number_of(reply, "pid"), gpq_number_of(reply, "devices"),
                gpq_number_of(reply, "running"),
+               gpq_number_of(reply, "running") == 1 ? "task runs" : "tasks run",
                json_is_true(json_object_get(reply, "stopping")) ? ", it is to end" : "",
                gpq_text_of(reply, "state"));
         if (*waits) {

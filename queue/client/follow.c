@@ -12,6 +12,7 @@
 #include "queue/client/ids.h"
 #include "queue/client/interrupts.h"
 #include "queue/client/log.h"
+#include "queue/client/reasons.h"
 #include "queue/client/spec.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
@@ -19,6 +20,8 @@
 
 /* How often a log is looked at where the kernel does not tell. */
 enum { STEP_MS = 500 };
+/* How long a task may wait without a word about it. */
+#define NOTICE UINT64_C(2000000000)
 
 int gpq_task_row(struct gpq_session *s, const char *task, json_t **ret)
 {
@@ -29,20 +32,20 @@ int gpq_task_row(struct gpq_session *s, const char *task, json_t **ret)
     return status;
 }
 
-int gpq_task_status(struct gpq_session *s, const json_t *row)
+json_t *gpq_last_attempt(struct gpq_session *s, const json_t *row)
 {
-    json_t *reply;
-    int64_t status = 0, attempt = gpq_number_of(row, "attempt");
+    json_t *reply, *ret = NULL;
+    int64_t attempt = gpq_number_of(row, "attempt");
     if (attempt == 0)
-        return 0;
+        return NULL;
     json_t *request =
         json_pack("{s:s, s:s, s:i}", "do", "attempts", "task", gpq_text_of(row, "task"), "most", 1);
     if (attempt > 1)
         (void)json_object_set_new(request, "after", json_integer(attempt - 1));
     if (gpq_session_insist(s, request, &reply) == 0)
-        status = gpq_number_of(json_array_get(json_object_get(reply, "attempts"), 0), "status");
+        ret = json_incref(json_array_get(json_object_get(reply, "attempts"), 0));
     json_decref(reply);
-    return (int)status;
+    return ret;
 }
 
 /* ---- One task ---- */
@@ -55,6 +58,7 @@ struct followed {
     int64_t attempt; /* of the log; 0 = none */
     int notify;
     bool for_reader;
+    uint64_t notice; /* when the reason is printed why it waits; 0: no more */
 };
 
 static int begin(struct followed *f)
@@ -123,7 +127,7 @@ static int await_news(struct followed *f)
     int ms = gpq_ms_until(f->s->deadline);
     if (gpq_interrupted()) /* in a wait before this one, such as that of hear_end */
         return -1;
-    if (f->notify < 0 && (ms < 0 || ms > STEP_MS))
+    if ((f->notify < 0 || f->notice != 0) && (ms < 0 || ms > STEP_MS))
         ms = STEP_MS;
     struct pollfd p[3] = { { .fd = f->end.fd, .events = POLLIN },
                            { .fd = f->notify, .events = POLLIN },
@@ -148,6 +152,22 @@ static enum heard_end hear_end(struct followed *f)
                                                          : NO_END;
 }
 
+/* Once, of a task that has not started after a while. */
+static void say_waiting(struct followed *f, const json_t *row)
+{
+    json_t *reply;
+    char text[256];
+    bool waits = gpq_number_of(row, "attempt") == 0 && !*gpq_text_of(row, "outcome");
+    if (f->notice == 0 || (waits && gpq_now() < f->notice))
+        return;
+    f->notice = 0;
+    if (!waits || gpq_session_insist(
+                      f->s, json_pack("{s:s, s:s}", "do", "explain", "task", f->task), &reply) != 0)
+        return;
+    (void)gpq_say(0, "%s waits: %s", f->task, gpq_first_reason(reply, text, sizeof(text)));
+    json_decref(reply);
+}
+
 /* A task may begin a new round between the report of its end and its row. */
 static int follow(struct followed *f, json_t **ret)
 {
@@ -161,6 +181,7 @@ static int follow(struct followed *f, json_t **ret)
         if ((status = gpq_task_row(f->s, f->task, ret)) != 0)
             break;
         print_attempts(f, *ret);
+        say_waiting(f, *ret);
         if (!strcmp(gpq_text_of(*ret, "state"), "done") || (f->for_reader && out_reader_gone()))
             break;
         status = end == NO_END ? await_news(f) : await_end(f);
@@ -173,6 +194,7 @@ int gpq_follow_task(struct gpq_session *s, const char *task, bool for_reader, js
     struct followed f = {
         .s = s, .task = task, .end.fd = -1, .notify = -1, .for_reader = for_reader
     };
+    f.notice = for_reader ? 0 : gpq_now() + NOTICE;
     int status = begin(&f);
     *ret = NULL;
     if (status == 0)
@@ -189,7 +211,8 @@ int gpq_follow_task(struct gpq_session *s, const char *task, bool for_reader, js
 static int no_output(const char *task, const json_t *row)
 {
     char state[64];
-    return gpq_say(EXIT_OK, "%s has no output yet: it is %s", task, gpq_state_text_of(row, state));
+    return gpq_say(EXIT_OK, "%s has no output%s: it is %s", task,
+                   *gpq_text_of(row, "outcome") ? "" : " yet", gpq_state_text_of(row, state));
 }
 
 static int print_attempt(struct gpq_session *s, const char *task, int64_t attempt,

@@ -25,7 +25,7 @@ int gpq_summary(struct gpq_session *s, json_t *selections);
 
 /* The row of one task. */
 int gpq_task_row(struct gpq_session *s, const char *task, json_t **ret);
-/* How its last attempt ended: the exit status, or minus the signal; 0: neither. */
-int gpq_task_status(struct gpq_session *s, const json_t *row);
+/* Its last attempt; NULL: it has none. */
+json_t *gpq_last_attempt(struct gpq_session *s, const json_t *row);
 
 #endif

@@ -25,7 +25,7 @@ static int print_row(json_t *row, void *user)
 /* Those that go on, and the newest others. */
 struct batches {
     json_t *list;
-    size_t newest;
+    size_t newest, left_out;
 };
 
 static bool goes_on(const json_t *row)
@@ -42,8 +42,10 @@ static int keep_batch(json_t *row, void *user)
     if (json_array_size(b->list) <= b->newest)
         return 0;
     for (size_t i = 0; i < json_array_size(b->list) - b->newest; i++)
-        if (!goes_on(json_array_get(b->list, i)))
+        if (!goes_on(json_array_get(b->list, i))) {
+            b->left_out++;
             return json_array_remove(b->list, i) == 0 ? 0 : EXIT_FAILED;
+        }
     return 0;
 }
 
@@ -102,7 +104,8 @@ static int read_newest(const struct call *call, size_t *ret)
 static int list_batches(struct gpq_session *s, size_t newest)
 {
     const struct call *call = s->call;
-    struct batches b = { json_array(), newest };
+    struct batches b = { json_array(), newest, 0 };
+    char number[32];
     int status = gpq_rows(s, json_pack("{s:s}", "do", "batches"), "batches", keep_batch, &b);
     if (status == 0 && call->given[OPTION_JSON])
         for (size_t i = 0; i < json_array_size(b.list); i++)
@@ -111,6 +114,9 @@ static int list_batches(struct gpq_session *s, size_t newest)
         puts("no batches; gpudispatch submit makes one");
     else if (status == 0)
         print_batches(s, b.list);
+    if (status == 0 && b.left_out > 0 && !call->given[OPTION_JSON])
+        printf("%s older %s not shown; --all shows all\n", gpq_number_text(b.left_out, number),
+               b.left_out == 1 ? "batch is" : "batches are");
     json_decref(b.list);
     return status;
 }

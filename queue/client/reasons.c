@@ -135,3 +135,31 @@ void gpq_reasons(const json_t *reasons, void (*fn)(const char *text, void *user)
         fn(gpq_reason_text(one, devices, text, sizeof(text)), user);
     }
 }
+
+struct first {
+    char *text;
+    size_t size;
+};
+
+static void keep_first(const char *text, void *user)
+{
+    const struct first *f = user;
+    if (!*f->text)
+        snprintf(f->text, f->size, "%s", text);
+}
+
+char *gpq_first_reason(const json_t *reply, char *ret, size_t size)
+{
+    char state[64];
+    struct first first = { ret, size };
+    const json_t *pause = json_array_get(json_object_get(reply, "pauses"), 0);
+    const char *reason = gpq_text_of(pause, "reason");
+    ret[0] = '\0';
+    if (pause)
+        snprintf(ret, size, "paused%s%s", *reason ? ": " : "", reason);
+    else
+        gpq_reasons(json_object_get(reply, "reasons"), keep_first, &first);
+    if (!*ret)
+        snprintf(ret, size, "%s", gpq_state_text_of(json_object_get(reply, "task"), state));
+    return ret;
+}

@@ -13,4 +13,7 @@ char *gpq_reason_text(const json_t *reason, const char *devices, char *ret, size
 /* Calls fn with the text of each reason; reasons that differ in their device alone are one. */
 void gpq_reasons(const json_t *reasons, void (*fn)(const char *text, void *user), void *user);
 
+/* The first reason in a reply of `explain`: "paused: dinner", "held: time", "busy with 1.3". */
+char *gpq_first_reason(const json_t *reply, char *ret, size_t size);
+
 #endif

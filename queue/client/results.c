@@ -4,13 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "queue/client/follow.h"
 #include "queue/client/ids.h"
+#include "queue/client/results.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
 #include "tools/cli/out.h"
 
-/* Whether the directory of its outputs has anything. */
-static bool has_outputs(const struct gpq_session *s, const json_t *row, char path[GPQ_PATH])
+bool gpq_has_outputs(const struct gpq_session *s, const json_t *row, char path[GPQ_PATH])
 {
     const struct dirent *entry;
     bool has = false;
@@ -31,17 +32,33 @@ static void add_paths(const struct gpq_session *s, json_t *row)
     const char *file = json_string_value(json_object_get(row, "file"));
     if (file && *file != '/' && gpq_path(path, "%s/%s", s->state, file) == 0)
         (void)json_object_set_new(row, "file", json_string(path));
-    if (has_outputs(s, row, path))
+    if (gpq_has_outputs(s, row, path))
         (void)json_object_set_new(row, "out", json_string(path));
+}
+
+/* Of a task that failed: how its last attempt ended. */
+static void add_reason(struct gpq_session *s, json_t *row)
+{
+    const char *outcome = gpq_text_of(row, "outcome");
+    if (strcmp(outcome, "ok") == 0 || strcmp(outcome, "cancelled") == 0 ||
+        strcmp(outcome, "skipped") == 0)
+        return;
+    json_t *attempt = gpq_last_attempt(s, row);
+    if (*gpq_text_of(attempt, "text"))
+        (void)json_object_set(row, "reason", json_object_get(attempt, "text"));
+    json_decref(attempt);
 }
 
 static void print_line(const json_t *row)
 {
-    static const char *const members[] = { "text", "file", "base64", "out" };
+    static const char *const members[] = { "text", "file", "base64", "out", "reason" };
     char state[64];
     const char *text = "";
+    char cause[96];
     for (size_t i = 0; !*text && i < sizeof(members) / sizeof(members[0]); i++)
         text = gpq_text_of(row, members[i]);
+    if (!*text)
+        text = gpq_because(row, cause);
     printf("%s\t%s\t", gpq_text_of(row, "task"), gpq_state_text_of(row, state));
     put_plain(text);
     putchar('\n');
@@ -51,6 +68,7 @@ static int print_result(json_t *row, void *user)
 {
     struct gpq_session *s = user;
     add_paths(s, row);
+    add_reason(s, row);
     if (s->call->given[OPTION_JSON])
         gpq_print_json(row);
     else

@@ -7,6 +7,7 @@
 
 #include "queue/client/ids.h"
 #include "queue/client/reasons.h"
+#include "queue/client/results.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
 #include "tools/cli/out.h"
@@ -32,6 +33,20 @@ static void put_member(const char *name, const json_t *value)
     if (text)
         put_line(name, text);
     free(text);
+}
+
+static void put_percent(const char *name, const json_t *value)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%" JSON_INTEGER_FORMAT "%%", json_integer_value(value));
+    put_line(name, value ? text : "");
+}
+
+/* "3 timeout, 1 crash" */
+static void put_counts(const char *name, const json_t *counts)
+{
+    char text[200];
+    put_line(name, gpq_outcomes_text(counts, text, sizeof(text)));
 }
 
 static void put_time(const char *name, int64_t ns)
@@ -100,7 +115,7 @@ static int print_attempt(json_t *a, void *user)
            *outcome    ? outcome
            : *returned ? returned
                        : "runs");
-    if (*outcome && gpq_number_of(a, "status") != 0)
+    if (*outcome && gpq_number_of(a, "status") > 0) /* the text has a signal */
         printf(" %" PRIi64, gpq_number_of(a, "status"));
     if (started > 0)
         printf(", started %s", gpq_time_text((uint64_t)started, from));
@@ -144,7 +159,7 @@ static void print_environment(const json_t *spec)
 
 static void print_task(struct gpq_session *s, const json_t *row)
 {
-    char state[64], what[4096], log[GPQ_PATH];
+    char state[64], what[4096], path[GPQ_PATH], cause[96];
     const json_t *spec = json_object_get(row, "spec");
     printf("task %s: %s\n", gpq_text_of(row, "task"), gpq_state_text_of(row, state));
     put_line("name", gpq_text_of(row, "name"));
@@ -159,15 +174,16 @@ static void print_task(struct gpq_session *s, const json_t *row)
     put_duration("limit", gpq_number_of(spec, "limit"));
     put_time("not before", gpq_number_of(row, "not_before"));
     put_time("expires", gpq_number_of(row, "expires"));
-    if (json_object_size(json_object_get(spec, "retries")) > 0)
-        put_member("retries", json_object_get(spec, "retries"));
-    put_line("cause", gpq_text_of(row, "cause"));
+    put_counts("retries", json_object_get(spec, "retries"));
+    put_line("cause", gpq_because(row, cause));
     print_conditions(row);
     (void)each_attempt(s, row, print_attempt, NULL);
     if (gpq_number_of(row, "attempt") > 0 && json_object_get(row, "argv") &&
-        gpq_path(log, "%s/logs/%s.%" PRIi64, s->state, gpq_text_of(row, "task"),
+        gpq_path(path, "%s/logs/%s.%" PRIi64, s->state, gpq_text_of(row, "task"),
                  gpq_number_of(row, "attempt")) == 0)
-        put_line("log", log);
+        put_line("log", path);
+    if (gpq_has_outputs(s, row, path))
+        put_line("outputs", path);
     print_environment(spec);
 }
 
@@ -179,7 +195,10 @@ static int add_attempt(json_t *row, void *user)
 /* The row with its attempts. */
 static int print_task_json(struct gpq_session *s, json_t *row)
 {
+    char path[GPQ_PATH];
     json_t *attempts = json_array();
+    if (gpq_has_outputs(s, row, path))
+        (void)json_object_set_new(row, "out", json_string(path));
     int status = each_attempt(s, row, add_attempt, attempts);
     (void)json_object_set_new(row, "attempts", attempts);
     if (status == 0)
@@ -208,7 +227,7 @@ static int show_task(struct gpq_session *s, const char *task)
 
 static int show_batch(struct gpq_session *s, const char *batch)
 {
-    char outcomes[200], number[32];
+    char number[32];
     json_t *row;
     int status = gpq_batch_row(s, batch, &row);
     if (status == 0 && s->call->given[OPTION_JSON]) {
@@ -219,13 +238,11 @@ static int show_batch(struct gpq_session *s, const char *batch)
         put_line("name", gpq_text_of(row, "name"));
         put_time("made", gpq_number_of(row, "made"));
         put_time("ended", gpq_number_of(row, "ended"));
-        put_line("states",
-                 gpq_outcomes_text(json_object_get(row, "states"), outcomes, sizeof(outcomes)));
-        put_line("outcomes",
-                 gpq_outcomes_text(json_object_get(row, "outcomes"), outcomes, sizeof(outcomes)));
+        put_counts("states", json_object_get(row, "states"));
+        put_counts("outcomes", json_object_get(row, "outcomes"));
         put_member("at once", json_object_get(row, "at_once"));
         put_member("max fails", json_object_get(row, "max_fails"));
-        put_member("max fails %", json_object_get(row, "max_fails_percent"));
+        put_percent("max fails", json_object_get(row, "max_fails_percent"));
         put_line("notify", gpq_text_of(row, "notify"));
     }
     json_decref(row);
@@ -291,7 +308,7 @@ static void put_reason(const char *text, void *user)
 
 static void explain(const json_t *reply)
 {
-    char state[64], what[80], until[32];
+    char state[64], what[80], until[32], cause[96];
     const json_t *row = json_object_get(reply, "task"),
                  *reasons = json_object_get(reply, "reasons");
     int64_t place = gpq_number_of(reply, "place");
@@ -305,6 +322,9 @@ static void explain(const json_t *reply)
     if (gpq_number_of(row, "not_before") > 0 && !strcmp(gpq_text_of(row, "state"), "held"))
         printf("  not before %s\n",
                gpq_time_text((uint64_t)gpq_number_of(row, "not_before"), until));
+    gpq_because(row, cause);
+    if (*cause)
+        printf("  %s\n", cause);
     explain_conditions(json_object_get(reply, "after"));
     explain_pauses(json_object_get(reply, "pauses"));
     gpq_reasons(reasons, put_reason, NULL);

@@ -293,13 +293,18 @@ static int write_status(const struct call *call, int status)
 static int status_of_task(struct gpq_session *session, const char *task, const json_t *row)
 {
     const char *outcome = gpq_text_of(row, "outcome");
-    int of = gpq_task_status(session, row), status = of < 0 ? 128 - of : of;
+    char text[512], cause[96];
+    json_t *attempt = gpq_last_attempt(session, row);
+    int of = (int)gpq_number_of(attempt, "status"), status = of < 0 ? 128 - of : of;
+    gpq_end_text(outcome, attempt, text, sizeof(text));
+    gpq_because(row, cause);
+    json_decref(attempt);
     if (strcmp(outcome, "ok") == 0)
         return write_status(session->call, 0);
     if (status == 0 || (strcmp(outcome, "error") != 0 && strcmp(outcome, "crashed") != 0))
         status = EXIT_WRONG;
     (void)write_status(session->call, status);
-    return gpq_say(status, "%s: %s %d", task, outcome, of);
+    return gpq_say(status, "%s: %s%s%s", task, text, *cause ? ": " : "", cause);
 }
 
 /* Interrupted: the tasks go on, or end with the connection of an attached client. */
@@ -312,7 +317,9 @@ static int stop_following(const struct call *call, const char *back)
 
 static int late(const struct call *call, const char *back)
 {
-    return gpq_say(EXIT_TIMEOUT, "the tasks go on after %s; gpudispatch %s follows them again",
+    return gpq_say(EXIT_TIMEOUT,
+                   "the time of --timeout %s is over; the tasks go on, and gpudispatch %s follows "
+                   "them again",
                    call->value[OPTION_TIMEOUT], back);
 }
 

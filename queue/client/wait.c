@@ -16,7 +16,7 @@
 #include "tools/cli/out.h"
 
 #define STEP UINT64_C(500000000) /* between two lines of progress */
-enum { FAILURES_SHOWN = 10 };
+enum { FAILURES_SHOWN = 10, COMMAND_SHOWN = 63 };
 /* Requests of a connection that wait, and ids of one of them: docs/reference/queue-protocol.md. */
 enum { WAITS = 64, TASKS = 50000 };
 
@@ -120,10 +120,26 @@ struct progress {
     bool shown;
 };
 
+/* The queue as a whole. */
+static bool is_paused(struct gpq_session *s)
+{
+    json_t *reply;
+    bool paused = false;
+    if (gpq_session_insist(s, json_pack("{s:s}", "do", "status"), &reply) != 0)
+        return false;
+    const json_t *marks = json_object_get(reply, "marks");
+    for (size_t i = 0; i < json_array_size(marks); i++)
+        if (strcmp(gpq_text_of(json_array_get(marks, i), "kind"), "pause") == 0 &&
+            !*gpq_text_of(json_array_get(marks, i), "subject"))
+            paused = true;
+    json_decref(reply);
+    return paused;
+}
+
 static void show_progress(struct progress *p)
 {
     json_t *row;
-    char left[48], outcomes[160], done[32], total[32];
+    char left[48], outcomes[160], done[32], total[32], number[32];
     if (!p->batch)
         return;
     if (gpq_batch_row(&p->s, p->batch, &row) != 0) {
@@ -131,10 +147,13 @@ static void show_progress(struct progress *p)
         return;
     }
     const json_t *ended = json_object_get(row, "outcomes");
-    printf("\r\033[K%s/%s  %s, %" PRIu64 " run", gpq_number_text(gpq_ended(ended), done),
-           gpq_number_text((uint64_t)gpq_number_of(row, "total"), total),
-           gpq_outcomes_text(ended, outcomes, sizeof(outcomes)),
-           gpq_count_of(row, "states", "running"));
+    uint64_t running = gpq_count_of(row, "states", "running");
+    gpq_outcomes_text(ended, outcomes, sizeof(outcomes));
+    printf("\r\033[K%s/%s ended%s%s, %s run", gpq_number_text(gpq_ended(ended), done),
+           gpq_number_text((uint64_t)gpq_number_of(row, "total"), total), *outcomes ? ": " : "",
+           outcomes, gpq_number_text(running, number));
+    if (running == 0 && is_paused(&p->s))
+        printf(", paused");
     if (strcmp(gpq_left_of_batch(&p->s, row, left), "-") != 0)
         printf(", %s left", left);
     fflush(stdout);
@@ -217,6 +236,8 @@ struct counted {
     json_t *outcomes;
     json_t *bad;       /* the first rows that failed */
     uint64_t failed;   /* not ok, and neither cancelled nor skipped */
+    json_t *skipped;   /* the first one, for its cause */
+    uint64_t stopped;  /* cancelled, since the batch had too many failures */
     uint64_t from, to; /* times: made, last end */
 };
 
@@ -236,23 +257,43 @@ static int count_row(json_t *row, void *user)
         if (json_array_size(c->bad) < FAILURES_SHOWN)
             (void)json_array_append(c->bad, row);
     }
+    if (strcmp(outcome, "skipped") == 0 && !c->skipped)
+        c->skipped = json_incref(row);
+    if (strcmp(outcome, "cancelled") == 0 && *gpq_text_of(row, "cause"))
+        c->stopped++;
     if (c->s->call->given[OPTION_JSON])
         gpq_print_json(row);
     return 0;
 }
 
+/* Cuts a text that has more characters than these, between two of them. */
+static char *cut(char *text, size_t most)
+{
+    size_t n = 0;
+    for (char *at = text; *at; at++) {
+        if (((unsigned char)*at & 0xc0) == 0x80)
+            continue;
+        if (n == most - 3 && strlen(at) > 3) {
+            strcpy(at, "...");
+            break;
+        }
+        n++;
+    }
+    return text;
+}
+
 /* "12.44  error 1  python a.py --x 44" and the last line of its output. */
 static void print_failure(struct gpq_session *s, const json_t *row)
 {
-    char state[64], what[64], line[128], status[16] = "";
+    char end[256], what[256], line[128];
     const char *task = gpq_text_of(row, "task");
-    int64_t attempt = gpq_number_of(row, "attempt");
-    int of = strcmp(gpq_text_of(row, "outcome"), "timeout") ? gpq_task_status(s, row) : 0;
-    if (of != 0)
-        snprintf(status, sizeof(status), of < 0 ? ", signal %d" : " %d", of < 0 ? -of : of);
-    printf("  %s  %s%s  ", task, gpq_state_text_of(row, state), status);
-    put_plain(gpq_task_text(row, what, sizeof(what)));
-    gpq_log_last_line(s->state, task, attempt, line, sizeof(line));
+    json_t *attempt = gpq_last_attempt(s, row);
+    printf("  %s  ", task);
+    put_plain(gpq_end_text(gpq_text_of(row, "outcome"), attempt, end, sizeof(end)));
+    fputs("  ", stdout);
+    put_plain(cut(gpq_task_text(row, what, sizeof(what)), COMMAND_SHOWN));
+    json_decref(attempt);
+    gpq_log_last_line(s->state, task, gpq_number_of(row, "attempt"), line, sizeof(line));
     if (*line) {
         fputs("\n      last line: ", stdout);
         put_plain(line);
@@ -289,15 +330,44 @@ static json_t *about_batch(struct gpq_session *s, const json_t *selection)
     return row;
 }
 
-/* What to type next. */
-static void print_again(const json_t *selection, const json_t *outcomes)
+static void print_stopped(const struct counted *c, const json_t *batch)
+{
+    char number[32];
+    const json_t *percent = json_object_get(batch, "max_fails_percent");
+    if (c->stopped == 0)
+        return;
+    printf("  stopped after %s %s", gpq_number_text(c->failed, number),
+           c->failed == 1 ? "failure" : "failures");
+    if (percent || json_object_get(batch, "max_fails"))
+        printf(" (--max-fails %" PRIi64 "%s)",
+               gpq_number_of(batch, percent ? "max_fails_percent" : "max_fails"),
+               percent ? "%" : "");
+    printf(": %s %s cancelled\n", gpq_number_text(c->stopped, number),
+           c->stopped == 1 ? "task was" : "tasks were");
+}
+
+static void print_skipped(const struct counted *c)
+{
+    char cause[96], number[32];
+    uint64_t n = (uint64_t)gpq_number_of(c->outcomes, "skipped");
+    if (n == 0)
+        return;
+    printf("  %s", gpq_text_of(c->skipped, "task"));
+    if (n > 1)
+        printf(" and %s more", gpq_number_text(n - 1, number));
+    printf("  skipped: %s\n", gpq_because(c->skipped, cause));
+}
+
+/* What to type next: it runs all that is not ok, but tasks that a person has cancelled. */
+static void print_again(const struct counted *c, const json_t *selection)
 {
     const char *batch = gpq_text_of(selection, "batch");
-    uint64_t failed =
-        (uint64_t)(gpq_number_of(outcomes, "error") + gpq_number_of(outcomes, "timeout") +
-                   gpq_number_of(outcomes, "crashed") + gpq_number_of(outcomes, "no worker"));
-    if (*batch && failed > 0)
-        printf("  again: gpudispatch retry %s --failed\n", batch);
+    uint64_t lost = (uint64_t)gpq_number_of(c->outcomes, "lost"), failed = c->failed - lost,
+             others = c->stopped + (uint64_t)gpq_number_of(c->outcomes, "skipped");
+    if (*batch && failed + lost > 0)
+        printf("  again: gpudispatch retry %s%s%s\n", batch,
+               others == 0 && failed > 0 ? " --failed" : "",
+               others == 0 && lost > 0 ? " --lost" : "");
 }
 
 static int summary_of(struct gpq_session *s, json_t *selection)
@@ -315,13 +385,16 @@ static int summary_of(struct gpq_session *s, json_t *selection)
             print_failure(s, json_array_get(c.bad, i));
         if (c.failed > json_array_size(c.bad))
             printf("  and %" PRIu64 " more\n", c.failed - json_array_size(c.bad));
-        print_again(selection, c.outcomes);
+        print_skipped(&c);
+        print_stopped(&c, batch);
+        print_again(&c, selection);
     }
     if (status == 0 && gpq_bad(c.outcomes) > 0)
         status = EXIT_WRONG;
     json_decref(batch);
     json_decref(c.outcomes);
     json_decref(c.bad);
+    json_decref(c.skipped);
     return status;
 }
 
@@ -347,7 +420,8 @@ int gpq_verb_wait(const struct call *call)
     if (status == 0)
         status = gpq_wait_for(&s, list);
     if (status == EXIT_TIMEOUT)
-        (void)gpq_say(EXIT_TIMEOUT, "tasks go on after %s", call->value[OPTION_TIMEOUT]);
+        (void)gpq_say(EXIT_TIMEOUT, "the time of --timeout %s is over; the tasks go on",
+                      call->value[OPTION_TIMEOUT]);
     if (status == 0)
         status = gpq_summary(&s, list);
     json_decref(list);

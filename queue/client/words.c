@@ -153,6 +153,52 @@ char *gpq_state_text_of(const json_t *row, char ret[64])
     return ret;
 }
 
+/* What the text of an attempt adds to its status; of a limit, not the signal that enforced it. */
+static const char *reason_of(const char *text, size_t *ret_length)
+{
+    const char *killed = strstr(text, ": killed by signal "), *rest = strstr(text, ": ");
+    if (strncmp(text, "exited with status ", 19) == 0 ||
+        strncmp(text, "killed by signal ", 17) == 0) {
+        text = rest ? rest + 2 : "";
+        killed = NULL;
+    }
+    *ret_length = killed ? (size_t)(killed - text) : strlen(text);
+    return text;
+}
+
+char *gpq_end_text(const char *outcome, const json_t *attempt, char *ret, size_t size)
+{
+    char number[32] = "";
+    size_t length;
+    const char *reason = reason_of(gpq_text_of(attempt, "text"), &length);
+    int64_t status = gpq_number_of(attempt, "status");
+    bool ok = strcmp(outcome, "ok") == 0; /* of a worker the text is its device */
+    if (status != 0 && strcmp(outcome, "timeout") != 0)
+        snprintf(number, sizeof(number), status < 0 ? ", signal %" PRIi64 : " %" PRIi64,
+                 status < 0 ? -status : status);
+    struct built b = { ret, size, 0 };
+    ret[0] = '\0';
+    put_text(&b, outcome);
+    put_text(&b, number);
+    if (length > 0 && !ok) {
+        put_text(&b, ": ");
+        put(&b, reason, length);
+    }
+    return ret;
+}
+
+char *gpq_because(const json_t *row, char ret[96])
+{
+    const char *cause = gpq_text_of(row, "cause");
+    bool skipped = strcmp(gpq_text_of(row, "outcome"), "skipped") == 0;
+    ret[0] = '\0';
+    if (*cause && skipped)
+        snprintf(ret, 96, "%.30s did not end as --after requires", cause);
+    else if (*cause)
+        snprintf(ret, 96, "batch %.30s had too many failures", cause);
+    return ret;
+}
+
 char *gpq_number_text(uint64_t n, char ret[32])
 {
     char digits[24];

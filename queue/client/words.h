@@ -23,6 +23,12 @@ char *gpq_command_text(const json_t *argv, char *ret, size_t size);
 char *gpq_task_text(const json_t *row, char *ret, size_t size);
 /* "ok", "held: time", "running, to be cancelled". */
 char *gpq_state_text_of(const json_t *row, char ret[64]);
+/* How an attempt ended, with its outcome or that of its task: "error 1: a GPU was out of memory",
+ * "crashed, signal 9", "timeout: exceeded its time limit of 1 s".  The attempt may be NULL. */
+char *gpq_end_text(const char *outcome, const json_t *attempt, char *ret, size_t size);
+/* Which other task or batch made a task skipped or cancelled: "batch 61 had too many failures"; ""
+ * if none did. */
+char *gpq_because(const json_t *row, char ret[96]);
 /* "497 ok, 2 error, 1 timeout": the outcomes of a batch, or of a list. */
 char *gpq_outcomes_text(const json_t *outcomes, char *ret, size_t size);
 /* Tasks that have ended; and those of them that did not end ok. */

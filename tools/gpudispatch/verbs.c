@@ -155,8 +155,8 @@ const struct verb verbs[] = {
       "Shows command, needs, conditions, attempts and files of tasks, and counts of batches. " IDS,
       OPTIONS(OPTION_SHOW_ENV, OPTION_JSON, QUEUE_OPTIONS), QUEUE(show), done_statuses },
     { "results", "IDS", 0, OPERANDS_ANY, false, "print the results of ended tasks",
-      "Prints a line per ended task, with tabs between id, outcome, and result or path of its "
-      "outputs. " IDS,
+      "Prints a line per ended task, with tabs between id, outcome, and result, path of its "
+      "outputs or reason of its failure. " IDS,
       OPTIONS(SELECT_OPTIONS, OPTION_JSON, QUEUE_OPTIONS), QUEUE(results), done_statuses },
     { "log", "TASK", 1, 1, false, "print the output of a task",
       "Prints the standard output and the standard error of the command. In a file or a "

@@ -372,6 +372,76 @@ def run_verb(q):
     q.run("agent", "status", status=4)  # the time was over before another agent was started
 
 
+def ends(q):
+    """Reasons of failures, the end by --max-fails, and the command that runs what is not ok."""
+    q.agent()
+    q.write("l.txt", "exit 3\nkill -9 $$\nsleep 1000\n"
+            "printf 'CUDA out of memory \\033[31m'; exit 1 # " + "x" * 60 + "\n")
+    q.submit("--limit", "0.2", "l.txt")
+    said = q.run("wait", "1", status=3)
+    for part in ["1.1  error 3  exit 3\n", "1.2  crashed, signal 9  kill -9 $$\n",
+                 "1.3  timeout: exceeded its time limit of 0.200 s (limit of the task)  sleep",
+                 "1.4  error 1: a GPU was out of memory  printf", "xx...\n",
+                 r"last line: CUDA out of memory \x1b[31m", "again: gpudispatch retry 1 --failed"]:
+        assert part in said, f"no {part}: {said}"
+    assert "again: gpudispatch retry 1 --failed" in said and "\x1b" not in said, said
+    equal([line.split("\t")[2].split(":")[0] for line in q.run("results", "1").splitlines()],
+          ["exited with status 3", "killed by signal 9 (SIGKILL)",
+           "exceeded its time limit of 0.200 s (limit of the task)", "exited with status 1"])
+    equal(q.json("results", "1.1")[0]["reason"], "exited with status 3")
+    said = q.run("show", "1.2-3")
+    assert ": crashed, started" in said and ": timeout, started" in said, said
+    q.run("run", "--no-check", "--cwd", "/nosuch", "--retries", "1:timeout,crash", "--", "true",
+          status=127)
+    assert "2.1: error 127: not executed: cwd: No such file" in q.err.splitlines()[-1], q.err
+    assert "retries       1 timeout, 1 crash\n" in q.run("show", "2.1")
+
+    q.submit("--max-fails", "1", "--at-once", "1", q.write("n.txt", "false\n" * 2 + "true # 3\n"),
+             "--fresh")
+    said = q.run("wait", "3", status=3)
+    assert "stopped after 2 failures (--max-fails 1): 1 task was cancelled" in said, said
+    assert "again: gpudispatch retry 3\n" in said, said
+    assert "batch 3 had too many failures" in q.run("show", "3.3")
+    assert "3.3\tcancelled\tbatch 3 had too many failures\n" in q.run("results", "3")
+    q.submit("--max-fails", "40%", "--at-once", "1", q.write("p.txt", "false\ntrue\n"))
+    assert "(--max-fails 40%)" in q.run("wait", "4", status=3)
+    assert "max fails     40%\n" in q.run("show", "4")
+
+    q.submit("--after", "3", "--array", "1-5", "--", "echo", "{}")
+    said = q.run("wait", "5", status=3)
+    assert "  5.1 and 4 more  skipped: 3 did not end as --after requires\n" in said, said
+    for verb in ("explain", "show", "results"):
+        assert "3 did not end as --after requires" in q.run(verb, "5.1"), verb
+    q.run("run", "--after", "3", "--", "true", status=3)
+    assert "6.1: skipped: 3 did not end as" in q.err, q.err
+    q.run("log", "5.1")
+    assert "5.1 has no output: it is skipped" in q.err, q.err
+
+
+def waits_are_said(q):
+    """run tells why it waits; ls how many batches it leaves out; show where the outputs are."""
+    q.agent()
+    q.run("pause", "--reason", "dinner")
+    q.run("run", "--timeout", "3", "--", "sh", "-c", "touch $GPUDISPATCH_OUT/x", status=5)
+    equal(q.err.splitlines(),
+          ["gpudispatch: 1.1 waits: paused: dinner",
+           "gpudispatch: the time of --timeout 3 is over; the tasks go on, and gpudispatch log -f "
+           "1.1 follows them again"])
+    q.run("wait", "1", "--timeout", "0.1", status=5)
+    equal(q.err, "gpudispatch: the time of --timeout 0.1 is over; the tasks go on\n")
+    q.run("resume")
+    q.run("wait", "1")
+    (row,) = q.json("show", "1.1")
+    equal(row["out"], f"{q.state}/out/1.1")
+    assert f"outputs       {q.state}/out/1.1\n" in q.run("show", "1.1")
+    for _ in range(2):
+        q.run("run", "--", "true")
+    equal(q.run("ls", "--last", "1").splitlines()[-1],
+          "2 older batches are not shown; --all shows all")
+    equal(len(q.run("ls").splitlines()), 4)
+    assert ", 0 tasks run; state" in q.run("agent", "status")
+
+
 def interrupts(q):
     """SIGINT ends run at any instant, also while it reads what a command writes."""
     q.agent()
@@ -653,6 +723,6 @@ def many_lines(q):
 if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
         five_hundred, named_again, changed_files, dry_run, sweep, loaded_model, look,
-        nobody_restarts, follow_ends, run_verb, interrupts, why, sick_gpu, power_cut, changes,
-        watch_file, agent_alone, line_options, attached_list, same_options, environment,
-        many_lines], Queue))
+        nobody_restarts, follow_ends, run_verb, ends, waits_are_said, interrupts, why, sick_gpu,
+        power_cut, changes, watch_file, agent_alone, line_options, attached_list, same_options,
+        environment, many_lines], Queue))
