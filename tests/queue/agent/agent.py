@@ -11,7 +11,7 @@ import subprocess
 import time
 import uuid
 
-PATIENCE = 60  # seconds, of anything that is waited for
+PATIENCE = 240  # seconds, of anything that is waited for on a loaded machine
 
 
 class Refused(Exception):

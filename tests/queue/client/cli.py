@@ -65,10 +65,10 @@ class Queue:
         self.children.append(child)
         return child
 
-    def run(self, *args, status=0, stdin=b"", **more):
+    def run(self, *args, status=0, stdin=b"", patience=PATIENCE, **more):
         """Its standard output.  That on standard error is self.err."""
         child = self.start(*args, stdin=subprocess.PIPE, **more)
-        out, err = child.communicate(stdin, PATIENCE)
+        out, err = child.communicate(stdin, patience)
         self.err = err.decode(errors="replace")
         assert child.returncode == status, \
             f"{args}: status {child.returncode}, not {status}\n{out.decode()}{self.err}"

@@ -285,7 +285,7 @@ def versions(q):
     refused(q, 4, ["ls"], ["gpudispatch agent"])  # it was stopped
     with contextlib.closing(sqlite3.connect(q.state / "queue.db")) as file:
         file.execute("PRAGMA user_version = 999")
-    q.run("submit", "--", "true", status=75)  # at once: PATIENCE is shorter than that of a start
+    q.run("submit", "--", "true", status=75, patience=50)  # less than that of a start
     assert "999" in q.err and "version" in q.err, q.err
 
 
