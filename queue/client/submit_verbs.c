@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "queue/client/follow.h"
@@ -164,11 +165,36 @@ static int append(struct watched *w)
     return status;
 }
 
+/* A file that was written anew would go on in the middle of a line. */
+static int check_length(const struct watched *w)
+{
+    struct stat st;
+    off_t at = lseek(w->fd, 0, SEEK_CUR);
+    if (at < 0 || fstat(w->fd, &st) < 0 || st.st_size >= at)
+        return 0;
+    return gpq_say(EXIT_FAILED, "%s has become shorter: its lines are not submitted from here on",
+                   w->path);
+}
+
+/* Whether the path names another file, or none. */
+static int check_place(const struct watched *w)
+{
+    struct stat here, there;
+    if (fstat(w->fd, &here) < 0 ||
+        (stat(w->path, &there) == 0 && there.st_dev == here.st_dev && there.st_ino == here.st_ino))
+        return 0;
+    return gpq_say(EXIT_FAILED,
+                   "%s was replaced or removed: its lines are not submitted from here on", w->path);
+}
+
 static int feed(struct watched *w)
 {
     char data[65536];
     struct gpq_error e = { 0 };
     ssize_t n;
+    int status = check_length(w);
+    if (status != 0)
+        return status;
     while ((n = read(w->fd, data, sizeof(data))) > 0)
         if (gpq_jobs_feed(w->jobs, data, (size_t)n, &e) < 0)
             return gpq_say(EXIT_USAGE, "%s: %s", w->path, e.text);
@@ -192,11 +218,12 @@ static int until_interrupt(struct watched *w)
     char notes[4096];
     int status = 0, notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     struct pollfd p = { .fd = notify, .events = POLLIN };
-    if (notify < 0 || inotify_add_watch(notify, w->path, IN_MODIFY) < 0)
+    uint32_t changes = IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF;
+    if (notify < 0 || inotify_add_watch(notify, w->path, changes) < 0)
         status = gpq_say(EXIT_FAILED, "%s cannot be watched: %s", w->path, strerror(errno));
     else
         status = feed(w); /* what has come before the watch */
-    while (status == 0 && !gpq_interrupted()) {
+    while (status == 0 && (status = check_place(w)) == 0 && !gpq_interrupted()) {
         if (gpq_poll(&p, 1, -1) < 0)
             continue;
         while (read(notify, notes, sizeof(notes)) > 0)

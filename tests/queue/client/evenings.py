@@ -621,6 +621,24 @@ def watch_file(q):
     equal((child.wait(PATIENCE), child.stderr.read()), (0, b""))
 
 
+def watched_file_changes(q):
+    """submit --watch ends where a file is no longer the one that grew."""
+    q.agent()
+    for name, change, why in (
+            ("shorter", lambda path: path.write_text("rm -r x\n"), "has become shorter"),
+            ("another", lambda path: q.path("new").rename(path), "was replaced or removed"),
+            ("gone", lambda path: path.unlink(), "was replaced or removed")):
+        q.write("new", "echo new >> ran\n")
+        q.write(name, f"echo {name} >> ran; true\necho {name} >> ran\n")
+        child = q.start("submit", "--watch", name)
+        until(lambda name=name: q.words("ran").count(name) == 2, "both lines")
+        change(q.path(name))
+        err = child.communicate(timeout=PATIENCE)[1].decode()
+        equal((child.returncode, why in err), (1, True))
+        q.run("wait", name)
+        equal(q.batch(q.json("ls", name)[0]["task"].split(".")[0])["total"], 2)
+
+
 def agent_alone(q):
     """A started agent keeps none of its caller's files, such as the lock of a shell."""
     read, write = os.pipe()
@@ -724,5 +742,5 @@ if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
         five_hundred, named_again, changed_files, dry_run, sweep, loaded_model, look,
         nobody_restarts, follow_ends, run_verb, ends, waits_are_said, interrupts, why, sick_gpu,
-        power_cut, changes, watch_file, agent_alone, line_options, attached_list, same_options,
-        environment, many_lines], Queue))
+        power_cut, changes, watch_file, watched_file_changes, agent_alone, line_options,
+        attached_list, same_options, environment, many_lines], Queue))
