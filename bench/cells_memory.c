@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* cells_memory.c - what a queued task costs the host beside its payload, and that an endless source
  * costs nothing. */
+#include <unistd.h>
+
 #include "cells.h"
 #include "measure.h"
 #include "ours.h"
@@ -38,14 +40,14 @@ static int fill(struct b_ours *ours)
 
     b_ours_task(&task, &order, B_NOTHING);
     (void)gpud_dispatcher_stats(ours->d, &s);
-    before = b_resident();
+    before = b_resident(getpid());
     for (i = 0; i < QUEUED; i++) {
         rc = gpud_dispatcher_submit(ours->d, &task, 0, NULL, NULL);
         if (rc)
             return b_complain("submit number %d: %s", i, gpud_error_name(rc));
     }
     (void)b_ours_receive(ours, 0);
-    after = b_resident();
+    after = b_resident(getpid());
     if (before == 0 || after < before)
         return b_complain("the resident memory is unknown");
     if (gpud_dispatcher_stats(ours->d, &s) || s.queued + s.sent < QUEUED)

@@ -137,23 +137,29 @@ size_t b_threads(pid_t pid, struct b_thread *rows, size_t n)
     return count;
 }
 
-uint64_t b_resident(void)
+/* Reads /proc/PID/smaps_rollup, which counts exactly.  0 or -1. */
+static int read_rollup(pid_t pid, char text[2048])
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
+    return read_text(path, text, 2048);
+}
+
+uint64_t b_resident(pid_t pid)
 {
     char text[2048];
 
-    if (read_text("/proc/self/smaps_rollup", text, sizeof(text)))
-        return 0;
-    return number_after(text, "\nRss:") * 1024;
+    return read_rollup(pid, text) ? 0 : number_after(text, "\nRss:") * 1024;
 }
 
 /* Gives the bytes of a process's own and shared memory, programs and libraries not counted; 0 when
  * unknown. */
 static uint64_t data_of(pid_t pid)
 {
-    char path[64], text[2048];
+    char text[2048];
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
-    if (read_text(path, text, sizeof(text)))
+    if (read_rollup(pid, text))
         return 0;
     return (number_after(text, "\nPss_Anon:") + number_after(text, "\nPss_Shmem:")) * 1024;
 }

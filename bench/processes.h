@@ -24,8 +24,8 @@ struct b_thread {
 /* Fills a row per thread of `pid`, at most n.  Returns how many. */
 size_t b_threads(pid_t pid, struct b_thread *rows, size_t n);
 
-/* Gives the bytes resident here, private and shared; 0 when unknown. */
-uint64_t b_resident(void);
+/* Gives the resident bytes of a process, private and shared; 0 when unknown. */
+uint64_t b_resident(pid_t pid);
 
 /*
  * Gives the bytes of memory that this process and all below it take together, a shared page counted

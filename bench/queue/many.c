@@ -4,13 +4,15 @@
  * Each of the three cells is a process of its own: the second has the memory of an agent that has
  * just started. */
 #include <stdio.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "../measure.h"
+#include "../processes.h"
 #include "ours.h"
 #include "rows.h"
 
 #define FEW 1000
+#define MIB (1024.0 * 1024)
 #define ROUNDS 7
 #define SIZES 2
 #define MANY "many"
@@ -18,21 +20,6 @@
 static void directory_of(const struct bq_set *set, char *ret)
 {
     (void)snprintf(ret, BQ_PATH, "%s/" MANY, set->disk.folder);
-}
-
-/* Returns the resident memory of this process in MiB. */
-static double resident(void)
-{
-    FILE *status = fopen("/proc/self/status", "re");
-    unsigned long kib = 0;
-    char line[256];
-
-    while (status && fgets(line, sizeof line, status))
-        if (sscanf(line, "VmRSS: %lu", &kib) == 1)
-            break;
-    if (status)
-        (void)fclose(status);
-    return (double)kib / 1024;
 }
 
 static int open_again(const char *directory, struct bq_ours *o, double *ret_s)
@@ -85,7 +72,7 @@ int bq_many_open(const struct bq_set *set, double *figures)
     bq_disk_forget(directory);
     if (open_again(directory, &o, &figures[BQ_open_many_s_ROW]))
         return -1;
-    figures[BQ_open_many_rss_mib_ROW] = resident();
+    figures[BQ_open_many_rss_mib_ROW] = (double)b_resident(getpid()) / MIB;
     bq_ours_close(&o);
     if (open_again(directory, &o, &figures[BQ_open_many_warm_s_ROW]))
         return -1;
@@ -199,7 +186,7 @@ int bq_many_use(const struct bq_set *set, double *figures)
         rc = submit_first(&u, &figures[BQ_many_first_submit_s_ROW]);
     for (size_t i = 0; i < rounds && rc == 0; i++)
         rc = do_round(&u, i);
-    figures[BQ_many_rss_mib_ROW] = resident();
+    figures[BQ_many_rss_mib_ROW] = (double)b_resident(getpid()) / MIB;
     for (unsigned size = 0; size < SIZES && rc == 0; size++)
         for (unsigned op = 0; op < BQ_OPS; op++)
             figures[BQ_submit_1_many_vs_few_ROW + size * BQ_OPS + op] =
