@@ -49,7 +49,26 @@
     X(complete_1_many_vs_few, "", B_AT_MOST, 1.3, "the same")                                     \
     X(submit_64_many_vs_few, "", B_AT_MOST, 1.3, "the same, 64 per commit")                       \
     X(claim_64_many_vs_few, "", B_AT_MOST, 1.3, "the same")                                       \
-    X(complete_64_many_vs_few, "", B_AT_MOST, 1.3, "the same")
+    X(complete_64_many_vs_few, "", B_AT_MOST, 1.3, "the same")                                    \
+    X(start_us, "us", B_ANY, 0, "from the submit of a task to its start in a ready worker")       \
+    X(start_reply_us, "us", B_ANY, 0, "the same until the reply: the submit is committed")        \
+    X(start_commits_us, "us", B_ANY, 0, "the two commits of it by a store without an agent")      \
+    X(start_beyond_us, "us", B_AT_MOST, 1000, "median of the differences of both")                \
+    X(start_beyond_p10_us, "us", B_ANY, 0, "difference of the 10th percentiles")                  \
+    X(adopt_64_ms, "ms", B_AT_MOST, 100, "exec of an agent to its reply, 64 commands run")        \
+    X(adopt_64_cpu_ms, "ms", B_ANY, 0, "CPU time of that agent")                                  \
+    X(adopt_0_ms, "ms", B_ANY, 0, "the same without tasks")                                       \
+    X(adopt_part_ms, "ms", B_ANY, 0, "median of the differences: the adoption itself")            \
+    X(commands_us, "us", B_ANY, 0, "per command, 8 at a time: true, from submit to the last end") \
+    X(commands_xargs_us, "us", B_ANY, 0, "the same by xargs -P 8")                                \
+    X(commands_tsp_us, "us", B_ANY, 0, "by task-spooler, tsp -S 8: a submit for each command")    \
+    X(commands_parallel_us, "us", B_ANY, 0, "by GNU parallel -j 8")                               \
+    X(commands_vs_xargs, "", B_ANY, 0, "the queue over it, median of the rounds' ratios")         \
+    X(commands_vs_tsp, "", B_ANY, 0, "the same")                                                  \
+    X(commands_vs_parallel, "", B_ANY, 0, "the same")                                             \
+    X(agent_list_s, "s", B_ANY, 0, "the last 10,000 of 10^6 tasks by one submit to an agent")     \
+    X(agent_rss_mib, "MiB", B_AT_MOST, 64, "memory of the agent then, with `ls` and `wait`")      \
+    X(agent_peak_mib, "MiB", B_ANY, 0, "the largest one, since its start")
 
 #define BQ_X(name, unit, judge, goal, text) BQ_##name##_ROW,
 enum bq_row { BQ_ROWS(BQ_X) BQ_ROW_COUNT };
@@ -70,6 +89,13 @@ int bq_blocked(const struct bq_set *set, double *figures);
 int bq_many_fill(const struct bq_set *set, double *figures);
 int bq_many_open(const struct bq_set *set, double *figures);
 int bq_many_use(const struct bq_set *set, double *figures);
+int bq_warm(const struct bq_set *set, double *figures);
+int bq_adopt(const struct bq_set *set, double *figures);
+int bq_commands(const struct bq_set *set, double *figures);
+int bq_waiting(const struct bq_set *set, double *figures);
+
+/* The program as a worker of the agent in cell warm.  Returns an exit status if it is none. */
+int bq_warm_worker(void);
 
 /* Prints the statements that SQLite runs for each operation of the store. */
 int bq_statements(const struct bq_set *set, double *figures);

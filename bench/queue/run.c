@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* run.c - gpudispatch-bench --queue: its options, and its cells one after the other, each in a
- * process of its own with a time limit. */
+ * process of its own with a time limit.  What a cell leaves running is killed. */
 #include "run.h"
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <gpudispatch/gpudispatch.h>
 
 #include "../measure.h"
+#include "../ours.h"
+#include "../processes.h"
+#include "commands.h"
 #include "ours.h"
 #include "rows.h"
 
@@ -30,6 +35,8 @@ static const struct cell cells[] = {
     { "rates", bq_rates, 300 },         { "lists", bq_lists, 120 },
     { "blocked", bq_blocked, 120 },     { "many_fill", bq_many_fill, 1200 },
     { "many_open", bq_many_open, 120 }, { "many_use", bq_many_use, 120 },
+    { "warm", bq_warm, 120 },           { "adopt", bq_adopt, 120 },
+    { "commands", bq_commands, 300 },   { "waiting", bq_waiting, 1200 },
 };
 #define CELLS (sizeof cells / sizeof *cells)
 static const struct cell statements = { "statements", bq_statements, 60 };
@@ -44,10 +51,10 @@ static int usage(FILE *out, int code)
 {
     (void)fputs("usage: gpudispatch-bench --queue [--json] [--quick] [--tasks N] [--dir DIR]\n"
                 "                                  [--only CELL] [--statements]\n"
-                "Measures the store of the durable queue beside bare SQLite.\n"
+                "Measures the store of the durable queue beside bare SQLite, and its agent.\n"
                 "  --tasks N     of the large store (1000000; 20000 with --quick)\n"
                 "  --dir DIR     a file system to write to (default: TMPDIR, else this directory)\n"
-                "  --only CELL   rates, lists, blocked or many\n"
+                "  --only CELL   rates, lists, blocked, many, warm, adopt, commands or waiting\n"
                 "  --statements  instead of figures: what each operation makes SQLite do\n"
                 "Exit status: 0 measured, 1 a cell failed, 2 wrong usage.\n",
                 out);
@@ -96,12 +103,23 @@ static int read_options(int argc, char **argv, struct options *o)
 
 /* ---- The cells ---- */
 
+/* Ctrl-C ends the cell, and then the program removes what it has left. */
+static volatile sig_atomic_t stopped;
+
+static void stop(int number)
+{
+    stopped = number;
+}
+
 static int await(pid_t pid, const struct cell *cell)
 {
     int status = 0;
 
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
+        if (stopped)
+            (void)kill(pid, SIGKILL);
+    if (stopped)
+        return -1;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
@@ -111,21 +129,39 @@ static int await(pid_t pid, const struct cell *cell)
     return b_complain("cell %s: failed", cell->name);
 }
 
+/* Runners and commands outlive their agent, and agents a cell that failed. */
+static void end_processes(void)
+{
+    pid_t pids[256];
+    int n;
+
+    while ((n = b_descendants(getpid(), pids, sizeof pids / sizeof *pids)) > 0) {
+        for (int i = 0; i < n; i++)
+            (void)kill(pids[i], SIGKILL);
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+        b_sleep(B_MS);
+    }
+}
+
 static int do_cell(const struct bq_set *set, const struct cell *cell, double *figures)
 {
     pid_t pid;
+    int rc;
 
     (void)fflush(NULL);
     pid = fork();
     if (pid == 0) {
-        int rc;
-
+        (void)signal(SIGINT, SIG_DFL);
+        (void)signal(SIGTERM, SIG_DFL);
         (void)alarm(cell->limit);
         rc = cell->run(set, figures);
         (void)fflush(NULL);
         _exit(rc ? 1 : 0);
     }
-    return pid < 0 ? b_complain("no process") : await(pid, cell);
+    rc = pid < 0 ? b_complain("no process") : await(pid, cell);
+    end_processes();
+    return rc;
 }
 
 static bool is_wanted(const struct options *o, const struct cell *cell)
@@ -140,7 +176,7 @@ static int do_cells(const struct options *o, double *figures)
     if (o->statements)
         return do_cell(&o->set, &statements, figures);
     for (unsigned i = 0; i < CELLS; i++)
-        if (is_wanted(o, &cells[i]))
+        if (is_wanted(o, &cells[i]) && !stopped)
             rc |= do_cell(&o->set, &cells[i], figures);
     return rc;
 }
@@ -161,6 +197,21 @@ static void read_settings(const struct bq_set *set, char *text, int size)
     bq_disk_remove(directory);
 }
 
+/* Prints the programs that cell commands misses, each between a prefix and a suffix. */
+static void print_missing(const char *prefix, const char *between, const char *suffix)
+{
+    const char *before = "";
+
+    for (unsigned i = 0; i < BQ_PROGRAMS; i++) {
+        const struct bq_program *p = &bq_programs[i];
+
+        if (bq_program_installed(p))
+            continue;
+        (void)printf("%s%s%s (package %s)%s", before, prefix, p->name, p->package, suffix);
+        before = between;
+    }
+}
+
 static void print(const struct options *o, const double *figures, double seconds)
 {
     const struct bq_disk *disk = &o->set.disk;
@@ -174,7 +225,9 @@ static void print(const struct options *o, const double *figures, double seconds
                      disk->in_memory ? "true" : "false", settings);
         b_goals_print_number(stdout, 2, "seconds", seconds);
         b_goals_print_json(stdout, &bq_rows, figures);
-        (void)printf(",\n  \"quick\": %s\n}\n", b_effort(0, 1) ? "true" : "false");
+        (void)printf(",\n  \"not_installed\": [");
+        print_missing("\"", ", ", "\"");
+        (void)printf("],\n  \"quick\": %s\n}\n", b_effort(0, 1) ? "true" : "false");
         return;
     }
     (void)printf("gpudispatch %s, the store of the queue on %s%s, SQLite %s, %.1f s%s\n%s\n\n",
@@ -183,6 +236,7 @@ static void print(const struct options *o, const double *figures, double seconds
                  sqlite3_libversion(), seconds,
                  b_effort(0, 1) ? ", --quick: a look, no figures to keep" : "", settings);
     b_goals_print_table(stdout, &bq_rows, figures);
+    print_missing("not measured, since it is not installed: ", "", "\n");
 }
 
 int bq_run(int argc, char **argv)
@@ -194,6 +248,8 @@ int bq_run(int argc, char **argv)
     double *figures;
     int rc;
 
+    if (argc > 2 && strcmp(argv[2], B_WORKER_ARGUMENT) == 0)
+        return bq_warm_worker();
     if (asked)
         return asked > 0 ? usage(stdout, 0) : usage(stderr, 2);
     if (bq_disk_open(&o.set.disk, o.base))
@@ -205,6 +261,9 @@ int bq_run(int argc, char **argv)
         bq_disk_close(&o.set.disk);
         return 1;
     }
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    (void)sigaction(SIGINT, &(struct sigaction){ .sa_handler = stop }, NULL);
+    (void)sigaction(SIGTERM, &(struct sigaction){ .sa_handler = stop }, NULL);
     /* The cells write their figures into memory that they share. */
     figures = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (figures == MAP_FAILED) {
@@ -216,7 +275,7 @@ int bq_run(int argc, char **argv)
     figures[BQ_sync_us_ROW] = bq_disk_sync(&o.set.disk);
     rc = figures[BQ_sync_us_ROW] < 0 ? -1 : do_cells(&o, figures);
     figures[BQ_sync_after_us_ROW] = bq_disk_sync(&o.set.disk);
-    if (!o.statements)
+    if (!o.statements && !stopped)
         print(&o, figures, (double)(b_now() - begun) / 1e9);
     bq_disk_close(&o.set.disk);
     (void)munmap(figures, size);

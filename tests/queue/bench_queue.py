@@ -7,8 +7,11 @@ usage: bench_queue.py PROGRAM...
 People judge times.  The rows that an operation writes, and that no statement scans a table or
 sorts, are the same on each machine.
 """
+import contextlib
 import json
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,9 +25,10 @@ SIZES = [1, 64, 1024]
 check = Checks("bench_queue")
 
 
-def run(program, *args):
+def run(program, *args, **env):
     """Returns (exit status, stdout, stderr)."""
-    r = subprocess.run([program, "--queue", *args], capture_output=True, text=True, timeout=500)
+    r = subprocess.run([program, "--queue", *args], capture_output=True, text=True, timeout=500,
+                       env={**os.environ, **env})
     return r.returncode, r.stdout, r.stderr
 
 
@@ -35,8 +39,12 @@ def is_missed(value, goal):
 
 def check_rows(d):
     keys = set(d["units"])
-    check("each_key_has_a_figure", keys and all(isinstance(d[k], (int, float)) for k in keys),
-          {k: d.get(k) for k in keys if not isinstance(d.get(k), (int, float))})
+    absent = [name for name in ("xargs", "tsp", "parallel") if not shutil.which(name)]
+    check("absent_programs_are_named", [text.split()[0] for text in d["not_installed"]] == absent,
+          d["not_installed"])
+    without = {k for k in keys if not isinstance(d.get(k), (int, float))}
+    check("each_key_has_a_figure", keys and without ==
+          {k for k in keys for name in absent if name in k.split("_")}, without)
     check("goals_are_of_keys", set(d["goals"]) < keys, d["goals"])
     # Both sides of a goal could be the same after rounding: then either is right.
     wrong = [k for k, goal in d["goals"].items()
@@ -52,6 +60,36 @@ def check_rows(d):
             check(f"{key}_rows", 1 <= d[f"{key}_rows"] <= 20, d[f"{key}_rows"])
     s = d["settings"]
     check("settings", s["journal_mode"] == "wal" and s["synchronous"] == "2", s)
+
+
+def check_agent_rows(d):
+    """The agent's times are longer than those of its parts."""
+    check("start_after_two_commits", d["start_us"] > d["start_reply_us"] > 0 and
+          d["start_commits_us"] > 0, d)
+    check("adopted", d["adopt_64_ms"] > 0 and d["adopt_0_ms"] > 0 and d["adopt_64_cpu_ms"] > 0, d)
+    check("commands", d["commands_us"] > 0, d)
+    check("memory", 1 < d["agent_rss_mib"] <= d["agent_peak_mib"] < 1000, d)
+
+
+def processes_of(scratch):
+    """Agents, runners and commands that are left."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if scratch.encode() in (path / "cmdline").read_bytes() or \
+                    f"GPUDISPATCH_OUT={scratch}".encode() in (path / "environ").read_bytes():
+                found.append((path.name, (path / "cmdline").read_bytes()))
+    return found
+
+
+def check_no_agent(program, scratch):
+    """A cell that fails says why, and the others' figures are printed."""
+    status, text, told = run(program, "--quick", "--json", "--only", "adopt",
+                             GPUD_AGENT_PROGRAM="/no/agent")
+    check("agent_is_missing", status == 1 and "/no/agent" in told and "cell adopt: failed" in told,
+          told)
+    check("no_figure_of_it", json.loads(text)["adopt_64_ms"] is None, text)
+    check("leaves_no_process", not processes_of(scratch), processes_of(scratch))
 
 
 def check_text(program, d):
@@ -104,9 +142,11 @@ def main():
             d = json.loads(text)
             check("says_what_it_is", d["quick"] and d["tasks"] == 3000, d)
             check_rows(d)
+            check_agent_rows(d)
             check_text(program, d)
             check_statements(program)
             check_refusals(program)
+            check_no_agent(program, scratch)
             written.append({k: v for k, v in d.items() if k.endswith("_rows")})
             check("leaves_no_file", not os.listdir(scratch), os.listdir(scratch))
         again = json.loads(run(PROGRAMS[0], "--quick", "--json", "--only", "rates")[1])
