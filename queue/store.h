@@ -357,7 +357,8 @@ struct gpq_engine {
                      uint32_t why, const char *text, struct gpq_error *e);
 
     /* Each changes all selected tasks to which it applies, and returns their number. */
-    /* Waiting tasks end CANCELLED; running ones get the wish.  [Q10] */
+    /* Waiting tasks end CANCELLED; running ones get the wish.  A whole batch that is open is
+     * sealed.  [Q10] */
     int64_t (*cancel)(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
                       struct gpq_error *e);
     /* Opens a new round of tasks that are DONE, and were not SUCCESS unless which->outcomes

@@ -49,12 +49,18 @@ static int cancel_one(struct gpq_db *db, struct gpq_row *r, void *user, struct g
     return changed(db, r, code, e);
 }
 
+/* A client that was to append to it may have been killed. */
 int64_t gpq_sqlite_cancel(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
                           struct gpq_error *e)
 {
     struct gpq_db *db = gpq_db_of(s);
     int code = gpq_db_enter(db, true, e);
-    return code < 0 ? code : settled(db, now, gpq_select_each(db, which, cancel_one, &now, e), e);
+    if (code < 0)
+        return code;
+    int64_t count = settled(db, now, gpq_select_each(db, which, cancel_one, &now, e), e);
+    if (count >= 0 && gpq_select_is_batch(which))
+        code = gpq_sqlite_seal(s, now, which->batch, e);
+    return code < 0 && code != GPQ_ENOTFOUND ? code : count;
 }
 
 /* ---- retry ---- */

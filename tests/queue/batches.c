@@ -238,6 +238,17 @@ BOTH(selections)
     T_TEXT(shown(s, T(3)), "ready");
 }
 
+BOTH(an_open_batch_is_cancelled)
+{
+    const struct gpq_select first = { .batch = 1, .first = 1, .last = 1 };
+
+    SUBMIT(s, .items = "a b", .open = true);
+    T_EQ(cancel(s, &first), 1);
+    T_CHECK(batch(s, 1).open && !batch(s, 1).ended);
+    T_EQ(cancel(s, BATCH(1)), 1);
+    T_CHECK(!batch(s, 1).open && batch(s, 1).ended);
+}
+
 /* All selected tasks change before anything follows from it. */
 BOTH(a_cancelled_batch_is_not_skipped)
 {

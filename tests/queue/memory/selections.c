@@ -36,6 +36,9 @@ int64_t mem_cancel(struct gpq_store *store, uint64_t now, const struct gpq_selec
         }
     }
     mem_done(m, now);
+    if (which->batch && !which->first && !which->last && !which->n_tasks && !which->states &&
+        !which->outcomes && !which->spec)
+        (void)mem_seal(store, now, which->batch, NULL);
     return n;
 }
 
