@@ -105,7 +105,8 @@ static void say_counts(const struct gpq_submit_call *s, const json_t *reply)
             printf(", %s %s", gpq_number_text((uint64_t)n, number), texts[i]);
     }
     if (s->counts.comments > 0)
-        printf("; %" PRIu64 " comments or empty lines", s->counts.comments);
+        printf("; %s %s", gpq_number_text(s->counts.comments, number),
+               s->counts.comments == 1 ? "comment or empty line" : "comments or empty lines");
 }
 
 void gpq_submit_say(struct gpq_session *session, const struct gpq_submit_call *s, json_t *reply)

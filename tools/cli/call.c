@@ -148,8 +148,14 @@ static int unknown_option(const struct verb *v, const struct name *name)
 
     snprintf(word, sizeof word, "%.*s", (int)(name->length < 63 ? name->length : 63), name->text);
     verb_options(v, add_near, &near);
-    return usage(v, "%s: unknown option --%.*s%s", v->name, (int)name->length, name->text,
-                 near_text(&near, "--", text, sizeof text));
+    near_text(&near, "--", text, sizeof text);
+    for (const struct verb *other = verbs; other->name && !*text; other++) {
+        struct name same = { name->text, name->length, false };
+        verb_options(other, has_name, &same);
+        if (same.known)
+            snprintf(text, sizeof text, ": it is an option of %s", other->name);
+    }
+    return usage(v, "%s: unknown option --%.*s%s", v->name, (int)name->length, name->text, text);
 }
 
 /* Whether the word is no option of the verb, though getopt_long may take it for the beginning of

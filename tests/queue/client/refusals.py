@@ -43,6 +43,7 @@ def usage(q):
             (["set", "1", "--limit", "30m", "--state", "ready"], ["did you mean --state-dir?"]),
             (["wait", "1", "--time", "3"], ["unknown option --time: did you mean --timeout?"]),
             (["log", "1.1", "--tail", "5"], ["unknown option --tail\n"]),
+            (["set", "1", "--begin", "5"], ["unknown option --begin: it is an option of submit"]),
             ([], ["verb"]),
             (["submit", "--gpux=1", "--", "true"], ["--gpux"]),
             (["submit", "-Z", "--", "true"], ["-Z"]),
