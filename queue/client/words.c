@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "tools/cli/out.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -259,8 +259,6 @@ uint64_t gpq_bad(const json_t *outcomes)
 
 size_t gpq_width(void)
 {
-    struct winsize size;
-    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
-        return size.ws_col;
-    return 80;
+    size_t width = out_width();
+    return width ? width : 80;
 }

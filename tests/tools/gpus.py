@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Verb gpus: without a driver, with fake devices to which things happen, and while it watches."""
+import contextlib
+import fcntl
 import json
 import os
 import pty
@@ -7,8 +9,10 @@ import pwd
 import re
 import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 
 sys.dont_write_bytecode = True
@@ -419,6 +423,28 @@ def seen_on_terminal(tool, term):
         equal(process.wait(PATIENCE), 0)
     os.close(ours)
     return text
+
+
+def test_narrow_terminal(tool):
+    """The table leaves out columns rather than wrap, and has all of them where there is room."""
+    for columns, last in ((80, "OTHERS"), (100, "XID"), (200, "AGE s")):
+        try:
+            ours, theirs = pty.openpty()
+        except OSError as e:
+            raise Skip(f"no terminal can be made here: {e}") from e
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 25, columns, 0, 0))
+        with tool.start("gpus", *tool.fake(2), stdout=theirs, stdin=theirs) as process:
+            os.close(theirs)
+            text = b""
+            with contextlib.suppress(OSError):  # the other side is closed
+                while data := os.read(ours, 65536):
+                    text += data
+            equal(process.wait(PATIENCE), 0)
+        os.close(ours)
+        lines = text.decode().splitlines()
+        assert max(map(len, lines)) <= columns, lines
+        equal((columns, lines[1].rstrip()[-len(last):], lines[1][:6]), (columns, last, "DEVICE"))
+        contains(text.decode(), "HEALTHY")
 
 
 def test_watch_clears_a_terminal(tool):

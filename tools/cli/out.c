@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "tools/cli/verb.h"
@@ -48,6 +49,15 @@ bool out_terminal(void)
     const char *term = getenv("TERM");
 
     return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+size_t out_width(void)
+{
+    struct winsize size;
+
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
+        return size.ws_col;
+    return 0;
 }
 
 /* ---- words ---- */
@@ -241,33 +251,67 @@ static void put_last(char *text, size_t room)
     putchar('\n');
 }
 
+/* Leaves columns out until a line has room for the others, or none may be missing. */
+static void choose_columns(const struct table *t, const size_t *wide, bool *shown)
+{
+    size_t total = 0;
+
+    for (size_t c = 0; c < t->columns; c++) {
+        shown[c] = true;
+        total += wide[c] + (c > 0 ? 2 : 0);
+    }
+    while (t->most && total > t->most) {
+        size_t out = 0;
+        for (size_t c = 1; c < t->columns; c++)
+            if (shown[c] && t->column[c].spare > (shown[out] ? t->column[out].spare : 0))
+                out = c;
+        if (t->column[out].spare == 0)
+            break;
+        shown[out] = false;
+        total -= wide[out] + 2;
+    }
+}
+
+static void print_cell(const struct table *t, size_t c, char *text, size_t wide, size_t room)
+{
+    if (room == 0) {
+        put_cell(text, wide, t->column[c].right);
+        return;
+    }
+    if (t->column[c].right)
+        printf("%*s", (int)(wide - width(text)), "");
+    put_last(text, room);
+}
+
 void table_print(struct table *t)
 {
-    size_t wide[COLUMNS_MAX], note = 0, before = 0, room, last = t->columns - 1;
+    size_t wide[COLUMNS_MAX], note = 0, before = 0, room, last = 0;
+    bool shown[COLUMNS_MAX];
+    char head[32];
 
     for (size_t c = 0; c < t->columns; c++) {
         wide[c] = width(t->column[c].head);
         for (size_t i = c; i < t->cells; i += t->columns)
             wide[c] = width(t->cell[i]) > wide[c] ? width(t->cell[i]) : wide[c];
-        before += c < last ? wide[c] + 2 : 0;
     }
-    room = t->most > before + 8 ? t->most - before : t->most ? 8 : SIZE_MAX;
+    choose_columns(t, wide, shown);
+    for (size_t c = 0; c < t->columns; c++)
+        if (shown[c])
+            last = c;
     for (size_t c = 0; c < last; c++)
-        put_cell(t->column[c].head, wide[c], t->column[c].right);
-    if (t->column[last].right)
-        printf("%*s", (int)(wide[last] - width(t->column[last].head)), "");
-    puts(t->column[last].head);
+        before += shown[c] ? wide[c] + 2 : 0;
+    room = t->most > before + 8 ? t->most - before : t->most ? 8 : SIZE_MAX;
+    for (size_t c = 0; c <= last; c++) {
+        snprintf(head, sizeof head, "%s", t->column[c].head);
+        if (shown[c])
+            print_cell(t, c, head, wide[c], c == last ? SIZE_MAX : 0);
+    }
     for (size_t i = 0; i < t->cells; i++) {
         /* NOLINT(clang-analyzer-core.DivideZero) ; a table without columns has no cells */
         size_t c = i % t->columns;
-        if (c < last) {
-            put_cell(t->cell[i], wide[c], t->column[c].right);
-            continue;
-        }
-        if (t->column[c].right)
-            printf("%*s", (int)(wide[c] - width(t->cell[i])), "");
-        put_last(t->cell[i], room);
-        for (; note < t->notes && t->note[note].row == i / t->columns; note++) {
+        if (shown[c])
+            print_cell(t, c, t->cell[i], wide[c], c == last ? room : 0);
+        for (; c == last && note < t->notes && t->note[note].row == i / t->columns; note++) {
             fputs("    ", stdout);
             put_plain(t->note[note].text);
             putchar('\n');

@@ -17,6 +17,7 @@ int out_flush(void);
 bool out_reader_gone(void);
 
 bool out_terminal(void); /* whether escape codes are in order */
+size_t out_width(void);  /* characters of a line of the terminal; 0: not known, or none */
 
 /* ---- words ---- */
 
@@ -30,7 +31,8 @@ void put_plain(const char *text);                       /* what steers a termina
 
 struct column {
     const char *head;
-    bool right; /* aligned, as numbers are */
+    bool right;          /* aligned, as numbers are */
+    unsigned char spare; /* left out where a line is too short, the highest first; 0: never */
 };
 
 struct table {

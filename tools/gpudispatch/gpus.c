@@ -18,19 +18,21 @@
 #define INTERVAL (2 * SECOND)
 /* a driver without persistence mode takes seconds to its first answer */
 #define PATIENCE (10 * SECOND)
-#define FRESH (100000000ull)   /* a row this young is as good as a new one */
+#define FRESH (100000000ull) /* a row this young is as good as a new one */
 /* "GPU-5c2c1d3a": mostly enough to tell devices apart; option devices accepts it */
 #define UUID_SHOWN 12
 
 /* ---- for people ---- */
 
+/* A terminal of 80 columns has room for those without a number. */
+/* clang-format off */
 static const struct column column[] = {
-    { "DEVICE", false }, { "UUID", false },   { "MODEL", false },  { "USED MiB",
-      true }, { "TOTAL MiB", true }, { "UTIL %", true },
-    { "TEMP C", true },  { "POWER W", true }, { "HEALTH", false }, { "WORKERS", true },  { "OTHERS",
-      true },    { "XID", true },
-    { "AGE s", true },
+    { "DEVICE", false, 0 }, { "UUID", false, 0 }, { "MODEL", false, 1 }, { "USED MiB", true, 0 },
+    { "TOTAL MiB", true, 0 }, { "UTIL %", true, 0 }, { "TEMP C", true, 3 }, { "POWER W", true, 4 },
+    { "HEALTH", false, 0 }, { "WORKERS", true, 0 }, { "OTHERS", true, 0 }, { "XID", true, 2 },
+    { "AGE s", true, 5 },
 };
+/* clang-format on */
 
 static void cell_number(struct table *t, uint64_t n, bool known)
 {
@@ -159,6 +161,7 @@ static void put_table(const struct look *l)
         return;
     }
     table_init(&t, column, sizeof column / sizeof column[0]);
+    t.most = out_width();
     for (size_t i = 0; i < l->n; i++)
         put_row(&t, l, &l->row[i], uuid_shown(l));
     table_print(&t);
