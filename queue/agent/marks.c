@@ -13,12 +13,6 @@
 
 enum { DEVICES = 128 };
 
-static bool pauses(const struct gpq_mark *m, const char *class_name)
-{
-    return strcmp(m->kind, "pause") == 0 &&
-           (m->subject[0] == 0 || strcmp(m->subject, class_name) == 0);
-}
-
 /* ---- Pauses ---- */
 
 struct class_pause {
@@ -29,8 +23,9 @@ struct class_pause {
 static int see_class(const struct gpq_mark *m, void *user)
 {
     struct class_pause *c = user;
-    c->paused = c->paused || pauses(m, c->name);
-    return 0;
+    c->paused =
+        strcmp(m->kind, "pause") == 0 && (m->subject[0] == 0 || strcmp(m->subject, c->name) == 0);
+    return c->paused;
 }
 
 /* Whether a class is paused; without memory as before. */
@@ -38,20 +33,15 @@ static void read_pause(struct gpq_agent *a, const char *name, bool *paused)
 {
     struct class_pause c = { .name = name };
     struct gpq_error e;
-    if (a->store->engine->marks(a->store, see_class, &c, &e) == 0)
+    if (a->store->engine->marks(a->store, see_class, &c, &e) >= 0)
         *paused = c.paused;
-}
-
-static void read_classes(struct gpq_agent *a)
-{
-    for (size_t i = 0; a->classes && i < a->classes->n; i++)
-        read_pause(a, a->classes->list[i].name, &a->classes->list[i].pausing);
 }
 
 void gpq_marks_read_pause(struct gpq_agent *a)
 {
     read_pause(a, GPQ_COMMANDS, &a->paused);
-    read_classes(a);
+    for (size_t i = 0; a->classes && i < a->classes->n; i++)
+        read_pause(a, a->classes->list[i].name, &a->classes->list[i].pausing);
 }
 
 /* ---- Devices ---- */
@@ -97,8 +87,10 @@ static void apply_to_devices(struct gpq_agent *a)
     s.device = gpq_devices_read(a, &s.n);
     if (s.n > DEVICES)
         s.n = DEVICES;
-    if (a->store->engine->marks(a->store, see, &s, &e) < 0)
+    if (a->store->engine->marks(a->store, see, &s, &e) < 0) {
         gpq_log("marks: %s", e.text);
+        s.n = 0; /* devices stay drained, or not, as they are */
+    }
     for (int i = 0; i < s.n; i++) {
         bool is = s.device[i].draining != 0;
         if (s.drained[i] && !is)
