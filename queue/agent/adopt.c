@@ -105,6 +105,7 @@ static int adopt_one(struct gpq_agent *a, const struct claim *c, const struct gp
     u->attempt = c->claimed.id.attempt;
     u->run = c->claimed.id;
     u->limit = gpq_limit_of(a, t->spec);
+    u->shell = gpq_shell_of(a, t->spec);
     u->port = (uint16_t)r->port;
     gpq_ports_keep(&a->ports, u->port);
     u->devices = c->devices ? strdup(c->devices) : NULL;
@@ -147,7 +148,8 @@ static int book_end(struct gpq_agent *a, struct claims *all, const struct claim 
 {
     struct gpq_end end = { 0 };
     char text[256] = "";
-    gpq_runs_judge(&c->found.record, gpq_limit_of(a, t->spec), &end, text);
+    gpq_runs_judge(&c->found.record, gpq_limit_of(a, t->spec), gpq_shell_of(a, t->spec), &end,
+                   text);
     if (t->cancel && end.outcome != GPQ_OUTCOME_SUCCESS)
         end.outcome = GPQ_OUTCOME_CANCELLED;
     if (end.outcome == GPQ_OUTCOME_LOST) {

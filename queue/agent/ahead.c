@@ -26,7 +26,7 @@ struct window {
 /* Of a spec. */
 struct properties {
     uint64_t limit;
-    bool at_most_once;
+    bool at_most_once, shell;
 };
 
 struct gpq_ahead {
@@ -175,6 +175,7 @@ static int read_properties(const struct gpq_spec *spec, void *user)
     json_t *limit = json_object_get(json, "limit");
     if (json_is_integer(limit) && json_integer_value(limit) > 0)
         ret->limit = (uint64_t)json_integer_value(limit);
+    ret->shell = json_is_true(json_object_get(json, "shell"));
     ret->at_most_once = spec->at_most_once;
     json_decref(json);
     return 0;
@@ -199,6 +200,11 @@ static struct properties properties_of(struct gpq_agent *a, uint32_t spec)
 uint64_t gpq_limit_of(struct gpq_agent *a, uint32_t spec)
 {
     return properties_of(a, spec).limit;
+}
+
+bool gpq_shell_of(struct gpq_agent *a, uint32_t spec)
+{
+    return properties_of(a, spec).shell;
 }
 
 /* How many tasks of a shape the dispatcher shall have. */

@@ -39,5 +39,7 @@ void gpq_ahead_each(struct gpq_agent *a,
 
 /* The limit of a task by its spec, GPUD_NEVER for none. */
 uint64_t gpq_limit_of(struct gpq_agent *a, uint32_t spec);
+/* Whether its tasks are lines that a shell runs, by the member of its submit. */
+bool gpq_shell_of(struct gpq_agent *a, uint32_t spec);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "queue/agent/ahead.h"
 #include "queue/agent/fields.h"
 #include "queue/agent/grant.h"
 #include "queue/agent/lookup.h"
@@ -46,6 +47,7 @@ static int read_rows(struct gpq_agent *a, uint64_t task, struct gpq_command *c, 
         code = a->store->engine->spec(a->store, c->spec, read_spec, c, e);
     if (code == GPQ_ENOMEM)
         return gpq_fail(e, code, "no memory for the command");
+    c->shell = code == 0 && gpq_shell_of(a, c->spec);
     if (code == 0 && (!c->argv || !c->argv[0] || !json_is_object(c->content) || !c->environment))
         code = gpq_fail(e, GPQ_EDAMAGED, "task %u.%u has no command", GPQ_BATCH_OF(task),
                         GPQ_NUMBER_OF(task));

@@ -14,6 +14,7 @@ struct gpq_command {
     const char *cwd;
     json_t *content; /* of the spec, with cwd */
     uint32_t spec;
+    bool shell;                               /* a line that a shell runs */
     char line[GPQ_PATH];                      /* of its file; "" = none */
     char visible[2048], gpus[2048], cpus[64]; /* of the lists */
     char *set[4], *defaults[4];               /* variables of the plan (plan.h) */

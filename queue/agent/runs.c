@@ -113,6 +113,7 @@ int gpq_runs_start(struct gpq_agent *a, struct gpq_unit *u, struct gpq_error *e)
     int code = gpq_command_read(a, u, out, &c, e);
     if (code == 0)
         code = start_runner(a, u, out, &c, e);
+    u->shell = c.shell;
     gpq_command_free(&c);
     if (code < 0)
         return code;
@@ -123,15 +124,38 @@ int gpq_runs_start(struct gpq_agent *a, struct gpq_unit *u, struct gpq_error *e)
 
 /* ---- End ---- */
 
-static void judge_exit(const struct gpq_record *r, struct gpq_end *ret, char text[TEXT])
+/* The signal that has ended the last program of a shell's line; 0 = none.  A shell that waits for
+ * it exits with 128 + N.  Signals of a person, such as SIGINT and SIGTERM, are no crash. */
+static int signal_of_shell(uint64_t status)
+{
+    static const int crashes[] = { SIGILL, SIGTRAP, SIGABRT, SIGBUS,
+                                   SIGFPE, SIGKILL, SIGSEGV, SIGSYS };
+    for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+        if (status == 128 + (uint64_t)crashes[i])
+            return crashes[i];
+    return 0;
+}
+
+static void judge_status(uint64_t status, bool shell, struct gpq_end *ret, char text[TEXT])
+{
+    int signal = shell ? signal_of_shell(status) : 0;
+    ret->status = signal != 0 ? -signal : (int32_t)status;
+    ret->outcome = status == 0   ? GPQ_OUTCOME_SUCCESS
+                   : signal != 0 ? GPQ_OUTCOME_CRASHED
+                                 : GPQ_OUTCOME_ERROR;
+    if (signal != 0)
+        snprintf(text, TEXT, "killed by signal %d (%s), by the shell's status %llu", signal,
+                 gpq_signal_text((uint32_t)signal), (unsigned long long)status);
+    else if (status != 0)
+        snprintf(text, TEXT, "exited with status %llu", (unsigned long long)status);
+}
+
+static void judge_exit(const struct gpq_record *r, bool shell, struct gpq_end *ret, char text[TEXT])
 {
     const struct gpq_run_end *end = &r->end;
     text[0] = 0;
     if (end->how == GPQ_RUN_EXITED) {
-        ret->status = (int32_t)end->status;
-        ret->outcome = end->status == 0 ? GPQ_OUTCOME_SUCCESS : GPQ_OUTCOME_ERROR;
-        if (end->status != 0)
-            snprintf(text, TEXT, "exited with status %llu", (unsigned long long)end->status);
+        judge_status(end->status, shell, ret, text);
     } else if (end->how == GPQ_RUN_KILLED) {
         ret->status = -(int32_t)end->status;
         ret->outcome = GPQ_OUTCOME_CRASHED;
@@ -160,10 +184,10 @@ static void judge_stop(const struct gpq_record *r, struct gpq_end *ret, char tex
     snprintf(text + used, TEXT - used, ", after SIGTERM from process %u", (unsigned)r->stop_by);
 }
 
-void gpq_runs_judge(const struct gpq_record *record, uint64_t limit, struct gpq_end *ret,
-                    char text[TEXT])
+void gpq_runs_judge(const struct gpq_record *record, uint64_t limit, bool shell,
+                    struct gpq_end *ret, char text[TEXT])
 {
-    judge_exit(record, ret, text);
+    judge_exit(record, shell, ret, text);
     judge_stop(record, ret, text);
     ret->started = record->wall;
     ret->ended = record->end.wall != 0 ? record->end.wall : gpq_wall();
@@ -238,7 +262,7 @@ static bool read_end(struct gpq_agent *a, struct gpq_unit *u, struct gpq_found *
     if (code < 0 || found->state == GPQ_FOUND_RUNNING)
         return false;
     if (found->state == GPQ_FOUND_ENDED) {
-        gpq_runs_judge(&found->record, u->alone ? u->limit : GPUD_NEVER, end, text);
+        gpq_runs_judge(&found->record, u->alone ? u->limit : GPUD_NEVER, u->shell, end, text);
         gpq_oom_judge(a, &u->run, &found->record, end, text, sizeof(text));
     } else {
         if (!swept(u, &found->record))

@@ -26,9 +26,10 @@ void gpq_runs_cancel(struct gpq_agent *a, struct gpq_unit *u);
  * the end to the dispatcher.  False: not yet, call again in a second. */
 bool gpq_runs_ended(struct gpq_agent *a, struct gpq_unit *u);
 
-/* The end of a command by its record, as the store's outcome.  limit: of the task. */
-void gpq_runs_judge(const struct gpq_record *record, uint64_t limit, struct gpq_end *ret,
-                    char text[256]);
+/* The end of a command by its record, as the store's outcome.  limit: of the task.  shell: the
+ * command is a line for a shell, whose status may be that of a crash. */
+void gpq_runs_judge(const struct gpq_record *record, uint64_t limit, bool shell,
+                    struct gpq_end *ret, char text[256]);
 /* The state of the files that a command named at its success (stamp.h); the caller frees it.  NULL:
  * no memory. */
 char *gpq_runs_stamp(struct gpq_agent *a, const struct gpq_run_id *run);

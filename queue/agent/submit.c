@@ -69,7 +69,7 @@ struct spec {
     json_t *like, *needs, *retries, *after, *environment, *options;
     int32_t priority;
     uint64_t limit, expires, begin, backoff, backoff_cap;
-    bool at_most_once, hold, replace, attached;
+    bool at_most_once, hold, replace, attached, shell;
 };
 
 static const struct gpq_field spec_fields[] = {
@@ -89,6 +89,7 @@ static const struct gpq_field spec_fields[] = {
     GPQ_MEMBER(spec, hold, BOOL, 0, 0),
     GPQ_MEMBER(spec, replace, BOOL, 0, 0),
     GPQ_MEMBER(spec, attached, BOOL, 0, 0),
+    GPQ_MEMBER(spec, shell, BOOL, 0, 0),
     GPQ_MEMBER(spec, environment, LIST, 0, ARGV_MOST),
     GPQ_MEMBER(spec, options, OBJECT, 0, 0),
     { 0 },
@@ -314,6 +315,8 @@ static int write_content(struct submit *s, const struct spec *spec, struct built
         fault = json_object_set_new(content, "replace", json_true());
     if (fault == 0 && spec->limit != 0)
         fault = json_object_set_new(options, "limit", json_integer((json_int_t)spec->limit));
+    if (fault == 0 && spec->shell) /* no part of what is joined */
+        fault = json_object_set_new(options, "shell", json_true());
     if (fault == 0 && spec->options)
         fault = json_object_set(options, "options", spec->options);
     if (fault == 0) {
@@ -340,10 +343,10 @@ static int check_spec(struct submit *s, const struct spec *spec, const struct bu
     const struct gpq_at cwd = { at, "cwd", GPQ_NO_INDEX };
     if (b->is_command && !spec->cwd)
         return gpq_at_fail(at, s->c->e, GPQ_EINVAL, "has no member \"cwd\"");
-    if (!b->is_command && spec->replace)
+    if (!b->is_command && (spec->replace || spec->shell))
         return gpq_at_fail(at, s->c->e, GPQ_EINVAL,
-                           "has replace, which is for commands, and class \"%.63s\"",
-                           spec->class_name);
+                           "has %s, which is for commands, and class \"%.63s\"",
+                           spec->replace ? "replace" : "shell", spec->class_name);
     if (spec->cwd && *spec->cwd != '/')
         return gpq_at_fail(&cwd, s->c->e, GPQ_EINVAL, "is \"%.80s\", expected an absolute path",
                            spec->cwd);

@@ -32,6 +32,7 @@ struct gpq_unit {
     bool stopped;     /* its command ended after a stop (run.h), and is LOST unless the dispatcher
                          judges otherwise */
     bool stuck;       /* processes of its killed runner did not end at once */
+    bool shell;       /* its command is a line that a shell runs */
     bool lost;        /* its grant was over before its start was reported */
     bool gone;        /* the dispatcher has given its outcome, and knows it no more */
     bool concluded;   /* its end is noted without that outcome */

@@ -91,8 +91,14 @@ static int check_directory(struct gpq_submit_call *s, const char *path, struct g
 
 /* ---- One task ---- */
 
+/* Most submits have either lines for a shell or none: their first task decides for the base. */
+static bool is_shell(const struct gpq_submit_call *s)
+{
+    return json_is_true(json_object_get(s->base, "shell"));
+}
+
 /* The text by which the specs of lines are known; "" is the base. */
-static char *text_of_options(const struct gpq_job *job)
+static char *text_of_options(const struct gpq_submit_call *s, const struct gpq_job *job)
 {
     char *text = NULL;
     size_t size = 0;
@@ -103,6 +109,8 @@ static char *text_of_options(const struct gpq_job *job)
                     job->options[i].value);
     if (f && job->replace)
         fputs("replace", f);
+    if (f && job->is_line != is_shell(s))
+        fputs(job->is_line ? "shell" : "no shell", f);
     if (!f || fclose(f) != 0)
         return NULL;
     return text;
@@ -139,7 +147,9 @@ static int add_spec(struct gpq_submit_call *s, const struct gpq_job *job, const 
         else
             code = gpq_member_set(&m, option, job->options[i].value, e);
     }
-    if (code == 0 && job->replace && json_object_set_new(spec, "replace", json_true()) != 0)
+    if (code == 0 && ((job->replace && json_object_set_new(spec, "replace", json_true()) != 0) ||
+                      (job->is_line != is_shell(s) &&
+                       json_object_set_new(spec, "shell", json_boolean(job->is_line)) != 0)))
         code = gpq_fail(e, GPQ_ENOMEM, "no memory");
     *ret = (json_int_t)json_array_size(s->specs);
     if (code == 0 && (json_array_append_new(s->specs, without_base(spec, s->base)) != 0 ||
@@ -152,7 +162,11 @@ static int add_spec(struct gpq_submit_call *s, const struct gpq_job *job, const 
 static int find_spec(struct gpq_submit_call *s, const struct gpq_job *job, json_int_t *ret,
                      struct gpq_error *e)
 {
-    char *text = text_of_options(job);
+    if (job->is_line && json_array_size(s->tasks) == 0 && json_array_size(s->specs) == 1) {
+        (void)json_object_set_new(s->base, "shell", json_true());
+        (void)json_object_set_new(json_array_get(s->specs, 0), "shell", json_true());
+    }
+    char *text = text_of_options(s, job);
     *ret = 0;
     if (!text)
         return gpq_fail(e, GPQ_ENOMEM, "no memory");

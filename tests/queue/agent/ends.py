@@ -23,6 +23,38 @@ def ends(agent):
     equal(c.ask("tasks", batch="1", states=["ready", "running", "held"])["tasks"], [])
 
 
+def shell_reports(agent):
+    """A shell that waits for its last program reports its signal as 128 + N: a line has crashed,
+    and a command behind -- has not."""
+    agent.start()
+    c = agent.client()
+    last = ["sh -c 'kill -SEGV $$'; exit $?", "exit 134", "exit 143", "exit 128", "exit 200"]
+    c.submit(last, shell=True, retries={"crash": 1})
+    c.submit(["exit 139", ["sh", "-c", "exit 134"]], retries={"crash": 1}, batch="own")
+    c.ask("wait", batch="1")
+    c.ask("wait", batch="2")
+    equal([(t["outcome"], t["attempt"]) for t in c.tasks(1)],
+          [("crashed", 2)] * 2 + [("error", 1)] * 3)
+    equal([(t["outcome"], t["attempt"]) for t in c.tasks(2)], [("error", 1)] * 2)
+    last = c.ask("attempts", task="1.1")["attempts"][1]
+    equal((last["status"], last["text"]),
+          (-11, "killed by signal 11 (SIGSEGV), by the shell's status 139"))
+    # The same by an agent that did not see the end.
+    gate = os.path.join(agent.directory, "gate")
+    os.mkfifo(gate)
+    c.submit([f"read x < {gate}; exit 139"], shell=True, batch="later")
+    until(lambda: c.tasks(3)[0]["state"] == "running" and agent.processes("sh"), "a command")
+    c.close()
+    agent.stop()
+    with open(gate, "w") as f:
+        f.write("go\n")
+    until(lambda: not agent.processes(), "its end")
+    agent.start()
+    c = agent.client()
+    c.ask("wait", batch="3")
+    equal(c.outcomes(3), ["crashed"])
+
+
 def outputs(agent):
     """Q5: files of a success are in out/ID, and those of a failure are not."""
     c = agent.start().client()
@@ -259,7 +291,7 @@ def stop_cancel(agent):
     equal(set(agent.client().outcomes(1)), {"cancelled"})
 
 
-CASES = [ends, outputs, limits, retries, out_of_memory, changed_files, attached,
+CASES = [ends, shell_reports, outputs, limits, retries, out_of_memory, changed_files, attached,
          orders_are_no_stops, evicted, cancelled_and_killed, stop_drain, stop_cancel]
 
 if __name__ == "__main__":

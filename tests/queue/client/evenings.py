@@ -679,6 +679,21 @@ def attached_list(q):
     q.run("run", "--attached", "--key", "k", "--", "true", status=2)
 
 
+def crashing_lines(q):
+    """A line whose last program dies of a signal has crashed, whatever its shell does."""
+    q.agent()
+    q.write("c.txt", "sh -c 'kill -ABRT $$'; exit $?\n")
+    q.write("c.csv", "command,name\nexit 137,nine\n")
+    q.write("c.jsonl", '{"argv": ["sh", "-c", "exit 139"]}\n{"command": "exit 139"}\n')
+    for file in ("c.txt", "c.csv", "c.jsonl"):
+        q.submit(file, "--retries", "1:crash", "--batch", file)
+    q.submit("--retries", "1:crash", "--", "sh", "-c", "exit 134")
+    q.run("wait", "1", "2", "3", "4", status=3)
+    rows = [(r["outcome"], r["attempt"]) for b in (1, 2, 3, 4) for r in q.json("ls", b)]
+    equal(rows, [("crashed", 2), ("crashed", 2), ("error", 1), ("crashed", 2), ("error", 1)])
+    assert "signal 6 (SIGABRT), by the shell's status 134" in q.run("show", "1.1")
+
+
 def same_options(q):
     """An agent that a verb starts has the options of the last `agent start`, from any directory."""
     q.write("config", f"devices = fake:3\nshell = /bin/{'x' * 100}\n")
@@ -743,4 +758,4 @@ if __name__ == "__main__":
         five_hundred, named_again, changed_files, dry_run, sweep, loaded_model, look,
         nobody_restarts, follow_ends, run_verb, ends, waits_are_said, interrupts, why, sick_gpu,
         power_cut, changes, watch_file, watched_file_changes, agent_alone, line_options,
-        attached_list, same_options, environment, many_lines], Queue))
+        attached_list, crashing_lines, same_options, environment, many_lines], Queue))

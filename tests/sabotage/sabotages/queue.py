@@ -246,6 +246,16 @@ SABOTAGES = [
         "            return give_back(a, c, GPQ_RETURN_LOST, \"it ended\", e);\n",
         "agent/losses.ended_meanwhile"),
     Sabotage(
+        "the crash of a line is the error of its shell", "queue/agent/runs.c",
+        "    int signal = shell ? signal_of_shell(status) : 0;\n",
+        "    int signal = shell && status == 0 ? signal_of_shell(status) : 0;\n",
+        "agent/ends.shell_reports"),
+    Sabotage(
+        "the agent forgets that a command is a line", "queue/agent/command.c",
+        "    c->shell = code == 0 && gpq_shell_of(a, c->spec);\n",
+        "    c->shell = code != 0 && gpq_shell_of(a, c->spec);\n",
+        "agent/ends.shell_reports"),
+    Sabotage(
         "a command that a reboot ends has crashed", "queue/agent/runs.c",
         "    ret->outcome = GPQ_OUTCOME_LOST;\n",
         "    ret->outcome = GPQ_OUTCOME_CRASHED;\n",
