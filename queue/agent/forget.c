@@ -17,6 +17,7 @@
 /* Of one turn.  Each may be a directory with much below it. */
 enum { SOME = 64 };
 #define SOME_NS UINT64_C(5000000)
+#define LAST_NS UINT64_C(1000000000) /* of an agent that ends */
 
 struct forgotten {
     uint64_t task;
@@ -101,6 +102,16 @@ void gpq_forget_some(struct gpq_agent *a)
         all->task = NULL;
         all->n = all->room = all->next = 0;
     }
+}
+
+void gpq_forget_last(struct gpq_agent *a)
+{
+    uint64_t begun = gpq_monotonic();
+    while (gpq_forget_waits(a) && gpq_monotonic() - begun < LAST_NS)
+        gpq_forget_some(a);
+    if (gpq_forget_waits(a))
+        gpq_log("files of %zu purged tasks are left: the next agent removes them",
+                a->forget->n - a->forget->next);
 }
 
 void gpq_forget_close(struct gpq_agent *a)

@@ -20,6 +20,8 @@ void gpq_forget_task(struct gpq_agent *a, const struct gpq_change *c);
 /* Removes some; gpq_forget_waits: more are left. */
 void gpq_forget_some(struct gpq_agent *a);
 bool gpq_forget_waits(const struct gpq_agent *a);
+/* Removes more before the agent ends, for up to a second: SIGTERM does not wait for the rest. */
+void gpq_forget_last(struct gpq_agent *a);
 void gpq_forget_close(struct gpq_agent *a);
 
 #endif

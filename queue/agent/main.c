@@ -328,7 +328,8 @@ static void cancel_run(struct gpq_agent *a, struct gpq_unit *u, void *user)
         gpq_runs_cancel(a, u);
 }
 
-/* `agent stop`: at once, or when the commands have ended. */
+/* `agent stop`: when the files of purged tasks are removed, and at once or when the commands have
+ * ended. */
 static void check_stop(struct gpq_agent *a)
 {
     if (!a->stop.now || a->over)
@@ -336,6 +337,8 @@ static void check_stop(struct gpq_agent *a)
     gpq_workers_drain(a);
     if (a->stop.cancels)
         gpq_work_each(a, cancel_run, NULL);
+    if (gpq_forget_waits(a))
+        return;
     if ((!a->stop.drains && !a->stop.cancels) || gpq_work_started(a) == 0)
         a->over = true;
 }
@@ -373,6 +376,8 @@ static void loop(struct gpq_agent *a)
         for (int i = 0; i < n; i++)
             hear(a, &events[i]);
     }
+    if (a->status == 0)
+        gpq_forget_last(a);
 }
 
 static void close_all(struct gpq_agent *a)

@@ -243,6 +243,31 @@ def purged(agent):
     equal(findings(agent), (0, []))
 
 
+def stop(agent):
+    """As `agent stop` does it."""
+    agent.client().ask("stop")
+    equal(agent.process.wait(60), 0)
+
+
+def purged_before_the_end(agent):
+    """`agent stop` removes the files of all purged tasks first.  SIGTERM waits for a second, and
+    the next agent removes the files that it, or a killed agent, has left."""
+    for batch, end in enumerate((stop, type(agent).stop, type(agent).kill), 1):
+        agent.start()
+        c = agent.client()
+        c.submit(["echo one > $GPUDISPATCH_OUT/x; echo said"] * 100)
+        c.ask("wait", batch=str(batch))
+        equal(c.ask("purge", before=2**62)["count"], 100)
+        end(agent)
+        rest = findings(agent)[1]
+        assert not rest or (end != stop and {f for f, _, _ in rest} <= {"F23", "F24"}), rest
+        if end == type(agent).stop:
+            equal(bool(rest), "purged tasks are left" in agent.said())
+        agent.start()
+        stop(agent)
+        equal(findings(agent), (0, []))
+
+
 def damaged(agent):
     """A damaged file keeps each byte, and the way out is named."""
     state = worked(agent)
@@ -275,7 +300,7 @@ def page(agent):
 
 CASES = [killed_while_commands_run, an_agent_runs, nothing_there, leftovers,
          a_runner_without_a_task, a_runner_without_an_attempt, folders, files_of_results, counts,
-         purged, damaged, page]
+         purged, purged_before_the_end, damaged, page]
 
 if __name__ == "__main__":
     sys.exit(run("queue-fsck", CASES))

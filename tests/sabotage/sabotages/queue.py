@@ -301,6 +301,11 @@ SABOTAGES = [
         "        (void)result;\n",
         "agent/fsck.purged"),
     Sabotage(
+        "agent stop leaves the files of purged tasks", "queue/agent/forget.c",
+        "    return a->forget && a->forget->n != 0;\n",
+        "    return a->forget && a->forget->n != 0 && !a->stop.now;\n",
+        "agent/fsck.purged_before_the_end"),
+    Sabotage(
         "a new agent forgets a pause", "queue/agent/marks.c",
         "        *paused = c.paused;\n",
         "        *paused = c.paused && *paused;\n",
