@@ -67,6 +67,7 @@ struct gpq_agent {
     char state[GPQ_PATH]; /* the state directory, without symbolic links */
     char boot[GPQ_BOOT + 1];
     const char *runner; /* path of gpudispatch-runner */
+    const struct gpq_settings *settings; /* with which it was started; NULL in tests */
     uint64_t log_limit; /* bytes of the log of a command */
     int lock;           /* descriptor of the locked file */
     struct gpq_store *store;

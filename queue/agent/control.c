@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "queue/agent/requests.h"
+#include "queue/agent/settings.h"
 
 /* ---- status ---- */
 
@@ -41,6 +42,27 @@ static int one_running(const struct gpq_attempt *a, void *user)
     return 0;
 }
 
+/* The keys that it was started with, each with the place of its value.  NULL: no memory. */
+static json_t *settings_json(const struct gpq_settings *s)
+{
+    json_t *all = json_object();
+    for (unsigned k = 0; s && all && k < GPQ_KEYS; k++) {
+        const char *value = NULL;
+        char where[GPQ_PATH + 32];
+        enum gpq_origin origin;
+        struct gpq_error e;
+        if (gpq_keys[k].section != GPQ_SECTION_TOP || gpq_keys[k].users != GPQ_BY_AGENT ||
+            gpq_config_get(&s->config, (enum gpq_key)k, &value, &origin, &e) < 0)
+            continue;
+        (void)gpq_config_where(&s->config, (enum gpq_key)k, origin, where, sizeof(where));
+        json_t *row =
+            json_pack("{s:o, s:o}", "value", gpq_text_json(value), "origin", gpq_text_json(where));
+        if (row)
+            (void)json_object_set_new(all, gpq_keys[k].name, row);
+    }
+    return all;
+}
+
 json_t *gpq_do_status(struct gpq_call *c)
 {
     struct gpq_agent *a = c->a;
@@ -55,13 +77,15 @@ json_t *gpq_do_status(struct gpq_call *c)
         json_decref(marks);
         return c->e->code < 0 ? NULL : gpq_no_memory(c);
     }
-    return gpq_reply_end(c, json_pack("{s:i, s:o, s:I, s:I, s:b, s:b, s:b, s:b, s:o, s:o}", "pid",
-                                      (int)getpid(), "state", gpq_text_json(a->state), "devices",
-                                      (json_int_t)a->devices, "running", (json_int_t)running,
-                                      "stopping", (int)a->stop.now, "draining", (int)a->stop.drains,
-                                      "cancelling", (int)a->stop.cancels, "starts_wait",
-                                      (int)a->starts_wait, "wait_text",
-                                      gpq_text_json(a->wait_text), "marks", marks));
+    const char *config = a->settings ? a->settings->config_file : NULL;
+    return gpq_reply_end(
+        c, json_pack("{s:i, s:o, s:I, s:I, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:o}", "pid",
+                     (int)getpid(), "state", gpq_text_json(a->state), "devices",
+                     (json_int_t)a->devices, "running", (json_int_t)running, "stopping",
+                     (int)a->stop.now, "draining", (int)a->stop.drains, "cancelling",
+                     (int)a->stop.cancels, "starts_wait", (int)a->starts_wait, "wait_text",
+                     gpq_text_json(a->wait_text), "marks", marks, "settings",
+                     settings_json(a->settings), "config", gpq_text_json(config)));
 }
 
 /* ---- stop ---- */

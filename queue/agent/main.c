@@ -434,6 +434,7 @@ int main(int argc, char **argv)
     unsetenv(GPQ_RUN_VARIABLE); /* the agent is no part of the command that has started it */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     a.runner = s.runner;
+    a.settings = &s;
     a.log_limit = s.log_limit;
     a.keep = (struct gpq_keep){ s.keep_age, s.keep_tasks };
     a.notify_command = s.notify && *s.notify ? s.notify : NULL;

@@ -130,6 +130,7 @@ int gpq_settings_read(int argc, char **argv, struct gpq_settings *ret, struct gp
     ret->repair = given.flag[REPAIR - CONFIG];
     ret->json = given.flag[JSON - CONFIG];
     ret->runner = given.runner;
+    ret->config_file = given.config;
     if (code == 0 && !ret->runner && !ret->fsck) {
         code = gpq_program_find("gpudispatch-runner", ret->found, e);
         ret->runner = ret->found;

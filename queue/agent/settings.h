@@ -10,6 +10,7 @@
 
 struct gpq_settings {
     struct gpq_config config; /* owns the texts */
+    const char *config_file;  /* of --config; NULL = not given */
     char *own_state;          /* a path of the config file, made absolute */
     const char *state;        /* NULL: the place of files/places.h */
     const char *devices, *runner;

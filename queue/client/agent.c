@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,6 +23,30 @@ static void print_start(const struct gpq_session *s)
     json_decref(row);
 }
 
+/* The options of an agent that runs already are those of this call. */
+static int compare(struct gpq_session *s)
+{
+    json_t *reply = NULL;
+    int status = gpq_session_ask(s, json_pack("{s:s}", "do", "status"), &reply);
+    if (status == 0)
+        status = gpq_agent_compare(s->call, reply);
+    json_decref(reply);
+    return status;
+}
+
+static void print_start(const struct gpq_session *s)
+{
+    char *chosen = s->started && !gpq_agent_chooses(s->call) ? gpq_agent_chosen(s->state) : NULL;
+    printf("agent %s (%" PRIu32 " GPUs, pid %" PRIi64 ")", s->started ? "started" : "runs already",
+           s->devices, s->pid);
+    if (chosen) {
+        fputs(" with the options of the last start: ", stdout);
+        put_plain(chosen);
+    }
+    printf("; state %s\n", s->state);
+    free(chosen);
+}
+
 static int start(const struct call *call)
 {
     struct gpq_session s;
@@ -33,11 +58,12 @@ static int start(const struct call *call)
         return status ? status : gpq_agent_become(call, s.state);
     }
     status = gpq_session_open(&s, call, GPQ_AGENT_STARTED);
+    if (status == 0 && !s.started && gpq_agent_chooses(call))
+        status = compare(&s);
     if (status == 0 && call->given[OPTION_JSON])
         print_start(&s);
     else if (status == 0)
-        printf("agent %s (%" PRIu32 " GPUs, pid %" PRIi64 "); state %s\n",
-               s.started ? "started" : "runs already", s.devices, s.pid, s.state);
+        print_start(&s);
     gpq_session_close(&s);
     return status;
 }

@@ -16,6 +16,7 @@ enum { WHERE = GPQ_PATH + 32 };
 struct shown {
     const struct call *call;
     const struct gpq_config *config;
+    json_t *agent; /* the settings of the one that runs; NULL: none does */
     struct table table;
     size_t n;
 };
@@ -50,6 +51,20 @@ static void show(struct shown *s, const char *section, const char *key, const ch
     table_cell(&s->table, "%s", value ? value : "-");
 }
 
+/* An agent keeps the values with which it was started. */
+static void show_key(struct shown *s, unsigned k, const char *value, const char *where)
+{
+    char text[WHERE];
+    const json_t *row = json_object_get(s->agent, gpq_keys[k].name);
+    const char *running = json_string_value(json_object_get(row, "value"));
+    if (!row || strcmp(running ? running : "", value ? value : "") == 0) {
+        show(s, "", gpq_keys[k].name, value, where);
+        return;
+    }
+    snprintf(text, sizeof(text), "agent: %s", gpq_text_of(row, "origin"));
+    show(s, "", gpq_keys[k].name, running, text);
+}
+
 static int show_top(struct shown *s, struct gpq_error *e)
 {
     char where[WHERE];
@@ -61,8 +76,8 @@ static int show_top(struct shown *s, struct gpq_error *e)
         int code = gpq_config_get(s->config, (enum gpq_key)k, &value, &origin, e);
         if (code < 0)
             return code;
-        show(s, "", gpq_keys[k].name, value,
-             gpq_config_where(s->config, (enum gpq_key)k, origin, where, sizeof(where)));
+        show_key(s, k, value,
+                 gpq_config_where(s->config, (enum gpq_key)k, origin, where, sizeof(where)));
     }
     return 0;
 }
@@ -91,6 +106,18 @@ static int set_flags(const struct call *call, struct gpq_config *config, struct 
     return state ? gpq_config_flag(config, GPQ_KEY_STATE_DIR, state, e) : 0;
 }
 
+static json_t *ask_agent(const struct call *call)
+{
+    struct gpq_session session;
+    json_t *reply = NULL, *ret = NULL;
+    if (gpq_session_try(&session, call) &&
+        gpq_session_ask(&session, json_pack("{s:s}", "do", "status"), &reply) == 0)
+        ret = json_incref(json_object_get(reply, "settings"));
+    json_decref(reply);
+    gpq_session_close(&session);
+    return ret;
+}
+
 int gpq_verb_config(const struct call *call)
 {
     static const struct column plain[] = { { "KEY", false }, { "VALUE", false } };
@@ -106,7 +133,10 @@ int gpq_verb_config(const struct call *call)
     bool with_origin = call->given[OPTION_ORIGIN];
     table_init(&s.table, with_origin ? origin : plain, with_origin ? 3 : 2);
     if (code == 0)
+        s.agent = ask_agent(call);
+    if (code == 0)
         code = show_top(&s, &e);
+    json_decref(s.agent);
     if (code == 0)
         show_sections(&s);
     if (code == 0 && s.table.cells > 0)

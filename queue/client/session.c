@@ -282,6 +282,16 @@ int gpq_session_place(struct gpq_session *s, const struct call *call, bool make)
     return code < 0 ? gpq_say(gpq_error_status(code), "%s", e.text) : 0;
 }
 
+bool gpq_session_try(struct gpq_session *s, const struct call *call)
+{
+    struct gpq_error e = { 0 };
+    char path[GPQ_PATH];
+    *s = (struct gpq_session){ .call = call, .fd = -1 };
+    return gpq_place_find(call->value[OPTION_STATE_DIR], call->value[OPTION_CONFIG], path, &e) ==
+               0 &&
+           gpq_statedir_check(path, s->state, &e) == 0 && connect_now(s) == 0;
+}
+
 /* Whether a verb that looks starts an agent: its tasks go on after a crash or a reboot, but not
  * after `agent stop`. */
 static bool resumes(const struct gpq_session *s)

@@ -37,6 +37,8 @@ struct gpq_session {
 /* 0, or the exit status.  The caller closes in both cases. */
 int gpq_session_open(struct gpq_session *s, const struct call *call, enum gpq_agent_wish wish);
 void gpq_session_close(struct gpq_session *s);
+/* Connects to an agent that runs; false: there is none, which is not said.  The caller closes. */
+bool gpq_session_try(struct gpq_session *s, const struct call *call);
 
 /* Connects anew after the agent has closed the connection, as it does when it is replaced.  If none
  * answers for a while, one is started, unless the last one was told to stop.  EXIT_TIMEOUT: none

@@ -17,6 +17,7 @@
 #include "queue/client/interrupts.h"
 #include "queue/client/place.h"
 #include "queue/client/say.h"
+#include "queue/config/config.h"
 #include "queue/files/pidfd.h"
 #include "queue/files/program.h"
 
@@ -78,9 +79,16 @@ static void add_agent_options(struct command *c, const struct call *call)
 
 /*
  * `agent start --devices 0-3` holds for the agents that other verbs start later, after a crash or a
- * reboot: they get the same options, a line each in the file `start-options`.  Without the file
- * they have those of the configuration.
+ * reboot, and for a later `agent start` without options: they get the same options, a line each in
+ * the file `start-options`.  Without the file they have those of the configuration.
  */
+bool gpq_agent_chooses(const struct call *call)
+{
+    return strcmp(call->verb->name, "agent") == 0 &&
+           (call->given[OPTION_DEVICES] || call->given[OPTION_CPUS] || call->given[OPTION_CONFIG] ||
+            call->given[OPTION_ALLOW_NETWORK_FS]);
+}
+
 static int chosen_path(const char *state, char path[GPQ_PATH])
 {
     return gpq_path(path, "%s/start-options", state);
@@ -98,18 +106,102 @@ static void save_chosen(const struct command *c, const char *state)
         (void)unlink(path);
 }
 
-static void add_chosen(struct command *c, const char *state)
+/* The file, which the caller frees; NULL = none. */
+static char *read_chosen(const char *state)
 {
-    char path[GPQ_PATH], *rest;
+    char path[GPQ_PATH], *text = NULL;
     size_t size = 0;
     FILE *f = chosen_path(state, path) == 0 ? fopen(path, "re") : NULL;
-    ssize_t n = f ? getdelim(&c->chosen, &size, '\0', f) : -1;
+    ssize_t n = f ? getdelim(&text, &size, '\0', f) : -1;
     if (f)
         fclose(f);
-    rest = n > 0 ? c->chosen : NULL;
+    if (n > 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+char *gpq_agent_chosen(const char *state)
+{
+    char *text = read_chosen(state);
+    for (char *at = text; at && *at; at++)
+        if (*at == '\n')
+            *at = at[1] ? ' ' : '\0';
+    return text;
+}
+
+static void add_chosen(struct command *c, const char *state)
+{
+    c->chosen = read_chosen(state);
+    char *rest = c->chosen;
     for (char *line; (line = strsep(&rest, "\n"));)
         if (*line)
             add(c, line);
+}
+
+/* ---- An agent that runs ---- */
+
+/* The option as the agent has it; "" = it has none. */
+static const char *running_value(const json_t *status, const char *name)
+{
+    const json_t *row = json_object_get(json_object_get(status, "settings"), name);
+    const char *value = json_string_value(json_object_get(row, "value"));
+    return value ? value : "";
+}
+
+static bool running_given(const json_t *status, const char *name)
+{
+    const json_t *row = json_object_get(json_object_get(status, "settings"), name);
+    const char *origin = json_string_value(json_object_get(row, "origin"));
+    return origin && strncmp(origin, "--", 2) == 0;
+}
+
+/* Appends " --NAME VALUE". */
+static void append(char *text, size_t room, const char *name, const char *value)
+{
+    size_t used = strlen(text);
+    snprintf(text + used, room - used, "%s--%s %s", used ? " " : "", name, value);
+}
+
+int gpq_agent_compare(const struct call *call, const json_t *status)
+{
+    static const struct {
+        enum option_id option;
+        enum gpq_key key;
+    } both[] = { { OPTION_DEVICES, GPQ_KEY_DEVICES }, { OPTION_CPUS, GPQ_KEY_CPUS } };
+    struct gpq_config config = { 0 };
+    struct gpq_error e = { 0 };
+    char wanted[GPQ_PATH * 2] = "", has[GPQ_PATH * 2] = "", path[GPQ_PATH] = "";
+    bool differs = false;
+    const char *file = json_string_value(json_object_get(status, "config"));
+    int code = gpq_config_read(call->value[OPTION_CONFIG], &config, &e);
+    for (size_t i = 0; code == 0 && i < sizeof(both) / sizeof(both[0]); i++) {
+        const char *name = options[both[i].option].name, *value = call->value[both[i].option];
+        const char *running = running_value(status, name);
+        bool given = running_given(status, name);
+        if (value)
+            code = gpq_config_flag(&config, both[i].key, value, &e);
+        if (value)
+            append(wanted, sizeof(wanted), name, value);
+        if ((value || given) && *running)
+            append(has, sizeof(has), name, running);
+        differs = differs || (value ? strcmp(value, running) != 0 : given);
+    }
+    gpq_config_free(&config);
+    if (code < 0)
+        return gpq_say(EXIT_USAGE, "%s", e.text);
+    if (absolute(call->value[OPTION_CONFIG], path))
+        append(wanted, sizeof(wanted), "config", path);
+    if (file)
+        append(has, sizeof(has), "config", file);
+    differs = differs || strcmp(path, file ? file : "") != 0;
+    if (!differs || !json_object_get(status, "settings")) /* or of an older version */
+        return 0;
+    return gpq_say(EXIT_REFUSED,
+                   "the agent (pid %lld) runs with %s, not with %s; gpudispatch agent stop, and "
+                   "start it again: its commands go on",
+                   (long long)json_integer_value(json_object_get(status, "pid")),
+                   *has ? has : "no options", *wanted ? wanted : "these options");
 }
 
 static int execute(struct command *c)
@@ -228,7 +320,7 @@ int gpq_agent_start(const struct call *call, const char *state)
     int status = agent_command(&c, state);
     if (status != 0)
         return status;
-    bool chooses = strcmp(call->verb->name, "agent") == 0;
+    bool chooses = gpq_agent_chooses(call);
     if (!chooses)
         add_chosen(&c, state);
     add_agent_options(&c, call); /* a later one counts */

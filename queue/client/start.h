@@ -3,6 +3,9 @@
 #ifndef GPQ_CLIENT_START_H
 #define GPQ_CLIENT_START_H
 
+#include <jansson.h>
+#include <stdbool.h>
+
 #include "tools/cli/verb.h"
 
 /*
@@ -11,6 +14,17 @@
  * faster; or the exit status, after saying why.
  */
 int gpq_agent_start(const struct call *call, const char *state);
+
+/* Whether `agent start` has options.  Without one the agent has those of the last `agent start`, as
+ * one that another verb starts; with one it has no others. */
+bool gpq_agent_chooses(const struct call *call);
+
+/* These options of the last one, which the caller frees, each behind a blank; NULL = none. */
+char *gpq_agent_chosen(const char *state);
+
+/* Compares the options of `agent start` with the agent that runs, by its reply to status.  0, or an
+ * exit status after saying how they differ. */
+int gpq_agent_compare(const struct call *call, const json_t *status);
 
 /* Becomes the agent.  Returns only on failure. */
 int gpq_agent_become(const struct call *call, const char *state);

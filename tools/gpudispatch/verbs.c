@@ -211,7 +211,9 @@ const struct verb verbs[] = {
       OPTIONS(OPTION_REPAIR, OPTION_JSON, QUEUE_OPTIONS), QUEUE(fsck), fsck_statuses },
     { "agent", "[start|stop|status]", 0, 1, false, "start, stop or show the agent of the queue",
       "start (the default) starts the agent in the background if none runs; with --foreground "
-      "this process becomes the agent. stop leaves running commands alone, and the next agent "
+      "this process becomes the agent. Without other options it has those of the last start. If an "
+      "agent with other options runs, start is refused. stop leaves running commands alone, and "
+      "the next agent "
       "adopts them; with --drain it waits for them, with --cancel it ends them. status shows "
       "how it is.",
       OPTIONS(OPTION_QUEUE_GPUS, OPTION_SLOTS, OPTION_FOREGROUND, OPTION_DRAIN, OPTION_CANCEL,
@@ -219,7 +221,8 @@ const struct verb verbs[] = {
       QUEUE(agent), done_statuses },
     { "config", "[KEY]", 0, 1, false, "show the configuration",
       "Prints the keys and values that hold; with --origin also where each comes from: option, "
-      "environment, file or default.",
+      "environment, file or default. A key of an agent that runs has the value with which it was "
+      "started.",
       OPTIONS(OPTION_ORIGIN, OPTION_JSON, QUEUE_OPTIONS), QUEUE(config), done_statuses },
     /* ---- the machine ---- */
     { "doctor", NULL, 0, 0, false,

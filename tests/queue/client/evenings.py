@@ -709,6 +709,37 @@ def same_options(q):
     equal(q.json("agent", "status")[0]["devices"], 2)
 
 
+def start_again(q):
+    """`agent start` without options has those of the last one, and refuses others while it runs."""
+    q.run("agent", "start", "--devices", "fake:3", "--cpus", "16")
+    last = "with the options of the last start: --devices fake:3 --cpus 16;"
+    for args in ([], ["--devices", "fake:3", "--cpus", "16"]):
+        out = q.run("agent", "start", *args)
+        assert "runs already (3 GPUs" in out and last not in out, out
+    for args in (["--devices", "fake:2", "--cpus", "16"], ["--devices", "fake:3"],
+                 ["--cpus", "17", "--devices", "fake:3"]):
+        q.run("agent", "start", *args, status=6)
+        assert "runs with --devices fake:3 --cpus 16, not with " + " ".join(sorted(
+            args, key=lambda a: a in ("--cpus", "16", "17"))) in q.err, q.err
+    q.write("config", "devices = fake:3\n")
+    q.run("agent", "start", "--config", "config", status=6)
+    assert f"not with --config {q.path('config')}" in q.err, q.err
+    q.run("agent", "start", "--cpus", "many", status=2)
+    q.run("agent", "start", "--config", "none", status=2)
+    for stop in (q.kill, lambda: q.run("agent", "stop")):
+        stop()
+        out = q.run("agent", "start")
+        assert f"agent started (3 GPUs" in out and last in out, out
+    status = q.json("agent", "status")[0]
+    equal(status["settings"]["cpus"], {"value": "16", "origin": "--cpus"})
+    equal({r["key"]: (r["value"], r["origin"]) for r in q.json("config")}["devices"],
+          ("fake:3", "agent: --devices"))
+    q.run("agent", "stop")
+    out = q.run("agent", "start", "--devices", "fake:2")  # and no other of the last ones
+    assert "(2 GPUs" in out and "last start" not in out, out
+    equal(q.json("agent", "status")[0]["settings"]["cpus"]["value"], None)
+
+
 def environment(q):
     """Q12: the environment is shown only to who asks for it; commands get that of the submit."""
     q.agent()
@@ -758,4 +789,4 @@ if __name__ == "__main__":
         five_hundred, named_again, changed_files, dry_run, sweep, loaded_model, look,
         nobody_restarts, follow_ends, run_verb, ends, waits_are_said, interrupts, why, sick_gpu,
         power_cut, changes, watch_file, watched_file_changes, agent_alone, line_options,
-        attached_list, crashing_lines, same_options, environment, many_lines], Queue))
+        attached_list, crashing_lines, same_options, start_again, environment, many_lines], Queue))

@@ -352,6 +352,16 @@ SABOTAGES = [
         "    bool environment = !s->call->given[OPTION_DRY_RUN];\n",
         "client/evenings.environment"),
     Sabotage(
+        "agent start ignores the options of the last one", "queue/client/start.c",
+        "    if (!chooses)\n        add_chosen(&c, state);\n",
+        "    if (strcmp(call->verb->name, \"agent\") != 0)\n        add_chosen(&c, state);\n",
+        "client/evenings.start_again"),
+    Sabotage(
+        "agent start with other options is not refused", "queue/client/start.c",
+        "        differs = differs || (value ? strcmp(value, running) != 0 : given);\n",
+        "        differs = differs && (value ? strcmp(value, running) != 0 : given);\n",
+        "client/evenings.start_again"),
+    Sabotage(
         "a started agent keeps the files of its caller", "queue/client/start.c",
         "    (void)syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);\n",
         "",
