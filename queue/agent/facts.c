@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* facts.c - what stays noted until it is taken away: the pause of the queue, drained devices. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,14 @@ static bool has_number(const char *name, const char *number)
     return *number >= '0' && *number <= '9' && colon && !strcmp(colon + 1, number);
 }
 
+/* GPU-5c of GPU-5c31...: as tables print UUIDs, or shorter. */
+static bool begins(const char *uuid, const char *name)
+{
+    size_t n = strlen(name);
+    return n > 4 && (!strncmp(name, "GPU-", 4) || !strncmp(name, "MIG-", 4)) &&
+           !strncmp(uuid, name, n);
+}
+
 struct gpud_device_info *gpq_devices_read(const struct gpq_agent *a, int *ret_n)
 {
     int n = a->dispatcher ? gpud_dispatcher_devices(a->dispatcher, NULL, 0) : 0;
@@ -101,17 +110,57 @@ struct gpud_device_info *gpq_devices_read(const struct gpq_agent *a, int *ret_n)
 
 bool gpq_device_find(struct gpq_agent *a, const char *name, struct gpud_device_info *ret)
 {
-    int n;
+    int n, begun = 0;
     bool found = false;
     struct gpud_device_info *rows = gpq_devices_read(a, &n);
     for (int i = 0; i < n && !found; i++) {
         found = !strcmp(rows[i].name, name) || !strcmp(rows[i].uuid, name) ||
                 has_number(rows[i].name, name);
-        if (found)
+        begun += !found && begins(rows[i].uuid, name);
+        if (found || (begun == 1 && begins(rows[i].uuid, name)))
             *ret = rows[i];
     }
     free(rows);
-    return found;
+    return found || begun == 1;
+}
+
+/* Whether the names are those of one kind, in a row. */
+static bool in_a_row(const struct gpud_device_info *rows, int n)
+{
+    size_t kind = strcspn(rows[0].name, ":");
+    unsigned first, number;
+    bool ret = n > 2 && sscanf(rows[0].name + kind, ":%u", &first) == 1;
+    for (int i = 1; ret && i < n; i++)
+        ret = !strncmp(rows[i].name, rows[0].name, kind + 1) &&
+              sscanf(rows[i].name + kind, ":%u", &number) == 1 && number == first + (unsigned)i &&
+              !strchr(rows[i].name + kind + 1, ':');
+    return ret;
+}
+
+void gpq_devices_text(struct gpq_agent *a, char *ret, size_t room)
+{
+    int n;
+    size_t used = 0;
+    struct gpud_device_info *rows = gpq_devices_read(a, &n);
+    (void)snprintf(ret, room, "none");
+    if (n > 0 && in_a_row(rows, n)) {
+        (void)snprintf(ret, room, "%s to %s", rows[0].name, rows[n - 1].name);
+        n = 0;
+    }
+    for (int i = 0; i < n && used < room; i++) {
+        int more = snprintf(ret + used, room - used, "%s%s", i > 0 ? ", " : "", rows[i].name);
+        used += more > 0 ? (size_t)more : 0;
+    }
+    free(rows);
+}
+
+static int refuse_device(struct gpq_call *c, const char *device)
+{
+    char all[256];
+    gpq_devices_text(c->a, all, sizeof(all));
+    return gpq_fail(c->e, GPQ_ENOTFOUND,
+                    "device is \"%.95s\": this agent has no such device, or several; it has %s",
+                    device, all);
 }
 
 /* The subject of its marks: the UUID, since names count anew after a reboot. */
@@ -125,10 +174,7 @@ static int subject_of(struct gpq_call *c, const struct drain *asked, bool must_b
     if (gpq_device_find(c->a, asked->device, &info))
         strcpy(subject, info.uuid[0] ? info.uuid : info.name);
     else if (must_be_there && c->a->dispatcher)
-        return gpq_fail(c->e, GPQ_ENOTFOUND,
-                        "device is \"%.95s\": this agent has no such device; \"gpudispatch gpus\" "
-                        "names those that there are",
-                        asked->device);
+        return refuse_device(c, asked->device);
     return 0;
 }
 

@@ -2,10 +2,13 @@
 /* needs.c - what a task needs, as JSON and as the dispatcher's request. */
 #include "queue/agent/needs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "queue/agent/classes.h"
+#include "queue/agent/fit.h"
+#include "queue/agent/requests.h"
 
 enum { GPUS_MOST = 16, SHARE_WHOLE = 10000, CPUS_MOST = 1 << 20, NAMES_MOST = 4095 };
 
@@ -157,6 +160,78 @@ char *gpq_needs_write(const struct gpq_needs *n)
     return text;
 }
 
+/* ---- Names of devices ---- */
+
+/* Appends one name of the list, completed. */
+static int add_name(struct gpq_agent *a, const char *name, bool allow_wait, const struct gpq_at *at,
+                    char *ret, size_t room, struct gpq_error *e)
+{
+    struct gpud_device_info info = GPUD_DEVICE_INFO_INIT;
+    char all[256];
+    size_t used = strlen(ret);
+    bool number = strspn(name, "0123456789") == strlen(name);
+    const char *known = name;
+    if (gpq_device_find(a, name, &info))
+        known = number ? info.name : !strcmp(name, info.name) ? info.name : info.uuid;
+    else if (!allow_wait) {
+        gpq_devices_text(a, all, sizeof(all));
+        return gpq_at_fail(at, e, GPQ_EREFUSED,
+                           "is \"%.95s\": the agent has no such GPU, or several; it has %s; "
+                           "--allow-wait accepts it for devices to come",
+                           name, all);
+    }
+    int n = snprintf(ret + used, room - used, "%s%s%s", used ? "," : "",
+                     known == name && number ? "gpu:" : "", known);
+    return n >= 0 && (size_t)n < room - used
+               ? 0
+               : gpq_at_fail(at, e, GPQ_EINVAL, "has more than %d bytes", NAMES_MOST);
+}
+
+static int complete_names(struct gpq_agent *a, json_t *needs, const char *member, bool allow_wait,
+                          const struct gpq_at *in, struct gpq_error *e)
+{
+    const struct gpq_at at = { in, member, GPQ_NO_INDEX };
+    const char *text = json_string_value(json_object_get(needs, member));
+    char ret[NAMES_MOST + 1] = "", *copy, *rest, *name;
+    int code = 0;
+    if (!text || !*text)
+        return 0;
+    copy = rest = strdup(text);
+    if (!copy)
+        return gpq_fail(e, GPQ_ENOMEM, "no memory for the needs");
+    while (code == 0 && (name = strsep(&rest, ",")))
+        if (*name)
+            code = add_name(a, name, allow_wait, &at, ret, sizeof(ret), e);
+    free(copy);
+    if (code == 0 && strcmp(ret, text) != 0 &&
+        json_object_set_new(needs, member, json_string(ret)) != 0)
+        code = gpq_fail(e, GPQ_ENOMEM, "no memory for the needs");
+    return code;
+}
+
+int gpq_needs_names(struct gpq_agent *a, json_t *needs, bool allow_wait, const struct gpq_at *at,
+                    struct gpq_error *e)
+{
+    json_t *others = json_object_get(needs, "or"), *one;
+    size_t i;
+    if (!a->dispatcher)
+        return 0;
+    int code = complete_names(a, needs, "on", allow_wait, at, e);
+    if (code == 0)
+        code = complete_names(a, needs, "not_on", allow_wait, at, e);
+    json_array_foreach(others, i, one)
+    {
+        const struct gpq_at here = { at, "or", i };
+        if (code == 0)
+            code = complete_names(a, one, "on", allow_wait, &here, e);
+        if (code == 0)
+            code = complete_names(a, one, "not_on", allow_wait, &here, e);
+    }
+    return code;
+}
+
+/* ---- Checks ---- */
+
 /* The needs of a class were checked when it was added. */
 static int check_class(const struct gpq_agent *a, const char *name, const struct gpq_at *at,
                        struct gpq_error *e)
@@ -165,6 +240,21 @@ static int check_class(const struct gpq_agent *a, const char *name, const struct
     if (gpq_class_usable(a, name, why, sizeof(why)))
         return 0;
     return gpq_at_fail(at, e, GPQ_EREFUSED, "class is \"%.63s\": %s", name, why);
+}
+
+/* No device that is here could ever hold them. */
+static int refuse_misfit(struct gpq_agent *a, const struct gpq_needs *n, const struct gpq_at *at,
+                         const char *text, struct gpq_error *e)
+{
+    struct gpq_misfit why = { .member = NULL };
+    bool known = gpq_misfit(a, n, &why);
+    const struct gpq_at member = { at, why.member, GPQ_NO_INDEX };
+    if (!known) /* of the class, or the devices have changed */
+        return gpq_at_fail(at, e, GPQ_EREFUSED, "can never be met here: %.240s", text);
+    return gpq_at_fail(why.member ? &member : at, e, GPQ_EREFUSED,
+                       "%s %s: %s%s; --allow-wait accepts it for devices to come",
+                       why.member ? "is" : "are", why.value, why.why,
+                       n->n > 1 ? ", nor can those of \"or\" be met" : "");
 }
 
 int gpq_needs_check(struct gpq_agent *a, const struct gpq_needs *n, const char *class_name,
@@ -180,11 +270,7 @@ int gpq_needs_check(struct gpq_agent *a, const struct gpq_needs *n, const char *
     desc.request = n->request;
     switch (gpud_dispatcher_check(a->dispatcher, &desc, &why)) {
     case GPUD_EDEVICE:
-        return allow_wait ? 0
-                          : gpq_at_fail(at, e, GPQ_EREFUSED,
-                                        "can never be met here: %.240s; --allow-wait accepts it "
-                                        "for devices to come",
-                                        why.text);
+        return allow_wait ? 0 : refuse_misfit(a, n, at, why.text, e);
     case GPUD_EINVAL:
         return gpq_at_fail(at, e, GPQ_EINVAL, "is refused: %.300s", why.text);
     default: /* no room now, or no more: the store keeps the task */

@@ -44,6 +44,11 @@ int gpq_needs_parse(struct gpq_bytes shape, struct gpq_needs *ret, struct gpq_er
 json_t *gpq_needs_json(const struct gpq_needs *n);
 /* The same as text, which the caller frees. */
 char *gpq_needs_write(const struct gpq_needs *n);
+/* Completes the names of devices in "on" and "not_on": a number, or the beginning of a UUID,
+ * becomes the name or UUID that the dispatcher knows.  Names of devices that are not here are
+ * refused, unless they may come. */
+int gpq_needs_names(struct gpq_agent *a, json_t *needs, bool allow_wait, const struct gpq_at *at,
+                    struct gpq_error *e);
 /*
  * Whether the dispatcher could ever start a task of this class with these needs, which count for
  * commands only.  EREFUSED: no device that is here could ever hold them, with the numbers; with

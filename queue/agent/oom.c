@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "queue/agent/lookup.h"
+#include "queue/agent/fit.h"
 #include "queue/agent/needs.h"
 
 #define TAIL ((size_t)64 << 10)
@@ -115,18 +116,6 @@ void gpq_oom_judge(struct gpq_agent *a, const struct gpq_run_id *run,
 
 /* ---- The retry ---- */
 
-/* Whether a task with this variant alone could ever start. */
-static bool fits(struct gpq_agent *a, const struct gpud_request *r)
-{
-    struct gpud_request one = *r;
-    struct gpud_task_desc desc = GPUD_TASK_DESC_INIT;
-    struct gpud_error why = GPUD_ERROR_INIT;
-    one.next = NULL;
-    desc.class_name = GPQ_COMMANDS;
-    desc.request = &one;
-    return !a->dispatcher || gpud_dispatcher_check(a->dispatcher, &desc, &why) >= 0;
-}
-
 /* The most whole MiB that fit, between those of *r and `most`, which do not fit. */
 static uint64_t most_memory(struct gpq_agent *a, const struct gpud_request *r, uint64_t most)
 {
@@ -134,7 +123,7 @@ static uint64_t most_memory(struct gpq_agent *a, const struct gpud_request *r, u
     uint64_t least = r->memory;
     while (most - least > MIB) {
         more.memory = least + (most - least) / 2;
-        if (fits(a, &more))
+        if (gpq_fits(a, &more))
             least = more.memory;
         else
             most = more.memory;
@@ -148,13 +137,13 @@ static void enlarge(struct gpq_agent *a, struct gpud_request *r)
 {
     struct gpud_request more = *r;
     more.share = SHARE_WHOLE;
-    if (r->devices == 0 || !fits(a, &more))
+    if (r->devices == 0 || !gpq_fits(a, &more))
         return;
     r->share = SHARE_WHOLE;
     if (r->memory == 0) /* it is unknown, and the task has its devices alone */
         return;
     more.memory = r->memory <= INT64_MAX / 2 ? r->memory * 2 : INT64_MAX;
-    r->memory = fits(a, &more) ? more.memory : most_memory(a, r, more.memory);
+    r->memory = gpq_fits(a, &more) ? more.memory : most_memory(a, r, more.memory);
 }
 
 struct larger {

@@ -2,7 +2,10 @@
 /* reasons.c - why a task does not start, as the dispatcher sees it. */
 #include "queue/agent/reasons.h"
 
+#include <stdio.h>
+
 #include "queue/agent/fields.h"
+#include "queue/agent/fit.h"
 #include "queue/agent/needs.h"
 #include "queue/agent/work.h"
 #include "queue/agent/workers.h"
@@ -110,10 +113,19 @@ static int explain_needs(struct gpq_agent *a, const struct gpq_task *t, json_t *
 {
     struct gpud_task_desc d = GPUD_TASK_DESC_INIT;
     struct waiting w = { .code = GPQ_ENOTFOUND };
+    struct gpq_misfit misfit = { .member = NULL };
+    char text[512];
     int code = 0;
     if (a->store->engine->shape(a->store, t->shape, read_needs, &w, &w.e) < 0 || w.code < 0)
         return 0;
-    if (!w.needs.class_name) {
+    if (!w.needs.class_name && gpq_misfit(a, &w.needs, &misfit)) {
+        (void)snprintf(text, sizeof(text), "%s%s%s%s: %s", misfit.member ? "--" : "",
+                       misfit.member ? misfit.member : "", misfit.member ? " " : "", misfit.value,
+                       misfit.why);
+        for (char *at = text; *at && *at != ' '; at++)
+            *at = *at == '_' ? '-' : *at;
+        code = gpq_reason_add(array, "NEVER", text);
+    } else if (!w.needs.class_name) {
         d.class_name = GPQ_COMMANDS;
         d.request = w.needs.request;
         d.priority = t->priority;

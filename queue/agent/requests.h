@@ -55,6 +55,8 @@ extern const struct gpq_verb gpq_submit_parts[];
 /* The dispatcher's row of the device with this name, number or UUID; false: there is none, or no
  * memory. */
 bool gpq_device_find(struct gpq_agent *a, const char *name, struct gpud_device_info *ret);
+/* "fake:0 to fake:7", or their names. */
+void gpq_devices_text(struct gpq_agent *a, char *ret, size_t room);
 /* The causes of retries: an object into uint32_t[GPQ_CAUSES]. */
 extern const struct gpq_field gpq_retries_fields[];
 

@@ -181,6 +181,11 @@ static int set_needs(struct copy *copy)
         gpq_needs_free(&before);
         return code;
     }
+    code = gpq_needs_names(c->a, copy->asked->needs, copy->asked->allow_wait, &at, c->e);
+    if (code < 0) {
+        gpq_needs_free(&before);
+        return code;
+    }
     code = gpq_needs_read(copy->asked->needs, &at, c->a->devices, &after, c->e);
     if (code == 0) {
         code = gpq_needs_check(c->a, &after, GPQ_COMMANDS, copy->asked->allow_wait, &at, c->e);

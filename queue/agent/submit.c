@@ -407,6 +407,8 @@ static int read_spec(struct submit *s, size_t index)
     b->is_command = !spec.class_name || !strcmp(spec.class_name, GPQ_COMMANDS);
     if (code == 0)
         code = check_spec(s, &spec, b, &at);
+    if (code == 0 && spec.needs)
+        code = gpq_needs_names(s->c->a, spec.needs, s->request.allow_wait, &needs, e);
     if (code == 0)
         code =
             gpq_needs_read(spec.needs, &needs, b->is_command ? s->c->a->devices : 0, &b->needs, e);

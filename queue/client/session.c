@@ -130,7 +130,10 @@ int gpq_session_judge(const json_t *reply)
     if (json_is_true(json_object_get(reply, "ok")))
         return 0;
     const char *text = json_string_value(json_object_get(reply, "error"));
-    return gpq_say(gpq_session_status(reply), "%s", text ? text : "the agent has sent no reply");
+    char room[1024];
+    return gpq_say(gpq_session_status(reply), "%s",
+                   text ? gpq_options_text(text, room, sizeof(room))
+                        : "the agent has sent no reply");
 }
 
 /* Borrows the request.  EXIT_NONE without a reply: the connection is closed, which is not said; -1:

@@ -673,23 +673,36 @@ static int64_t line_of(const struct gpq_submit_call *s, bool is_spec, unsigned l
     return gpq_number_of(json_array_get(s->tasks, i), "line");
 }
 
+/* The file of the lines; "" = none with a name. */
+static const char *file_of(const struct call *call)
+{
+    const char *path = call->given[OPTION_EACH]    ? call->value[OPTION_EACH]
+                       : call->given[OPTION_FILES] ? call->value[OPTION_FILES]
+                       : call->operands > 0        ? call->operand[0]
+                                                   : "-";
+    return strcmp(path, "-") != 0 ? path : "";
+}
+
 /* The agent names items of the request, specs[3].needs, and a person knows lines. */
 static int judge(const struct gpq_submit_call *s, json_t *reply)
 {
     const char *text = gpq_text_of(reply, "error");
     bool is_spec = strncmp(text, "specs[", 6) == 0, is_task = strncmp(text, "tasks[", 6) == 0,
          is_key = strcmp(gpq_text_of(reply, "code"), "EKEY") == 0;
-    char *rest, line[32] = "";
+    char *rest, line[GPQ_PATH + 32] = "", room[1024];
+    const char *file = file_of(s->call);
     if (json_is_true(json_object_get(reply, "ok")) || (!is_spec && !is_task && !is_key))
         return gpq_session_judge(reply);
     if (is_spec || is_task) {
         unsigned long index = strtoul(text + 6, &rest, 10);
         int64_t number = line_of(s, is_spec, index);
         if (number > 0)
-            snprintf(line, sizeof(line), "line %" PRIi64 ": ", number);
+            snprintf(line, sizeof(line), "%.4000s%sline %" PRIi64 ": ", file, *file ? ": " : "",
+                     number);
         text = rest + strspn(rest, "].: ");
     }
-    return gpq_say(gpq_session_status(reply), "%s%s%s", line, text,
+    return gpq_say(gpq_session_status(reply), "%s%s%s", line,
+                   gpq_options_text(text, room, sizeof(room)),
                    is_key ? "; another --key makes a task of its own" : "");
 }
 

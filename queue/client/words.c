@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -57,6 +58,21 @@ char *gpq_time_text(uint64_t ns, char ret[32])
     else
         strftime(ret, 32, "%Y-%m-%d %H:%M", &then);
     return ret;
+}
+
+const char *gpq_options_text(const char *text, char *room, size_t size)
+{
+    static const char needs[] = "needs.", is[] = " is ";
+    const char *value = strstr(text, is);
+    size_t before = strlen(needs);
+    if (strncmp(text, needs, before) != 0 || !value || size < 3)
+        return strncmp(text, "needs are --", 12) == 0 ? text + 10 : text;
+    int length = (int)(value - text - (ptrdiff_t)before);
+    (void)snprintf(room, size, "--%.*s %s", length, text + before, value + strlen(is));
+    for (int i = 0; i < length + 2 && room[i]; i++)
+        if (room[i] == '_')
+            room[i] = '-';
+    return room;
 }
 
 /* ---- Text that is built piece by piece, and cut at its end ---- */

@@ -44,4 +44,9 @@ void gpq_print_json(const json_t *row);
 /* Characters of a line: those of the terminal, else 80. */
 size_t gpq_width(void);
 
+
+/* A text of the agent about needs, with options in place of members: "needs.host_memory is 9T: ..."
+ * becomes "--host-memory 9T: ...".  Any other text is the same. */
+const char *gpq_options_text(const char *text, char *room, size_t size);
+
 #endif

@@ -724,10 +724,20 @@ T_CASE(needs_that_no_device_can_meet)
     static const struct {
         const char *spec, *code, *text;
     } row[] = {
-        { "{'cwd':'/','needs':{'gpus':9}}", "EREFUSED", "specs[0].needs can never be met here" },
-        { "{'cwd':'/','needs':{'memory':99999999999999}}", "EREFUSED", "95367431 MiB" },
+        { "{'cwd':'/','needs':{'gpus':9}}", "EREFUSED",
+          "specs[0].needs.gpus is 9: this machine has 2; --allow-wait accepts" },
+        { "{'cwd':'/','needs':{'memory':99999999999999}}", "EREFUSED",
+          "needs.memory is 99999999999999: the largest GPU here has " },
         { "{'cwd':'/','needs':{'on':'gpu:7'}}", "EREFUSED",
-          "--allow-wait accepts it for devices to come" },
+          "specs[0].needs.on is \"gpu:7\": the agent has no such GPU, or several; it has fake:0, "
+          "fake:1; --allow-wait" },
+        { "{'cwd':'/','needs':{'compute':1000}}", "EREFUSED",
+          "needs.compute is 10.0: the highest compute capability of a GPU here is 9.0" },
+        { "{'cwd':'/','needs':{'gpus':2,'on':'1'}}", "EREFUSED",
+          "needs are --gpus 2, --cpus 1, --on \"fake:1\": each of them can be met alone" },
+        { "{'cwd':'/','needs':{'gpus':0,'cpus':100000}}", "EREFUSED", "needs.cpus is 100000: " },
+        { "{'cwd':'/','needs':{'gpus':0,'host_memory':1099511627776000}}", "EREFUSED",
+          "needs.host_memory is 1000T: the machine has " },
         { "{'class':'whisper'}", "EREFUSED",
           "specs[0] class is \"whisper\": no such class; the config file of the agent has none" },
     };
@@ -742,7 +752,7 @@ T_CASE(needs_that_no_device_can_meet)
        "]}");
     ok("{'do':'submit','specs':[{'cwd':'/','needs':{'gpus':9,'or':[{'gpus':2}]}}],'tasks':[]}");
     t_ask_refused("{'do':'set','batch':'1','needs':{'gpus':3}}", "EREFUSED",
-                  "needs can never be met here");
+                  "needs.gpus is 3: this machine has 2");
     ok("{'do':'set','batch':'1','needs':{'gpus':2}}");
     end_dispatcher();
     t_desk_close();
@@ -758,6 +768,10 @@ T_CASE(drain_of_a_device)
     T_CHECK(strstr(part("{'do':'status'}", "marks.0.subject"), "GPU-"));
     T_TEXT(part("{'do':'status'}", "marks.0.device"), "'fake:1'");
     T_TEXT(part("{'do':'undrain','device':'fake:1'}", "was_drained"), "true");
+    ok("{'do':'drain','device':'GPU-fa4e0001'}");
+    T_TEXT(part("{'do':'undrain','device':'1'}", "was_drained"), "true");
+    t_ask_refused("{'do':'drain','device':'GPU-fa4e'}", "ENOTFOUND",
+                  "no such device, or several; it has fake:0, fake:1");
     end_dispatcher();
     t_desk_close();
 }

@@ -196,7 +196,8 @@ const struct verb verbs[] = {
     { "resume", NULL, 0, 0, false, "end pause", "Ends pause.",
       OPTIONS(OPTION_CLASS, OPTION_JSON, QUEUE_OPTIONS), QUEUE(resume), done_statuses },
     { "drain", "GPU", 1, 1, false, "start no further tasks on a GPU",
-      "GPU is a number, a name such as gpu:4, or a UUID. It holds until undrain, also after a "
+      "GPU is a number, a name such as gpu:4, or a UUID or its beginning. It holds until undrain, "
+      "also after a "
       "reboot. With --now its tasks return to their places, not charged.",
       OPTIONS(OPTION_REASON, OPTION_NOW, OPTION_JSON, QUEUE_OPTIONS), QUEUE(drain), done_statuses },
     { "undrain", "GPU", 1, 1, false, "end drain of a GPU", "Ends drain.",

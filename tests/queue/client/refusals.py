@@ -201,7 +201,6 @@ def ids(q):
     refused(q, 6, ["submit", "--gpus", "9", "--", "true"], ["9", "8", "--allow-wait"])
     q.write("p.csv", "command,gpus\ntrue,1\ntrue,9\n")
     refused(q, 6, ["submit", "p.csv"], ["line 3", "9", "8"])
-    refused(q, 6, ["submit", "--memory", "9999G", "--", "true"], ["10238976 MiB", "--allow-wait"])
     refused(q, 4, ["drain", "8"], ["8"])
     refused(q, 4, ["log", "2", "--attempt", "9"], ["9"])
     q.run("wait", "2")
@@ -230,6 +229,30 @@ def ids(q):
     equal(q.states("1"), ["held"])
     q.run("run", "--batch", "ended", "--", "true")
     refused(q, 6, ["set", "ended", "--priority", "1"], ["nothing was changed", "waits"])
+
+
+def needs(q):
+    """The text names the need that no device here can meet, and what there is."""
+    q.agent()
+    for need, text in [("--memory 9999G", "--memory 9999G: the largest GPU here has 14.4 GiB"),
+                       ("--cpus 99", "--cpus 99: the agent has 64 CPU slots; --allow-wait"),
+                       ("--host-memory 900T", "--host-memory 900T: the machine has "),
+                       ("--compute 10.0", "--compute 10.0: the highest compute capability"),
+                       ("--gpus 9", "--gpus 9: the agent has 8, with --devices fake:8;"),
+                       ("--gpus 2 --on 0", '--gpus 2, --cpus 1, --on "fake:0": each of them can'),
+                       ("--on 8", '--on "8": the agent has no such GPU, or several; it has '
+                                  'fake:0 to fake:7;'),
+                       ("--not-on GPU-fa", '--not-on "GPU-fa": the agent has no such GPU')]:
+        refused(q, 6, ["submit", *need.split(), "--", "true"], [f"gpudispatch: {text}"])
+    q.run("submit", "--gpus", "2", "--on", "0", "--allow-wait", "--batch", "never", "--", "true")
+    assert "--gpus 2, --cpus 1, --on \"fake:0\": each of them" in q.run("explain", "never")
+    refused(q, 4, ["drain", "9"], ['"9"', "it has fake:0 to fake:7"])
+    for name in ("3", "fake:3", "GPU-fa4e0003"):
+        batch = q.submit("--on", name, "--", "sh", "-c", "echo $GPUDISPATCH_GPUS >> on")["batch"]
+        q.run("wait", batch)
+    equal(q.words("on"), ["fake:3"] * 3)
+    q.run("drain", "GPU-fa4e0003")
+    q.run("undrain", "fake:3")
 
 
 def places(q):
@@ -376,5 +399,5 @@ def full_output(q):
 
 
 if __name__ == "__main__":
-    sys.exit(run("queue-refusals", [usage, options, files, ids, places, versions, strangers,
+    sys.exit(run("queue-refusals", [usage, options, files, ids, needs, places, versions, strangers,
                                     hung_agent, full_output], Queue))

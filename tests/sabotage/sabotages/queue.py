@@ -306,6 +306,16 @@ SABOTAGES = [
         "    return a->forget && a->forget->n != 0 && !a->stop.now;\n",
         "agent/fsck.purged_before_the_end"),
     Sabotage(
+        "a need that cannot be met alone is not named", "queue/agent/fit.c",
+        "        if (!fits_alone(a, r, (enum need)need, amount_of(r, (enum need)need))) {\n",
+        "        if (!fits_alone(a, r, (enum need)need, 0)) {\n",
+        "client/refusals.needs"),
+    Sabotage(
+        "the names of GPUs are not completed", "queue/agent/needs.c",
+        "    if (code == 0 && strcmp(ret, text) != 0 &&\n",
+        "    if (code == 0 && strcmp(ret, text) == 0 &&\n",
+        "client/refusals.needs"),
+    Sabotage(
         "a new agent forgets a pause", "queue/agent/marks.c",
         "        *paused = c.paused;\n",
         "        *paused = c.paused && *paused;\n",
