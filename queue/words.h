@@ -42,6 +42,8 @@
     X(OOM, 3, "oom")
 
 /* Why an attempt returns to the queue uncharged. */
+/* The text of a return by `drain --now`, whose cause is DEVICE. */
+#define GPQ_DRAINED "drained by a person"
 #define GPQ_RETURN_MAP(X)                                             \
     X(UNSTARTED, 0, "not started") /* the command never ran */        \
     X(DEVICE, 1, "device fault")                                      \

@@ -104,6 +104,7 @@ static int adopt_one(struct gpq_agent *a, const struct claim *c, const struct gp
     }
     u->attempt = c->claimed.id.attempt;
     u->run = c->claimed.id;
+    u->since = r->has_start ? r->wall : 0;
     u->limit = gpq_limit_of(a, t->spec);
     u->shell = gpq_shell_of(a, t->spec);
     u->port = (uint16_t)r->port;

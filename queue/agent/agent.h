@@ -162,5 +162,7 @@ json_t *gpq_request(struct gpq_agent *a, uint64_t now, json_t *request, struct g
 /* Appends to `array` why the dispatcher does not start a task, whether it has it or not
  * (reasons.h).  GPQ_ENOMEM. */
 int gpq_work_explain(struct gpq_agent *a, const struct gpq_task *t, json_t *array);
+/* Adds to the row of a task that runs its `devices` and when it was `started`, if known. */
+void gpq_work_describe(struct gpq_agent *a, const struct gpq_task *t, json_t *row);
 
 #endif

@@ -266,7 +266,7 @@ static void ended(struct gpq_agent *a, const struct gpud_event *event)
     else if (u->lost)
         return; /* it returns when its runner has ended */
     else if (u->phase == GPQ_RUNS && event->code == GPUD_EDEVICE)
-        u->evicted = true;
+        u->evicted = u->faulty = true;
     else if (u->phase == GPQ_RUNS)
         decide(u, event);
     else if (event->outcome == GPUD_OUTCOME_CRASHED && event->code == GPUD_EDEVICE)

@@ -83,13 +83,24 @@ static int set_waiting(struct gpq_call *c, json_t *reply, const struct gpq_task 
     return code == 0 ? set_place(c, reply, t) : code;
 }
 
+static int note_at_once(const struct gpq_batch *b, void *user)
+{
+    *(uint32_t *)user = b->at_once;
+    return 1;
+}
+
 /* A RUNNING task may wait, too: for a worker of its class (workers.h). */
 static int set_reasons(struct gpq_call *c, json_t *reply, const struct gpq_task *t)
 {
     const struct gpq_engine *engine = c->a->store->engine;
     int code = 0;
     json_t *list;
-    if (t->holds & GPQ_HOLD_AFTER) {
+    uint32_t at_once = 0;
+    if (t->holds & GPQ_HOLD_TURN)
+        code = gpq_batch_read(c->a->store, GPQ_BATCH_OF(t->id), note_at_once, &at_once, c->e);
+    if (code >= 0 && at_once != 0)
+        code = gpq_reply_set(c, reply, "at_once", json_integer(at_once)) ? 0 : GPQ_ENOMEM;
+    if (code >= 0 && t->holds & GPQ_HOLD_AFTER) {
         list = json_array();
         code = list ? engine->after(c->a->store, t->id, one_condition, list, c->e) : GPQ_ENOMEM;
         code = gpq_reply_list(c, reply, "after", list, code);

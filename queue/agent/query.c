@@ -87,8 +87,9 @@ static int one_task(const struct gpq_task *t, void *user)
     struct task_page *p = user;
     if (gpq_page_is_full(&p->page))
         return 1;
-    return gpq_page_add(&p->page, t->id, gpq_task_json(t, p->whole),
-                        p->whole ? t->content.size + t->key.size : 0);
+    json_t *row = gpq_task_json(t, p->whole);
+    gpq_work_describe(p->page.c->a, t, row);
+    return gpq_page_add(&p->page, t->id, row, p->whole ? t->content.size + t->key.size : 0);
 }
 
 json_t *gpq_do_tasks(struct gpq_call *c)
@@ -123,6 +124,7 @@ const struct gpq_field gpq_task_fields[] = {
 };
 
 struct whole_task {
+    struct gpq_agent *a;
     json_t *json;
     uint32_t spec;
 };
@@ -131,6 +133,7 @@ static int whole_task(const struct gpq_task *t, void *user)
 {
     struct whole_task *w = user;
     w->json = gpq_task_json(t, true);
+    gpq_work_describe(w->a, t, w->json);
     w->spec = t->spec;
     return w->json ? 1 : GPQ_ENOMEM;
 }
@@ -172,7 +175,7 @@ static int set_after(struct gpq_call *c, json_t *reply, uint64_t task)
 json_t *gpq_do_task(struct gpq_call *c)
 {
     struct task asked = { 0 };
-    struct whole_task w = { 0 };
+    struct whole_task w = { .a = c->a };
     int code = gpq_call_read(c, gpq_task_fields, &asked);
     if (code == 0)
         code = gpq_task_exists(c, asked.task);

@@ -3,14 +3,19 @@
 #include "queue/agent/reasons.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "queue/agent/ahead.h"
 #include "queue/agent/fields.h"
 #include "queue/agent/fit.h"
+#include "queue/agent/grant.h"
+#include "queue/agent/lookup.h"
 #include "queue/agent/needs.h"
 #include "queue/agent/work.h"
 #include "queue/agent/workers.h"
 
 enum { REASONS = 64 };
+#define NEAR GPUD_S(2) /* the clocks may have been read at other moments */
 
 static const char *const units[] = {
     [GPUD_UNIT_BYTES] = "bytes",     [GPUD_UNIT_SHARE] = "share",
@@ -40,6 +45,18 @@ static json_t *some_number(uint64_t number)
     return number != 0 ? json_integer((json_int_t)number) : NULL;
 }
 
+/* Whether the time is the limit of the task in the way, and no estimate. */
+static bool is_limit(struct gpq_agent *a, const struct gpud_reason *r)
+{
+    const struct gpq_unit *u = r->task_id != 0 ? gpq_work_by_id(a, r->task_id) : NULL;
+    struct gpq_task t;
+    struct gpq_error e;
+    if (!u || u->class || u->since == 0 || gpq_task_look(a->store, u->task, &t, &e) != 1)
+        return false;
+    uint64_t limit = gpq_limit_of(a, t.spec), until = gpq_wall_of(r->until);
+    return limit != GPUD_NEVER && until + NEAR > u->since + limit; /* and the grace */
+}
+
 static int add_row(struct gpq_agent *a, const struct gpud_reason *r, json_t *array)
 {
     char text[256] = "";
@@ -56,6 +73,8 @@ static int add_row(struct gpq_agent *a, const struct gpud_reason *r, json_t *arr
         code = set_some(row, "task", task_json(a, r->task_id));
     if (code == 0 && r->until != 0)
         code = set_some(row, "until", some_number(gpq_wall_of(r->until)));
+    if (code == 0 && r->until != 0 && is_limit(a, r))
+        code = set_some(row, "limit", json_true());
     if (code == 0)
         code = set_some(row, "pid", some_number(r->pid));
     if (code == 0 && counted && (r->have != 0 || r->need != 0)) {
@@ -92,6 +111,43 @@ int gpq_reason_add(json_t *array, const char *reason, const char *text)
 {
     json_t *row = json_pack("{s:s, s:o}", "reason", reason, "text", gpq_text_json(text));
     return row && json_array_append_new(array, row) == 0 ? 0 : GPQ_ENOMEM;
+}
+
+/* ---- A task that runs ---- */
+
+/* A worker has it, perhaps behind others. */
+static void describe_worker(struct gpq_agent *a, const struct gpq_unit *u, json_t *row)
+{
+    int n = gpud_dispatcher_slots(a->dispatcher, NULL, 0);
+    struct gpud_slot_stats *slots = n > 0 ? calloc((size_t)n, sizeof(*slots)) : NULL;
+    for (int i = 0; slots && i < n; i++)
+        slots[i] = (struct gpud_slot_stats)GPUD_SLOT_STATS_INIT;
+    int there = slots ? gpud_dispatcher_slots(a->dispatcher, slots, (size_t)n) : 0;
+    for (int i = 0; i < there && i < n; i++)
+        if (slots[i].task_id == u->id) {
+            (void)json_object_set_new(row, "devices", gpq_text_json(slots[i].devices));
+            (void)json_object_set_new(row, "started",
+                                      json_integer((json_int_t)gpq_wall_of(slots[i].task_started)));
+        }
+    free(slots);
+}
+
+void gpq_work_describe(struct gpq_agent *a, const struct gpq_task *t, json_t *row)
+{
+    const struct gpq_unit *u = t->state == GPQ_RUNNING && row ? gpq_work_of(a, t->id) : NULL;
+    struct gpq_grant grant;
+    if (!u)
+        return;
+    if (u->class) {
+        describe_worker(a, u, row);
+        return;
+    }
+    (void)gpq_grant_read(u->devices, &grant);
+    if (*grant.names)
+        (void)json_object_set_new(row, "devices", gpq_text_json(grant.names));
+    if (u->since != 0)
+        (void)json_object_set_new(row, "started", json_integer((json_int_t)u->since));
+    gpq_grant_free(&grant);
 }
 
 /* ---- A command that is not inside ---- */

@@ -117,6 +117,7 @@ int gpq_runs_start(struct gpq_agent *a, struct gpq_unit *u, struct gpq_error *e)
     gpq_command_free(&c);
     if (code < 0)
         return code;
+    u->since = gpq_wall();
     gpq_runs_adopt(a, u, gpq_pidfd_open(u->child));
     report_start(a, u);
     return 0;
@@ -242,7 +243,8 @@ static void conclude(struct gpq_agent *a, struct gpq_unit *u, const struct gpq_e
     else if (end->outcome != GPQ_OUTCOME_SUCCESS && u->cancelled)
         gpq_turn_ended(a, u, GPQ_OUTCOME_CANCELLED, "cancelled");
     else if (end->outcome != GPQ_OUTCOME_SUCCESS && u->evicted)
-        gpq_turn_returned(a, u, GPQ_RETURN_DEVICE, "its device is drained");
+        gpq_turn_returned(a, u, GPQ_RETURN_DEVICE,
+                          u->faulty ? "its device is out of use" : GPQ_DRAINED);
     else if (end->outcome == GPQ_OUTCOME_LOST)
         gpq_turn_returned(a, u, GPQ_RETURN_LOST, u->text);
     else if (end->outcome != GPQ_OUTCOME_SUCCESS && !u->alone)

@@ -26,6 +26,7 @@ struct gpq_unit {
     uint32_t grant;   /* number of the grant */
     uint32_t attempt; /* of the store */
     bool evicted;     /* its device is drained at once: it returns to its place */
+    bool faulty;      /* ... and it is not a person who has drained it */
     bool cancelled;   /* its running attempt is cancelled */
     bool alone;       /* it is not in the books of the dispatcher: its adoption was refused, or it
                          waits for its claim */
@@ -48,7 +49,8 @@ struct gpq_unit {
     uint16_t port;             /* of its command (ports.h); 0 = none */
     pid_t child;               /* the runner, if this agent has started it; else 0 */
     int32_t status;            /* of the end: exit status, or minus the signal */
-    uint64_t started, ended;   /* wall time */
+    uint64_t since;            /* wall time of the start of its command */
+    uint64_t started, ended;   /* the same, of its end */
     bool oom;                  /* it ended for want of memory (oom.h) */
     bool outputs;              /* durable, to be published */
     char *stamp;               /* of a success (stamp.h) */

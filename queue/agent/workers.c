@@ -209,7 +209,8 @@ void gpq_workers_ended(struct gpq_agent *a, struct gpq_unit *u, const struct gpu
     if (success && event->result && !keep_result(u, event))
         gpq_turn_returned(a, u, GPQ_RETURN_STOPPED, "no memory for its result");
     else if (why != GPQ_RETURNS)
-        gpq_turn_returned(a, u, why, event->text);
+        gpq_turn_returned(a, u, why,
+                          why == GPQ_RETURN_DEVICE && u->evicted ? GPQ_DRAINED : event->text);
     else
         gpq_turn_ended(a, u, event->outcome, success ? event->device : event->text);
 }

@@ -125,13 +125,17 @@ static int list_batches(struct gpq_session *s, size_t newest)
 
 static int task_cells(json_t *row, void *user)
 {
-    char state[64], name[512], ended[32];
+    char state[64], name[512], ended[32], gpus[32];
+    const char *devices = gpq_text_of(row, "devices"); /* while it runs */
     struct table *t = user;
     uint64_t at = (uint64_t)gpq_number_of(row, "ended");
     table_cell(t, "%s", gpq_text_of(row, "task"));
     table_cell(t, "%s", gpq_state_text_of(row, state));
     table_cell(t, "%" PRIi64, gpq_number_of(row, "attempt"));
-    table_cell(t, "%s", at ? gpq_time_text(at, ended) : "-");
+    if (*devices)
+        table_cell(t, "on %s", gpq_gpus_text(devices, gpus));
+    else
+        table_cell(t, "%s", at ? gpq_time_text(at, ended) : "-");
     table_cell(t, "%s", gpq_task_text(row, name, sizeof(name)));
     return 0;
 }

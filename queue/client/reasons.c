@@ -95,7 +95,9 @@ char *gpq_reason_text(const json_t *reason, const char *devices, char *ret, size
     fprintf(f, "%s%s", devices, *devices ? ": " : "");
     put_text(f, reason, text);
     if (gpq_number_of(reason, "until") > 0)
-        fprintf(f, ", until about %s",
+        fprintf(f,
+                json_is_true(json_object_get(reason, "limit")) ? ", until %s at the latest"
+                                                               : ", until about %s",
                 gpq_time_text((uint64_t)gpq_number_of(reason, "until"), until));
     fclose(f);
     ret[size - 1] = '\0';

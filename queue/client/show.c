@@ -10,6 +10,7 @@
 #include "queue/client/results.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
+#include "queue/words.h"
 #include "tools/cli/out.h"
 
 static void put_name(const char *name)
@@ -104,28 +105,33 @@ static void print_needs(const json_t *needs)
         put_line("  or", needs_text(json_array_get(or, i), text, sizeof(text)));
 }
 
+/* The user is the row of the task. */
 static int print_attempt(json_t *a, void *user)
 {
-    (void)user;
     char from[32], span[32];
     int64_t started = gpq_number_of(a, "started"), ended = gpq_number_of(a, "ended");
     const char *outcome = gpq_text_of(a, "outcome"), *returned = gpq_text_of(a, "returned");
+    const char *text = gpq_text_of(a, "text");
+    bool drained = strcmp(text, GPQ_DRAINED) == 0; /* no fault of the device */
     put_name("attempt");
     printf("%" PRIi64 ": %s", gpq_number_of(a, "attempt"),
            *outcome    ? outcome
+           : drained   ? text
            : *returned ? returned
                        : "runs");
     if (*outcome && gpq_number_of(a, "status") > 0) /* the text has a signal */
         printf(" %" PRIi64, gpq_number_of(a, "status"));
+    if (started == 0 && !*outcome && !*returned)
+        started = gpq_number_of(user, "started");
     if (started > 0)
         printf(", started %s", gpq_time_text((uint64_t)started, from));
     if (started > 0 && ended > started)
         printf(", for %s", gpq_span_text((uint64_t)(ended - started), span));
     if (!*outcome && *returned)
         printf(", back at its place");
-    if (*gpq_text_of(a, "text")) {
+    if (*text && !drained) {
         fputs(": ", stdout);
-        put_plain(gpq_text_of(a, "text"));
+        put_plain(text);
     }
     putchar('\n');
     put_line("  devices", gpq_text_of(json_object_get(a, "devices"), "names"));
@@ -177,7 +183,7 @@ static void print_task(struct gpq_session *s, const json_t *row)
     put_counts("retries", json_object_get(spec, "retries"));
     put_line("cause", gpq_because(row, cause));
     print_conditions(row);
-    (void)each_attempt(s, row, print_attempt, NULL);
+    (void)each_attempt(s, row, print_attempt, (void *)(uintptr_t)row);
     if (gpq_number_of(row, "attempt") > 0 && json_object_get(row, "argv") &&
         gpq_path(path, "%s/logs/%s.%" PRIi64, s->state, gpq_text_of(row, "task"),
                  gpq_number_of(row, "attempt")) == 0)
@@ -311,7 +317,7 @@ static void explain(const json_t *reply)
     char state[64], what[80], until[32], cause[96];
     const json_t *row = json_object_get(reply, "task"),
                  *reasons = json_object_get(reply, "reasons");
-    int64_t place = gpq_number_of(reply, "place");
+    int64_t place = gpq_number_of(reply, "place"), at_once = gpq_number_of(reply, "at_once");
     printf("%s ", gpq_text_of(row, "task"));
     put_plain(gpq_task_text(row, what, sizeof(what)));
     printf(": %s", gpq_state_text_of(row, state));
@@ -325,6 +331,9 @@ static void explain(const json_t *reply)
     gpq_because(row, cause);
     if (*cause)
         printf("  %s\n", cause);
+    if (at_once > 0)
+        printf("  the batch has its %" PRIi64 " task%s at once (--at-once %" PRIi64 ")\n", at_once,
+               at_once == 1 ? "" : "s", at_once);
     explain_conditions(json_object_get(reply, "after"));
     explain_pauses(json_object_get(reply, "pauses"));
     gpq_reasons(reasons, put_reason, NULL);

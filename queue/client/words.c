@@ -60,6 +60,25 @@ char *gpq_time_text(uint64_t ns, char ret[32])
     return ret;
 }
 
+char *gpq_gpus_text(const char *names, char ret[32])
+{
+    size_t kind = strcspn(names, ":"), used = 0;
+    for (const char *at = names; *at;) {
+        size_t n = strcspn(at, ","), skip = 0;
+        if (at != names && kind < n && strncmp(at, names, kind + 1) == 0)
+            skip = kind + 1;
+        if (used + n - skip > 24) {
+            (void)snprintf(ret + used, 32 - used, "%s...", used > 0 ? "," : "");
+            return ret;
+        }
+        used += (size_t)snprintf(ret + used, 32 - used, "%s%.*s", used > 0 ? "," : "",
+                                 (int)(n - skip), at + skip);
+        at += n + (at[n] == ',');
+    }
+    ret[used] = '\0';
+    return ret;
+}
+
 const char *gpq_options_text(const char *text, char *room, size_t size)
 {
     static const char needs[] = "needs.", is[] = " is ";

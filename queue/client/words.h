@@ -45,6 +45,9 @@ void gpq_print_json(const json_t *row);
 size_t gpq_width(void);
 
 
+/* "gpu:0,1" of "gpu:0,gpu:1", cut after 24 characters. */
+char *gpq_gpus_text(const char *names, char ret[32]);
+
 /* A text of the agent about needs, with options in place of members: "needs.host_memory is 9T: ..."
  * becomes "--host-memory 9T: ...".  Any other text is the same. */
 const char *gpq_options_text(const char *text, char *room, size_t size);

@@ -47,6 +47,13 @@ int gpq_work_explain(struct gpq_agent *a, const struct gpq_task *task, json_t *a
                : GPQ_ENOMEM;
 }
 
+void gpq_work_describe(struct gpq_agent *a, const struct gpq_task *task, json_t *row)
+{
+    (void)a;
+    if (task->state == GPQ_RUNNING)
+        (void)json_object_set_new(row, "devices", json_string("gpu:0"));
+}
+
 /* ---- Open and close ---- */
 
 void t_desk_open(void)

@@ -276,10 +276,13 @@ def evicted(agent):
     c = agent.start().client()
     submit(c, ["sleep 600000", "say 1"])
     until(lambda: lines(agent, "started") == ["1.1"], "a start")
+    (row,) = c.ask("tasks", tasks=["1.1"])["tasks"]
+    equal((row["devices"], row["started"] > 1e18), ("fake:0", True))
     c.ask("drain", device="fake:0", now=True)
     until(lambda: "returned" in c.ask("attempts", task="1.1")["attempts"][0], "its return")
     attempt = c.ask("attempts", task="1.1")["attempts"][0]
-    equal((attempt["returned"], attempt["charged"]), ("device fault", False))
+    equal((attempt["returned"], attempt["charged"], attempt["text"]),
+          ("device fault", False, "drained by a person"))
     c.ask("cancel", tasks=["1.1"])
     c.ask("undrain", device="fake:0")
     c.ask("wait", batch="1")

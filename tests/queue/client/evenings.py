@@ -494,6 +494,23 @@ def why(q):
     equal(began(q)[8:], [])
 
 
+def why_limits(q):
+    """A limit is the latest end, and --at-once is named."""
+    q.devices = "fake:1"
+    q.agent()
+    hold_gpus(q, 1, "--limit", "1h")
+    until(lambda: len(began(q)) == 1, "a command")
+    q.submit("--", "true")
+    said = q.run("explain", "2.1")
+    assert "busy with 1.1, until " in said and " at the latest" in said, said
+    equal([r.get("limit") for r in q.json("explain", "2.1")[0]["reasons"]], [True])
+    q.submit("--array", "1-3", "--at-once", "2", "--", "echo", "{}")
+    said = q.run("explain", "3.3")
+    assert "the batch has its 2 tasks at once (--at-once 2)" in said, said
+    open_gate(q, 1)
+    q.run("wait", "1,2,3")
+
+
 # ---- 6. A sick GPU, retries, a power cut ----
 
 def sick_gpu(q):
@@ -512,12 +529,36 @@ def sick_gpu(q):
     (row,) = q.json("show", sick)
     equal((row["attempt"], row["charged"]), (2, 1))
     equal([a.get("returned") for a in row["attempts"]], ["device fault", None])
+    shown = q.run("show", sick)
+    assert "1: drained by a person, back" in shown and "fault" not in shown, shown
     for i in range(1, 9):
         if f"{batch}.{i}" != other:
             open_gate(q, i)
     q.run("wait", batch)
     q.run("undrain", "4")
     assert "not drained" in q.run("undrain", "4")
+
+
+def running(q):
+    """Where a task runs, and since when; a new agent knows it, too."""
+    q.agent()
+    hold_gpus(q, 2, "--gpus", "3")
+    until(lambda: len(began(q)) == 2, "2 commands")
+    for restart in (lambda: None, q.kill):
+        restart()
+        for row in q.json("ls", "1") + q.json("show", "1.1", "1.2"):
+            gpus = row["devices"].split(",")
+            equal((len(gpus), gpus[0][:5]), (3, "fake:"))
+            assert time.time() - 600 < row["started"] / 1e9 < time.time() + 1, row
+        table = q.table("ls", "1")
+        short = [row["devices"].replace(",fake:", ",") for row in q.json("ls", "1")]
+        for line, gpus in zip(table[1:], short):
+            assert f"on {gpus}" in line, table
+        assert "attempt       1: runs, started " in q.run("show", "1.1")
+    for i in (1, 2):
+        open_gate(q, i)
+    q.run("wait", "1")
+    equal([row.get("devices") for row in q.json("ls", "1")], [None, None])
 
 
 def power_cut(q):
@@ -787,6 +828,7 @@ def many_lines(q):
 if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
         five_hundred, named_again, changed_files, dry_run, sweep, loaded_model, look,
-        nobody_restarts, follow_ends, run_verb, ends, waits_are_said, interrupts, why, sick_gpu,
-        power_cut, changes, watch_file, watched_file_changes, agent_alone, line_options,
-        attached_list, crashing_lines, same_options, start_again, environment, many_lines], Queue))
+        nobody_restarts, follow_ends, run_verb, ends, waits_are_said, interrupts, why, why_limits,
+        sick_gpu, running, power_cut, changes, watch_file, watched_file_changes, agent_alone,
+        line_options, attached_list, crashing_lines, same_options, start_again, environment,
+        many_lines], Queue))

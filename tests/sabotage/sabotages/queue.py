@@ -316,6 +316,21 @@ SABOTAGES = [
         "    if (code == 0 && strcmp(ret, text) == 0 &&\n",
         "client/refusals.needs"),
     Sabotage(
+        "a new agent does not know since when a task runs", "queue/agent/adopt.c",
+        "    u->since = r->has_start ? r->wall : 0;\n",
+        "    u->since = 0;\n",
+        "client/evenings.running"),
+    Sabotage(
+        "the drain of a person is the fault of a device", "queue/agent/runs.c",
+        "                          u->faulty ? \"its device is out of use\" : GPQ_DRAINED);\n",
+        "                          !u->faulty ? \"its device is out of use\" : GPQ_DRAINED);\n",
+        "client/evenings.sick_gpu"),
+    Sabotage(
+        "the limit of a task is an estimate", "queue/agent/reasons.c",
+        "    if (code == 0 && r->until != 0 && is_limit(a, r))\n",
+        "    if (code != 0 && r->until != 0 && is_limit(a, r))\n",
+        "client/evenings.why_limits"),
+    Sabotage(
         "a new agent forgets a pause", "queue/agent/marks.c",
         "        *paused = c.paused;\n",
         "        *paused = c.paused && *paused;\n",
