@@ -4,17 +4,41 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/agent/classes.h"
+#include "queue/agent/needs.h"
 #include "queue/agent/requests.h"
 
 enum { TEXT_MOST = 500, SUBJECT_MOST = 95, DEVICES_MOST = 1024 };
 
-static int note(struct gpq_call *c, const char *kind, const char *subject, const char *text)
+/* An earlier mark of the same subject. */
+struct earlier {
+    const char *kind, *subject;
+    char text[TEXT_MOST + 1];
+    uint64_t since;
+};
+
+static int see_earlier(const struct gpq_mark *m, void *user)
 {
-    const struct gpq_mark m = { kind, subject, text, c->now };
-    return c->a->store->engine->mark(c->a->store, &m, c->e);
+    struct earlier *e = user;
+    if (strcmp(m->kind, e->kind) != 0 || strcmp(m->subject, e->subject) != 0)
+        return 0;
+    (void)snprintf(e->text, sizeof(e->text), "%s", m->text ? m->text : "");
+    e->since = m->since;
+    return 1;
 }
 
-/* False in *ret_was: it was not noted. */
+/* Notes a pause or a drain.  One that is there keeps its time and, without another one, its
+ * reason. */
+static int note(struct gpq_call *c, const char *kind, const char *subject, const char *text)
+{
+    const struct gpq_engine *engine = c->a->store->engine;
+    struct earlier e = { .kind = kind, .subject = subject, .since = c->now };
+    int code = engine->marks(c->a->store, see_earlier, &e, c->e);
+    const struct gpq_mark m = { kind, subject, text ? text : e.text, e.since };
+    return code < 0 ? code : engine->mark(c->a->store, &m, c->e);
+}
+
+/* Takes it away.  False in *ret_was: it was not there. */
 static int forget(struct gpq_call *c, const char *kind, const char *subject, bool *ret_was)
 {
     struct gpq_error e = { 0 };
@@ -41,10 +65,44 @@ const struct gpq_field gpq_resume_fields[] = {
     { 0 },
 };
 
+/* The classes of the config file, and those of tasks whose class it has no more. */
+struct known {
+    const char *name;
+    bool is;
+};
+
+static int see_shape(const struct gpq_shape *shape, void *user)
+{
+    struct known *k = user;
+    struct gpq_needs needs;
+    struct gpq_error e;
+    if (gpq_needs_parse(shape->request, &needs, &e) < 0)
+        return 0;
+    k->is = needs.class_name && strcmp(needs.class_name, k->name) == 0;
+    gpq_needs_free(&needs);
+    return k->is;
+}
+
+static int check_class(struct gpq_call *c, const char *name)
+{
+    char why[384];
+    struct known k = { name, !*name || strcmp(name, GPQ_COMMANDS) == 0 };
+    if (k.is || gpq_class_find(c->a, name))
+        return 0;
+    int code = c->a->store->engine->shapes(c->a->store, see_shape, &k, c->e);
+    if (code < 0 || k.is)
+        return code < 0 ? code : 0;
+    (void)gpq_class_usable(c->a, name, why, sizeof(why));
+    return gpq_fail(c->e, GPQ_ENOTFOUND, "class is \"%.63s\": %s, and no task that waits has it",
+                    name, why);
+}
+
 json_t *gpq_do_pause(struct gpq_call *c)
 {
-    struct pause asked = { .class_name = "", .text = "" };
+    struct pause asked = { .class_name = "" };
     int code = gpq_call_read(c, gpq_pause_fields, &asked);
+    if (code == 0)
+        code = check_class(c, asked.class_name);
     if (code == 0)
         code = note(c, "pause", asked.class_name, asked.text);
     return code < 0 ? NULL : gpq_reply_end(c, json_object());
@@ -180,7 +238,7 @@ static int subject_of(struct gpq_call *c, const struct drain *asked, bool must_b
 
 json_t *gpq_do_drain(struct gpq_call *c)
 {
-    struct drain asked = { .text = "" };
+    struct drain asked = { 0 };
     char subject[SUBJECT_MOST + 1];
     int code = gpq_call_read(c, gpq_drain_fields, &asked);
     if (code == 0)

@@ -31,10 +31,10 @@ int gpq_verb_pause(const struct call *call)
 {
     json_t *reply;
     int status = mark(call, "pause", &reply);
+    const char *class = call->value[OPTION_CLASS] ? call->value[OPTION_CLASS] : "";
     if (reply)
-        printf("paused%s%s; running tasks go on; gpudispatch resume ends it\n",
-               call->value[OPTION_CLASS] ? ": class " : "",
-               call->value[OPTION_CLASS] ? call->value[OPTION_CLASS] : "");
+        printf("paused%s%s; running tasks go on; gpudispatch resume%s%s ends it\n",
+               *class ? ": class " : "", class, *class ? " --class " : "", class);
     json_decref(reply);
     return status;
 }

@@ -501,6 +501,11 @@ T_CASE(pause_and_drain)
     submit(1);
     ok("{'do':'pause','reason':'lunch'}");
     T_TEXT(part("{'do':'explain','task':'1.1'}", "pauses.0.reason"), "'lunch'");
+    ok("{'do':'pause'}"); /* the reason stays */
+    T_TEXT(part("{'do':'explain','task':'1.1'}", "pauses.0.reason"), "'lunch'");
+    t_ask_refused("{'do':'pause','class':'foo'}", "ENOTFOUND", "class is \"foo\": ");
+    ok("{'do':'pause','class':'command'}");
+    T_TEXT(part("{'do':'resume','class':'command'}", "was_paused"), "true");
     T_TEXT(part("{'do':'status'}", "marks.0.kind"), "'pause'");
     T_TEXT(part("{'do':'resume'}", "was_paused"), "true");
     T_TEXT(part("{'do':'resume'}", "was_paused"), "false");

@@ -470,6 +470,9 @@ def why(q):
     q.submit("--begin", "+2h", "--", "true")
     q.submit("--hold", "--", "true")
     equal([r["ok"] for r in q.json("drain", "4", "--reason", "ECC")], [True])
+    q.run("drain", "4")  # its reason stays
+    assert "gpudispatch resume --class command ends it" in q.run("pause", "--class", "command")
+    q.run("resume", "--class", "command")
     (reply,) = q.json("explain", "2.1")
     equal((reply["task"]["state"], reply["place"], reply["ready"]), ("ready", 1, 1))
     assert reply["reasons"] and all(r["text"] for r in reply["reasons"]), reply

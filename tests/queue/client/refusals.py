@@ -246,6 +246,7 @@ def needs(q):
         refused(q, 6, ["submit", *need.split(), "--", "true"], [f"gpudispatch: {text}"])
     q.run("submit", "--gpus", "2", "--on", "0", "--allow-wait", "--batch", "never", "--", "true")
     assert "--gpus 2, --cpus 1, --on \"fake:0\": each of them" in q.run("explain", "never")
+    refused(q, 4, ["pause", "--class", "foo"], ['class is "foo": no such class'])
     refused(q, 4, ["drain", "9"], ['"9"', "it has fake:0 to fake:7"])
     for name in ("3", "fake:3", "GPU-fa4e0003"):
         batch = q.submit("--on", name, "--", "sh", "-c", "echo $GPUDISPATCH_GPUS >> on")["batch"]

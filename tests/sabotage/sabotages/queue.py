@@ -331,6 +331,16 @@ SABOTAGES = [
         "    if (code != 0 && r->until != 0 && is_limit(a, r))\n",
         "client/evenings.why_limits"),
     Sabotage(
+        "a second drain forgets the reason", "queue/agent/facts.c",
+        "{ kind, subject, text ? text : e.text, e.since }",
+        "{ kind, subject, text ? text : \"\", e.since }",
+        "client/evenings.why"),
+    Sabotage(
+        "a class that nothing has is paused", "queue/agent/facts.c",
+        "    struct known k = { name, !*name || strcmp(name, GPQ_COMMANDS) == 0 };\n",
+        "    struct known k = { name, *name != '\\0' };\n",
+        "client/refusals.needs"),
+    Sabotage(
         "a new agent forgets a pause", "queue/agent/marks.c",
         "        *paused = c.paused;\n",
         "        *paused = c.paused && *paused;\n",
