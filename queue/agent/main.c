@@ -70,14 +70,32 @@ uint64_t gpq_wall_of(uint64_t monotonic)
     return monotonic == 0 ? 0 : gpq_wall() + monotonic - gpq_monotonic();
 }
 
+/* Of a line in a file such as agent.log (RFC 3339): journals and terminals need none. */
+static void put_time(char ret[40])
+{
+    struct stat st;
+    struct tm then;
+    time_t now = (time_t)(gpq_wall() / 1000000000);
+    size_t n = 0;
+    ret[0] = '\0';
+    if (fstat(STDERR_FILENO, &st) == 0 && S_ISREG(st.st_mode) && localtime_r(&now, &then))
+        n = strftime(ret, 32, "%Y-%m-%dT%H:%M:%S%z", &then);
+    if (n < 5)
+        return;
+    memmove(ret + n - 1, ret + n - 2, 3); /* +0100 is +01:00 */
+    ret[n - 2] = ':';
+    memcpy(ret + n + 1, " ", 2);
+}
+
 void gpq_log(const char *format, ...)
 {
-    char text[1024];
+    char text[1024], at[40];
     va_list list;
+    put_time(at);
     va_start(list, format);
     vsnprintf(text, sizeof(text), format, list);
     va_end(list);
-    fprintf(stderr, "gpudispatch-agent: %s\n", text);
+    fprintf(stderr, "%sgpudispatch-agent: %s\n", at, text);
 }
 
 void gpq_starts_wait(struct gpq_agent *a, const char *why)

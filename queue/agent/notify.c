@@ -52,30 +52,31 @@ struct facts {
     const struct gpq_agent *a;
     bool ended;
     uint32_t bad, failed_outcomes; /* a mask */
-    char *command;
+    char *command, *cwd;           /* cwd: NULL = the state directory */
     char name[VALUE], batch[64], total[64], ok[64], bad_text[64], failure[VALUE], state[GPQ_PATH];
     uint64_t task; /* the first one that failed; 0 = none */
     uint32_t attempt;
     char text[VALUE / 2];
 };
 
-static char *command_of(const struct gpq_batch *b, const struct gpq_agent *a)
+static void read_command(const struct gpq_batch *b, struct facts *f)
 {
     json_t *options =
         b->options.size != 0 ? json_loadb(b->options.data, b->options.size, 0, NULL) : NULL;
     const char *own = json_string_value(json_object_get(options, "notify"));
+    const char *cwd = json_string_value(json_object_get(options, "notify_cwd"));
+    f->cwd = own && cwd ? strdup(cwd) : NULL;
     if (!own)
-        own = a->notify_command ? a->notify_command : "";
-    char *copy = strdup(own);
+        own = f->a->notify_command ? f->a->notify_command : "";
+    f->command = strdup(own);
     json_decref(options);
-    return copy;
 }
 
 static int read_batch(const struct gpq_batch *b, void *user)
 {
     struct facts *f = user;
     f->ended = b->ended != 0;
-    f->command = command_of(b, f->a);
+    read_command(b, f);
     f->bad = b->total - b->outcome[GPQ_OUTCOME_SUCCESS];
     for (uint32_t i = 1; i < GPQ_OUTCOMES; i++)
         if (i != GPQ_OUTCOME_SUCCESS && b->outcome[i] != 0)
@@ -181,10 +182,16 @@ static int open_log(const struct gpq_agent *a, uint32_t batch)
     return fd >= 0 ? fd : open("/dev/null", O_WRONLY | O_CLOEXEC);
 }
 
-static int spawn(const struct gpq_agent *a, int log, char *command, char **environment,
+/* A shell enters the directory of the submit, since a directory may not reply; without it, or if it
+ * is not there, the command runs in the state directory. */
+static int spawn(const struct gpq_agent *a, int log, const struct facts *f, char **environment,
                  pid_t *ret_pid)
 {
-    char shell[] = "sh", option[] = "-c", *argv[] = { shell, option, command, NULL };
+    char shell[] = "sh", option[] = "-c",
+         enter[] = "cd -- \"$1\" 2>/dev/null; exec /bin/sh -c \"$2\"";
+    char *argv[] = { shell, option, f->cwd ? enter : f->command, shell, f->cwd, f->command, NULL };
+    if (!f->cwd)
+        argv[3] = NULL;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, all;
@@ -220,7 +227,7 @@ static void start_command(struct gpq_agent *a, struct job *j, struct facts *f)
 {
     char **environment = make_environment(f);
     int log = environment ? open_log(a, j->batch) : -1;
-    int fault = environment && log >= 0 ? spawn(a, log, f->command, environment, &j->pid) : ENOMEM;
+    int fault = environment && log >= 0 ? spawn(a, log, f, environment, &j->pid) : ENOMEM;
     if (log >= 0)
         close(log);
     free(environment);
@@ -248,6 +255,7 @@ static void start(struct gpq_agent *a, struct job *j)
         set_until(j, PAUSE);
     }
     free(f.command);
+    free(f.cwd);
 }
 
 /* ---- Marks ---- */

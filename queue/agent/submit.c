@@ -46,7 +46,7 @@ const struct gpq_field gpq_submit_fields[] = {
 };
 
 struct batch {
-    const char *name, *notify;
+    const char *name, *notify, *notify_cwd;
     uint32_t append, at_once, max_fails, max_fails_percent;
     bool open;
     json_t *options;
@@ -57,6 +57,7 @@ static const struct gpq_field batch_fields[] = {
     GPQ_MEMBER(batch, append, BATCH, 0, 0),
     GPQ_MEMBER(batch, open, BOOL, 0, 0),
     GPQ_MEMBER(batch, notify, TEXT, 0, GPQ_ARGUMENT_MOST),
+    GPQ_MEMBER(batch, notify_cwd, TEXT, 1, CWD_MOST),
     GPQ_MEMBER(batch, at_once, U32, 0, UINT32_MAX),
     GPQ_MEMBER(batch, max_fails, U32, 0, UINT32_MAX),
     GPQ_MEMBER(batch, max_fails_percent, U32, 0, 100),
@@ -215,7 +216,8 @@ static int write_batch_options(struct submit *s, const struct batch *b)
 {
     if (!b->options && !b->notify)
         return 0;
-    json_t *all = json_pack("{s:O*, s:s*}", "options", b->options, "notify", b->notify);
+    json_t *all = json_pack("{s:O*, s:s*, s:s*}", "options", b->options, "notify", b->notify,
+                            "notify_cwd", b->notify ? b->notify_cwd : NULL);
     s->options = canonical(all);
     json_decref(all);
     return s->options ? 0 : no_memory(s);

@@ -21,8 +21,8 @@
 #include "queue/files/pidfd.h"
 #include "queue/files/program.h"
 
-/* OWN: the arguments of each agent. */
-enum { ARGUMENTS = 24, OWN = 3, READY_MS = 120000, TAIL = 2000 };
+/* OWN: the arguments of each agent.  TIME: 2026-11-29T08:12:03+01:00 and a blank. */
+enum { ARGUMENTS = 24, OWN = 3, READY_MS = 120000, TAIL = 2000, TIME = 26 };
 
 /* ---- Arguments ---- */
 
@@ -284,8 +284,12 @@ static void show_log(const char *path, off_t from)
     if (end - from > TAIL)
         from = end - TAIL;
     ssize_t n = fd >= 0 ? pread(fd, text, TAIL, from) : 0;
-    if (n > 0)
-        fprintf(stderr, "%.*s%s", (int)n, text, text[n - 1] == '\n' ? "" : "\n");
+    text[n > 0 ? n : 0] = '\0';
+    for (char *rest = text, *line; n > 0 && (line = strsep(&rest, "\n"));) {
+        const char *plain = strstr(line, "gpudispatch-agent: ");
+        if (*line) /* without its time, which is now */
+            fprintf(stderr, "%s\n", plain && plain - line == TIME ? plain : line);
+    }
     if (fd >= 0)
         close(fd);
 }

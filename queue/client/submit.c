@@ -549,6 +549,7 @@ static json_t *batch_of(struct gpq_submit_call *s, const char *append)
         return json_pack("{s:s}", "append", append);
     json_t *batch = json_object();
     const char *notify = s->call->value[OPTION_NOTIFY];
+    char here[GPQ_PATH];
     int status = batch ? 0 : gpq_say(EXIT_FAILED, "no memory");
     if (status == 0 && *s->name && gpq_are_ids(s->name))
         status = gpq_say(EXIT_USAGE,
@@ -562,6 +563,8 @@ static json_t *batch_of(struct gpq_submit_call *s, const char *append)
         status = gpq_say(EXIT_FAILED, "no memory");
     if (status == 0 && notify && json_object_set_new(batch, "notify", json_string(notify)) != 0)
         status = gpq_say(EXIT_USAGE, "--notify is not UTF-8");
+    if (status == 0 && notify && getcwd(here, sizeof(here))) /* else in the state directory */
+        (void)json_object_set_new(batch, "notify_cwd", json_string(here));
     if (status == 0)
         status = set_max_fails(s->call, batch);
     if (status == 0)

@@ -59,7 +59,7 @@ enum gpq_key_user { GPQ_BY_AGENT = 1, GPQ_BY_CLIENT = 2 };
     X(SHELL, TOP, "shell", PATH, 0, 0, "/bin/sh", NULL, GPQ_BY_CLIENT,                     \
       "shell of the lines in a jobs file")                                                 \
     X(NOTIFY, TOP, "notify", TEXT, 0, 0, NULL, NULL, GPQ_BY_AGENT,                         \
-      "command line that runs once at the end of each batch")                              \
+      "command line that runs once at the end of each batch, in the state directory")      \
     X(KEEP_AGE, TOP, "keep-age", DURATION, 0, 0, "90d", NULL, GPQ_BY_AGENT,                \
       "how long ended tasks are kept; 0: as long as keep-tasks lets them")                 \
     X(KEEP_TASKS, TOP, "keep-tasks", NUMBER, 0, INT32_MAX, "1000000", NULL, GPQ_BY_AGENT,  \

@@ -131,7 +131,8 @@ const struct option_entry options[OPTION_COUNT] = {
     [OPTION_MAX_FAILS] = { "max-fails", 0, NEEDS("N|P%"),
                            "cancel the waiting tasks of the batch after more failures than this",
                            false },
-    [OPTION_NOTIFY] = { "notify", 0, NEEDS("COMMAND"), "run once, when the batch has ended",
+    [OPTION_NOTIFY] = { "notify", 0, NEEDS("COMMAND"),
+                        "run once here, when the batch has ended; output in logs/notify-BATCH",
                         false },
     [OPTION_DRY_RUN] = { "dry-run", 0, NONE,
                          "change nothing, and print each task: its line, what would happen, and "

@@ -59,8 +59,9 @@ class Queue:
     def start(self, *args, env=None, **more):
         """The program in the background."""
         more.setdefault("stdout", subprocess.PIPE)
+        more.setdefault("cwd", self.work)
         child = subprocess.Popen([f"{self.build}/tools/gpudispatch/gpudispatch", *map(str, args)],
-                                 env={**self.environment, **(env or {})}, cwd=self.work,
+                                 env={**self.environment, **(env or {})},
                                  stderr=subprocess.PIPE, preexec_fn=heed_interrupts, **more)
         self.children.append(child)
         return child

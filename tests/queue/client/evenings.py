@@ -8,6 +8,7 @@ import collections
 import contextlib
 import os
 import pathlib
+import re
 import select
 import signal
 import sqlite3
@@ -753,6 +754,30 @@ def same_options(q):
     equal(q.json("agent", "status")[0]["devices"], 2)
 
 
+def notified(q):
+    """--notify runs where the submit was, and each line of agent.log begins with the time."""
+    q.agent()
+    tell = "pwd; echo $GPUDISPATCH_BATCH; exit 3"
+    q.path("gone").mkdir()
+    q.submit("--notify", tell, "--", "true")
+    q.start("submit", "--cwd", "/", "--notify", tell, "--hold", "--", "true",
+            cwd=q.path("gone")).wait(PATIENCE)
+    q.path("gone").rmdir()
+    q.run("release", "2")
+    for batch, directory in ((1, q.work), (2, q.state)):
+        log = q.state / f"logs/notify-{batch}"
+        q.run("wait", batch)
+        until(lambda: log.exists() and log.read_text().endswith(f"{batch}\n"), "a notification")
+        equal(log.read_text(), f"{directory.resolve()}\n{batch}\n")
+    until(lambda: q.said().count("exited with status 3: see logs/notify-") == 2, "its ends")
+    when = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
+    for said in q.said().splitlines():
+        assert re.match(f"{when} gpudispatch-agent: ", said), said
+    q.run("agent", "stop")
+    q.run("agent", "start", "--devices", "fake:0x", status=6)
+    equal(q.err.splitlines()[0].split(": ")[0], "gpudispatch-agent")
+
+
 def start_again(q):
     """`agent start` without options has those of the last one, and refuses others while it runs."""
     q.run("agent", "start", "--devices", "fake:3", "--cpus", "16")
@@ -833,5 +858,5 @@ if __name__ == "__main__":
         five_hundred, named_again, changed_files, dry_run, sweep, loaded_model, look,
         nobody_restarts, follow_ends, run_verb, ends, waits_are_said, interrupts, why, why_limits,
         sick_gpu, running, power_cut, changes, watch_file, watched_file_changes, agent_alone,
-        line_options, attached_list, crashing_lines, same_options, start_again, environment,
-        many_lines], Queue))
+        line_options, attached_list, crashing_lines, same_options, notified, start_again,
+        environment, many_lines], Queue))

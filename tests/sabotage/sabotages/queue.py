@@ -341,6 +341,16 @@ SABOTAGES = [
         "    struct known k = { name, *name != '\\0' };\n",
         "client/refusals.needs"),
     Sabotage(
+        "a notification runs elsewhere than its submit", "queue/agent/notify.c",
+        "    f->cwd = own && cwd ? strdup(cwd) : NULL;\n",
+        "    f->cwd = own && !cwd ? strdup(\"/\") : NULL;\n",
+        "client/evenings.notified"),
+    Sabotage(
+        "lines of agent.log have no time", "queue/agent/main.c",
+        "    fprintf(stderr, \"%sgpudispatch-agent: %s\\n\", at, text);\n",
+        "    fprintf(stderr, \"gpudispatch-agent: %s\\n\", text);\n",
+        "client/evenings.notified"),
+    Sabotage(
         "a new agent forgets a pause", "queue/agent/marks.c",
         "        *paused = c.paused;\n",
         "        *paused = c.paused && *paused;\n",
