@@ -28,6 +28,32 @@ static int refused(struct gpq_error *e, int code, const struct gpud_error *why)
     return gpq_fail(e, is, "%s", why->text);
 }
 
+static bool has_cpus(const char *devices)
+{
+    for (; devices && *devices; devices += strcspn(devices, ",") + (strchr(devices, ',') != NULL))
+        if (!strncmp(devices, "cpu", 3))
+            return true;
+    return false;
+}
+
+/* The library's texts are for hosts of any kind, which may have slots without a GPU as devices. */
+static int refuse_devices(struct gpq_error *e, const char *devices, int code,
+                          const struct gpud_error *why)
+{
+    const char *hint = strstr(why->text, ", or use cpu:N or fake:N");
+    if (has_cpus(devices))
+        return gpq_fail(e, GPQ_EREFUSED,
+                        "--devices %.80s: CPU slots are no devices of the queue; --cpus N sets "
+                        "their number, and a task with --gpus 0 needs only them",
+                        devices);
+    if (!hint)
+        return refused(e, code, why);
+    return gpq_fail(e, GPQ_EREFUSED,
+                    "--devices %.80s: %.*s; --devices all runs tasks without GPUs meanwhile, and "
+                    "fake:N only pretends to have N GPUs",
+                    devices, (int)(hint - why->text), why->text);
+}
+
 /* How many tasks may run. */
 static uint32_t most_workers(void)
 {
@@ -75,8 +101,9 @@ int gpq_dispatch_open(struct gpq_agent *a, const char *devices, uint32_t cpus, s
         c.needs = &needs; /* of a task without needs: by default it has one GPU */
         code = gpud_dispatcher_create(&a->dispatcher, &o, &why);
     }
-    if (code == 0)
-        code = gpud_dispatcher_class_add(a->dispatcher, &c, &why);
+    if (code < 0)
+        return refuse_devices(e, devices, code, &why);
+    code = gpud_dispatcher_class_add(a->dispatcher, &c, &why);
     if (code < 0)
         return refused(e, code, &why);
     int n = gpud_dispatcher_devices(a->dispatcher, NULL, 0);

@@ -231,6 +231,17 @@ def ids(q):
     refused(q, 6, ["set", "ended", "--priority", "1"], ["nothing was changed", "waits"])
 
 
+def devices(q):
+    """Devices that an agent cannot have, with the options that it has."""
+    for devices, parts in [
+            ("cpu:4", ["--devices cpu:4: CPU slots are no devices", "--cpus N", "--gpus 0"]),
+            ("fake:1,cpu:4", ["--devices fake:1,cpu:4: CPU slots are no devices"])]:
+        refused(q, 6, ["agent", "start", "--devices", devices], parts)
+    if not os.path.exists("/dev/nvidiactl"):
+        text = refused(q, 6, ["agent", "start", "--devices", "0"], ["--devices 0: ", "fake:N"])
+        assert "cpu:N" not in text, text
+
+
 def needs(q):
     """The text names the need that no device here can meet, and what there is."""
     q.agent()
@@ -400,5 +411,6 @@ def full_output(q):
 
 
 if __name__ == "__main__":
-    sys.exit(run("queue-refusals", [usage, options, files, ids, needs, places, versions, strangers,
-                                    hung_agent, full_output], Queue))
+    sys.exit(run("queue-refusals", [
+        usage, options, files, ids, devices, needs, places, versions, strangers, hung_agent,
+        full_output], Queue))
