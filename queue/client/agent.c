@@ -14,7 +14,7 @@
 #include "queue/files/pidfd.h"
 #include "tools/cli/out.h"
 
-static void print_start(const struct gpq_session *s)
+static void print_start_json(const struct gpq_session *s)
 {
     json_t *row =
         json_pack("{s:b, s:I, s:I, s:s}", "started", (int)s->started, "pid", (json_int_t)s->pid,
@@ -61,7 +61,7 @@ static int start(const struct call *call)
     if (status == 0 && !s.started && gpq_agent_chooses(call))
         status = compare(&s);
     if (status == 0 && call->given[OPTION_JSON])
-        print_start(&s);
+        print_start_json(&s);
     else if (status == 0)
         print_start(&s);
     gpq_session_close(&s);

@@ -73,7 +73,7 @@ static void batch_cells(struct gpq_session *s, struct table *t, const json_t *ro
     table_cell(t, "%" PRIi64, gpq_number_of(outcomes, "ok"));
     table_cell(t, "%" PRIu64, gpq_bad(outcomes));
     table_cell(t, "%" PRIu64, gpq_count_of(row, "states", "running"));
-    table_cell(t, "%s", gpq_span_text(now > made ? now - made : 0, age));
+    table_cell(t, "%s", gpq_age_text(now > made ? now - made : 0, age));
     table_cell(t, "%s", goes_on(row) ? gpq_left_of_batch(s, row, left) : "-");
     table_cell(t, "%s", gpq_text_of(row, "name"));
 }

@@ -238,7 +238,9 @@ struct counted {
     uint64_t failed;   /* not ok, and neither cancelled nor skipped */
     json_t *skipped;   /* the first one, for its cause */
     uint64_t stopped;  /* cancelled, since the batch had too many failures */
-    uint64_t from, to; /* times: made, last end */
+    uint64_t from, to; /* times: made, or begun again; last end */
+    int64_t round;     /* the last one */
+    char again[32];    /* the first task of it, if it is not round 1 */
 };
 
 static int count_row(json_t *row, void *user)
@@ -251,6 +253,10 @@ static int count_row(json_t *row, void *user)
     (void)json_object_set_new(c->outcomes, outcome,
                               json_integer(gpq_number_of(c->outcomes, outcome) + 1));
     c->to = ended > c->to ? ended : c->to;
+    if (gpq_number_of(row, "round") > c->round) {
+        c->round = gpq_number_of(row, "round");
+        snprintf(c->again, sizeof(c->again), "%s", gpq_text_of(row, "task"));
+    }
     if (strcmp(outcome, "ok") != 0 && strcmp(outcome, "cancelled") != 0 &&
         strcmp(outcome, "skipped") != 0) {
         c->failed++;
@@ -280,6 +286,26 @@ static char *cut(char *text, size_t most)
         n++;
     }
     return text;
+}
+
+/* The first attempt of the last round. */
+static int see_attempt(json_t *row, void *user)
+{
+    struct counted *c = user;
+    if (gpq_number_of(row, "round") == c->round) {
+        c->from = (uint64_t)gpq_number_of(row, "claimed");
+        c->round = 0; /* the others come later */
+    }
+    return 0;
+}
+
+/* After a retry the time in which nothing ran does not count. */
+static int see_round(struct counted *c)
+{
+    if (!*c->again)
+        return 0;
+    return gpq_rows(c->s, json_pack("{s:s, s:s}", "do", "attempts", "task", c->again), "attempts",
+                    see_attempt, c);
 }
 
 /* "12.44  error 1  python a.py --x 44" and the last line of its output. */
@@ -316,7 +342,8 @@ static void print_counts(const struct counted *c, const json_t *selection, const
     }
     printf(": %s", gpq_outcomes_text(c->outcomes, outcomes, sizeof(outcomes)));
     if (c->to > c->from && c->from != 0)
-        printf(" after %s", gpq_span_text(c->to - c->from, span));
+        printf(*c->again ? ", %s after the retry" : " after %s",
+               gpq_span_text(c->to - c->from, span));
     putchar('\n');
 }
 
@@ -376,9 +403,12 @@ static int summary_of(struct gpq_session *s, json_t *selection)
     struct counted c = { .s = s,
                          .outcomes = json_object(),
                          .bad = json_array(),
-                         .from = (uint64_t)gpq_number_of(batch, "made") };
+                         .from = (uint64_t)gpq_number_of(batch, "made"),
+                         .round = 1 };
     (void)json_object_set_new(request, "whole", json_true());
     int status = gpq_rows(s, request, "tasks", count_row, &c);
+    if (status == 0 && c.from != 0)
+        status = see_round(&c);
     if (status == 0 && !s->call->given[OPTION_JSON]) {
         print_counts(&c, selection, gpq_text_of(batch, "name"));
         for (size_t i = 0; i < json_array_size(c.bad); i++)

@@ -47,6 +47,20 @@ char *gpq_span_text(uint64_t ns, char ret[32])
     return ret;
 }
 
+char *gpq_age_text(uint64_t ns, char ret[32])
+{
+    uint64_t s = ns / SECOND;
+    if (s < 60)
+        snprintf(ret, 32, "%" PRIu64 " s", s);
+    else if (s < 3600)
+        snprintf(ret, 32, "%" PRIu64 " min", s / 60);
+    else if (s < 172800)
+        snprintf(ret, 32, "%" PRIu64 " h", s / 3600);
+    else
+        snprintf(ret, 32, "%" PRIu64 " days", s / 86400);
+    return ret;
+}
+
 char *gpq_time_text(uint64_t ns, char ret[32])
 {
     struct tm then, today;
@@ -86,9 +100,14 @@ const char *gpq_options_text(const char *text, char *room, size_t size)
     size_t before = strlen(needs);
     if (strncmp(text, needs, before) != 0 || !value || size < 3)
         return strncmp(text, "needs are --", 12) == 0 ? text + 10 : text;
-    int length = (int)(value - text - (ptrdiff_t)before);
-    (void)snprintf(room, size, "--%.*s %s", length, text + before, value + strlen(is));
-    for (int i = 0; i < length + 2 && room[i]; i++)
+    const char *member = text + before, *of = strncmp(member, "or[", 3) == 0 ? "--or: " : "";
+    if (*of && (member = strstr(member, "].")) != NULL)
+        member += 2;
+    if (!member || member >= value)
+        return text;
+    int length = (int)(value - member);
+    (void)snprintf(room, size, "%s--%.*s %s", of, length, member, value + strlen(is));
+    for (int i = 0; i < length + (int)strlen(of) + 2 && room[i]; i++)
         if (room[i] == '_')
             room[i] = '-';
     return room;

@@ -45,6 +45,9 @@ void gpq_print_json(const json_t *row);
 size_t gpq_width(void);
 
 
+/* How old something is: "0 s", "5 min", "3 h", "12 days". */
+char *gpq_age_text(uint64_t ns, char ret[32]);
+
 /* "gpu:0,1" of "gpu:0,gpu:1", cut after 24 characters. */
 char *gpq_gpus_text(const char *names, char ret[32]);
 

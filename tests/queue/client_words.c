@@ -34,6 +34,60 @@ T_CASE(spans)
         T_TEXT(gpq_span_text(spans[i].ns, text), spans[i].text);
 }
 
+T_CASE(ages)
+{
+    static const struct {
+        uint64_t ns;
+        const char *text;
+    } ages[] = {
+        { 0, "0 s" },
+        { 59 * SECOND, "59 s" },
+        { 60 * SECOND, "1 min" },
+        { 3599 * SECOND, "59 min" },
+        { 3600 * SECOND, "1 h" },
+        { 172799 * SECOND, "47 h" },
+        { 172800 * SECOND, "2 days" },
+    };
+    char text[32];
+    for (size_t i = 0; i < T_LENGTH(ages); i++)
+        T_TEXT(gpq_age_text(ages[i].ns, text), ages[i].text);
+}
+
+T_CASE(options_in_place_of_members)
+{
+    static const struct {
+        const char *text, *expected;
+    } row[] = {
+        { "needs.host_memory is 9T: the machine has 1 GiB",
+          "--host-memory 9T: the machine has 1 GiB" },
+        { "needs.or[0].gpus is 9: x is y", "--or: --gpus 9: x is y" },
+        { "needs are --gpus 2, --on 0: each", "--gpus 2, --on 0: each" },
+        { "needs has the member", "needs has the member" },
+        { "class is \"x\"", "class is \"x\"" },
+    };
+    char room[64];
+    for (size_t i = 0; i < T_LENGTH(row); i++)
+        T_TEXT(gpq_options_text(row[i].text, room, sizeof(room)), row[i].expected);
+}
+
+T_CASE(names_of_gpus)
+{
+    static const struct {
+        const char *names, *text;
+    } row[] = {
+        { "", "" },
+        { "gpu:0", "gpu:0" },
+        { "gpu:0,gpu:12,gpu:3", "gpu:0,12,3" },
+        { "gpu:0:1,gpu:0:2", "gpu:0:1,0:2" },
+        { "fake:0,gpu:1", "fake:0,gpu:1" },
+        { "gpu:10,gpu:11,gpu:12,gpu:13,gpu:14,gpu:15,gpu:16,gpu:17",
+          "gpu:10,11,12,13,14,15,16,..." },
+    };
+    char text[32];
+    for (size_t i = 0; i < T_LENGTH(row); i++)
+        T_TEXT(gpq_gpus_text(row[i].names, text), row[i].text);
+}
+
 T_CASE(numbers)
 {
     char text[32];

@@ -498,6 +498,20 @@ def why(q):
     equal(began(q)[8:], [])
 
 
+def again(q):
+    """After a retry, wait counts from its first attempt."""
+    q.agent()
+    q.submit("--", "sh", "-c", "test -e flag")
+    q.run("wait", "1", status=3)
+    time.sleep(3)
+    q.write("flag", "")
+    q.run("retry", "1", "--failed")
+    said = q.run("wait", "1").splitlines()[0]
+    assert re.search(r": 1 ok, (\d+ ms|[12] s) after the retry$", said), said
+    for line in q.table("ls")[1:]:
+        assert re.search(r" \d+ (s|min) ", line) and " ms " not in line, line
+
+
 def why_limits(q):
     """A limit is the latest end, and --at-once is named."""
     q.devices = "fake:1"
@@ -613,6 +627,7 @@ def changes(q):
     q.run("set", f"{batch}.1", "--first", status=6)
     q.run("set", waiting, status=2)
     q.run("set", f"{waiting}.1", "--gpus", "9", status=6)
+    assert q.err.startswith("gpudispatch: --gpus 9: the agent has 8"), q.err
     q.run("cancel", "99", status=4)
     q.run("retry", f"{waiting}.9", status=4)
     for i in (1, 2, 3, 4, 5, 6, 7):  # one GPU: one at a time
@@ -857,6 +872,6 @@ if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
         five_hundred, named_again, changed_files, dry_run, sweep, loaded_model, look,
         nobody_restarts, follow_ends, run_verb, ends, waits_are_said, interrupts, why, why_limits,
-        sick_gpu, running, power_cut, changes, watch_file, watched_file_changes, agent_alone,
+        again, sick_gpu, running, power_cut, changes, watch_file, watched_file_changes, agent_alone,
         line_options, attached_list, crashing_lines, same_options, notified, start_again,
         environment, many_lines], Queue))

@@ -407,6 +407,16 @@ SABOTAGES = [
         "        differs = differs && (value ? strcmp(value, running) != 0 : given);\n",
         "client/evenings.start_again"),
     Sabotage(
+        "wait counts from the first submit after a retry", "queue/client/wait.c",
+        "        c->from = (uint64_t)gpq_number_of(row, \"claimed\");\n",
+        "",
+        "client/evenings.again"),
+    Sabotage(
+        "a need of a queue is called by its member", "queue/client/session.c",
+        "                   text ? gpq_options_text(text, room, sizeof(room))\n",
+        "                   text ? gpq_options_text(text, room, 0)\n",
+        "client/evenings.changes"),
+    Sabotage(
         "a started agent keeps the files of its caller", "queue/client/start.c",
         "    (void)syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);\n",
         "",
