@@ -190,7 +190,7 @@ int gpq_agent_compare(const struct call *call, const json_t *status)
     gpq_config_free(&config);
     if (code < 0)
         return gpq_say(EXIT_USAGE, "%s", e.text);
-    if (absolute(call->value[OPTION_CONFIG], path))
+    if (call->value[OPTION_CONFIG] && gpq_place_absolute(call->value[OPTION_CONFIG], path))
         append(wanted, sizeof(wanted), "config", path);
     if (file)
         append(has, sizeof(has), "config", file);

@@ -59,6 +59,7 @@ struct gpq_job {
     const struct gpq_job_option *options; /* those of how->texts, then those that the line sets; a
                                              later one counts */
     size_t n_options;
+    bool is_line; /* argv is the shell, "-c", and a line of the file */
     bool replace; /* argv has names of the start, which the agent replaces (template.h); else
                      every byte of it is final */
 };

@@ -330,6 +330,7 @@ int gpq_make_job(struct gpq_make *m, struct gpq_job *ret, struct gpq_error *e)
                              .n_argv = m->argv.n,
                              .options = m->options,
                              .n_options = m->n_options,
+                             .is_line = m->is_line,
                              .replace = m->replace };
     return 0;
 }

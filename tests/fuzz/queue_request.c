@@ -25,6 +25,13 @@ int gpq_work_explain(struct gpq_agent *a, const struct gpq_task *task, json_t *a
     return 0;
 }
 
+void gpq_work_describe(struct gpq_agent *a, const struct gpq_task *task, json_t *row)
+{
+    (void)a;
+    (void)task;
+    (void)row;
+}
+
 int gpud_dispatcher_check(gpud_dispatcher *d, const struct gpud_task_desc *task,
                           struct gpud_error *reterr)
 {
