@@ -148,9 +148,8 @@ json_t *gpq_do_explain(struct gpq_call *c)
         code = gpq_task_read(c->a->store, asked.task, copy_task, &copy, c->e);
     if (code < 0)
         return NULL;
-    json_t *reply = json_object();
-    if (!reply || !gpq_reply_set(c, reply, "task", copy.json) ||
-        set_reasons(c, reply, &copy.task) < 0) {
+    json_t *reply = json_pack("{s:o}", "task", copy.json);
+    if (!reply || set_reasons(c, reply, &copy.task) < 0) {
         json_decref(reply);
         return c->e->code < 0 ? NULL : gpq_no_memory(c);
     }
