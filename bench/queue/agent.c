@@ -40,8 +40,8 @@ int bq_agent_open(struct bq_agent *a, const struct bq_disk *disk, const char *na
     (void)snprintf(a->config, sizeof a->config, "%s/config", a->state);
     set_option(a, OPTION_STATE_DIR, a->state);
     set_option(a, OPTION_CONFIG, a->config);
-    set_option(a, OPTION_DEVICES, devices);
-    set_option(a, OPTION_CPUS, "64");
+    set_option(a, OPTION_QUEUE_GPUS, devices);
+    set_option(a, OPTION_SLOTS, "64");
     /* The programs of this build, unless the environment names others.  The socket is a file in the
      * state directory, which the benchmark removes. */
     (void)setenv("GPUD_AGENT_PROGRAM", BENCH_AGENT, 0);

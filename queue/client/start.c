@@ -85,8 +85,8 @@ static void add_agent_options(struct command *c, const struct call *call)
 bool gpq_agent_chooses(const struct call *call)
 {
     return strcmp(call->verb->name, "agent") == 0 &&
-           (call->given[OPTION_DEVICES] || call->given[OPTION_CPUS] || call->given[OPTION_CONFIG] ||
-            call->given[OPTION_ALLOW_NETWORK_FS]);
+           (call->given[OPTION_QUEUE_GPUS] || call->given[OPTION_SLOTS] ||
+            call->given[OPTION_CONFIG] || call->given[OPTION_ALLOW_NETWORK_FS]);
 }
 
 static int chosen_path(const char *state, char path[GPQ_PATH])
@@ -168,7 +168,7 @@ int gpq_agent_compare(const struct call *call, const json_t *status)
     static const struct {
         enum option_id option;
         enum gpq_key key;
-    } both[] = { { OPTION_DEVICES, GPQ_KEY_DEVICES }, { OPTION_CPUS, GPQ_KEY_CPUS } };
+    } both[] = { { OPTION_QUEUE_GPUS, GPQ_KEY_DEVICES }, { OPTION_SLOTS, GPQ_KEY_CPUS } };
     struct gpq_config config = { 0 };
     struct gpq_error e = { 0 };
     char wanted[GPQ_PATH * 2] = "", has[GPQ_PATH * 2] = "", path[GPQ_PATH] = "";

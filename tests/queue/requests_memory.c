@@ -131,7 +131,7 @@ T_CASE(each_allocation_fails)
     fail_each("{'do':'release','all':true}", 2);
     fail_each("{'do':'retry','batch':'1','outcomes':['error']}", 2);
     fail_each("{'do':'purge','before':1}", 1);
-    fail_each("{'do':'pause','class':'w','reason':'r'}", 1);
+    fail_each("{'do':'pause','reason':'r'}", 1);
     fail_each("{'do':'resume'}", 1);
     fail_each("{'do':'drain','device':'gpu:1','now':true}", 1);
     fail_each("{'do':'undrain','device':'gpu:1'}", 1);
