@@ -52,6 +52,11 @@ SABOTAGES = [
         "",
         "queue/jobs_lines.the_caller_refuses_a_line"),
     Sabotage(
+        "a line that goes on is two jobs", "queue/jobs/lines.c",
+        "    return n % 2 == 1;\n",
+        "    return n == SIZE_MAX;\n",
+        "queue/jobs_lines.lines"),
+    Sabotage(
         "the beginning of a line is a job", "queue/jobs/lines.c",
         "    if (!r->broken && size > 0)\n        (void)keep(r, data, size);\n",
         "    if (!r->broken && size > 0)\n        end_line(r, data, size);\n",

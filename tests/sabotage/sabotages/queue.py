@@ -377,6 +377,21 @@ SABOTAGES = [
         "    p->u->stamp = p->code == 0 ? stamp_of(gpq_payload_of(t->content)) : NULL;\n",
         "client/evenings.loaded_model"),
     Sabotage(
+        "half a line is submitted at an interrupt", "queue/client/submit_verbs.c",
+        "    if (line != 0)\n",
+        "    if (line == UINT64_MAX)\n",
+        "client/evenings.watch_file"),
+    Sabotage(
+        "--failed adds tasks to those of --state", "queue/client/ids.c",
+        "    if (call->given[OPTION_STATE] && (call->given[OPTION_FAILED]",
+        "    if (!call->verb && (call->given[OPTION_FAILED]",
+        "client/refusals.ids"),
+    Sabotage(
+        "the tasks that --max-fails cancelled do not run again", "queue/client/wait.c",
+        "             others = c->stopped +",
+        "             others = 0 * c->stopped +",
+        "client/evenings.ends"),
+    Sabotage(
         "wait ends with its agent", "queue/client/wait.c",
         "            status = wait_again(s, w);\n",
         "            status = wait_again(s, w) ? EXIT_FAILED : EXIT_NONE;\n",
