@@ -78,7 +78,8 @@ static int find_slots(struct gpq_jobs *r, const struct column *columns, struct g
         if (c->columns[i] != SIZE_MAX || gpq_start_named(name, strlen(name)) != GPQ_STARTS)
             continue;
         list_columns(&c->header, list, sizeof(list));
-        (void)snprintf(why, sizeof(why), "no such column; the file has %s", list);
+        (void)snprintf(why, sizeof(why), "no such column; the file has %s%s", list,
+                       c->header.n == 1 && strpbrk(list, ";\t") ? "; commas separate columns" : "");
         return gpq_make_unknown(name, why, e);
     }
     return 0;

@@ -154,6 +154,8 @@ def files(q):
         refused(q, 2, ["submit", name], [name, *parts])
     q.write("s.csv", "lr,seed\n1,2\n")
     refused(q, 2, ["submit", "--each", "s.csv", "--", "echo", "{lrr}"], ["{lrr}", "lr, seed"])
+    q.write("s2.csv", "lr;seed\n1;2\n")
+    refused(q, 2, ["submit", "--each", "s2.csv", "--", "echo", "{lr}"], ["lr;seed; commas"])
     refused(q, 2, ["submit", "--format", "xml", "s.csv"], ["'xml'", "csv"])
     refused(q, 2, ["submit", "--array", "5-1", "--", "x{}"], [": --array: '5-1': "])
     refused(q, 2, ["submit", "--array", "1-9999999", "--", "x{}"], ["--array", "1000000"])
