@@ -52,12 +52,12 @@ QUEUE_FLOORS = {
                "round", "join", "submit", "attempt", "change", "purge", "query", "check_report",
                "check_batch", "check_file", "check", "open"],
     "config": ["split", "values", "check", "sections", "parse", "config"],
-    "jobs": ["texts", "utf8", "template", "make", "array", "reader", "csv", "jsonl", "lines",
-             "jobs", "file"],
-    "client": ["environment", "interrupts", "log", "place", "say", "stay", "words", "doctor",
-               "reasons", "start", "session", "config", "ids", "agent", "marks", "purge",
-               "change", "follow", "left", "results", "show", "spec", "ls", "set", "submit",
-               "wait", "submit_verbs"],
+    "jobs": ["texts", "template", "make", "array", "reader", "csv", "jsonl", "lines", "jobs",
+             "file"],
+    "client": ["environment", "interrupts", "log", "option", "place", "say", "stay", "words",
+               "doctor", "reasons", "start", "session", "config", "ids", "spec", "agent", "marks",
+               "purge", "change", "follow", "left", "results", "show", "ls", "submit", "wait",
+               "submit_verbs"],
 }
 # Calls upward by pointer: the function, its file, the file that sets the pointer, and the reason.
 # The functions by which threads tell loop.c that they have waited enough (gpi_done_fn) are static.

@@ -6,7 +6,7 @@
 
 #include "queue/client/ids.h"
 #include "queue/client/left.h"
-#include "queue/client/spec.h"
+#include "queue/client/option.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
 #include "tools/cli/out.h"

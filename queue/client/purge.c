@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "queue/client/option.h"
 #include "queue/client/session.h"
-#include "queue/client/spec.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
 

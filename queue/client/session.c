@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "queue/client/interrupts.h"
+#include "queue/client/option.h"
 #include "queue/client/place.h"
-#include "queue/client/spec.h"
 #include "queue/client/start.h"
 #include "queue/client/words.h"
 #include "queue/files/socket.h"

@@ -25,11 +25,6 @@ struct gpq_members {
 int gpq_member_set(struct gpq_members *m, enum option_id option, const char *value,
                    struct gpq_error *e);
 
-/* The value of an option; *ret is left alone without one.  0, or EXIT_USAGE after saying why. */
-int gpq_option_number(const struct call *call, enum option_id option, uint64_t least, uint64_t most,
-                      uint64_t *ret);
-int gpq_option_duration(const struct call *call, enum option_id option, uint64_t *ret_ns);
-
 /* Sets those of all options of a call. */
 int gpq_members_of_call(struct gpq_members *m, const struct call *call, struct gpq_error *e);
 

@@ -13,6 +13,7 @@
 
 #include "queue/client/environment.h"
 #include "queue/client/ids.h"
+#include "queue/client/option.h"
 #include "queue/client/place.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* option.h - options of verbs as numbers and times. */
+#ifndef GPQ_CLIENT_OPTION_H
+#define GPQ_CLIENT_OPTION_H
+
+#include "tools/cli/verb.h"
+
+/* The value of an option; *ret is left alone without one.  0, or EXIT_USAGE after saying why. */
+int gpq_option_number(const struct call *call, enum option_id option, uint64_t least, uint64_t most,
+                      uint64_t *ret);
+int gpq_option_duration(const struct call *call, enum option_id option, uint64_t *ret_ns);
+
+#endif
