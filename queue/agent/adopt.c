@@ -16,6 +16,7 @@
 #include "queue/agent/oom.h"
 #include "queue/agent/runs.h"
 #include "queue/agent/workers.h"
+#include "queue/files/fault.h"
 #include "queue/files/names.h"
 #include "queue/files/out.h"
 #include "queue/files/publish.h"
@@ -262,12 +263,25 @@ static void sweep_records(struct gpq_agent *a, const struct claims *all)
     gpq_names_free(&names);
 }
 
+/* Files that a command has left, and that cannot be removed, keep no agent from its start. */
+static int judge_rest(int code, const struct gpq_error *e)
+{
+    if (code < 0 && !gpq_fault_of_all(code)) {
+        gpq_log("%s", e->text);
+        return 0;
+    }
+    return code;
+}
+
 static int clean_up(struct gpq_agent *a, const struct claims *all, struct gpq_error *e)
 {
     sweep_records(a, all);
     int code = gpq_out_recover(&gpq_system_files, a->state, gpq_fate_of, a->store, e);
-    return code < 0 ? code
-                    : gpq_results_sweep(&gpq_system_files, a->state, gpq_result_used, a->store, e);
+    code = judge_rest(code, e);
+    if (code < 0)
+        return code;
+    code = gpq_results_sweep(&gpq_system_files, a->state, gpq_result_used, a->store, e);
+    return judge_rest(code, e);
 }
 
 int gpq_adopt(struct gpq_agent *a, struct gpq_error *e)

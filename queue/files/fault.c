@@ -35,14 +35,46 @@ int gpq_code_of_errno(int number)
     }
 }
 
-int gpq_fault(struct gpq_error *e, int number, const char *format, ...)
+static int fill(struct gpq_error *e, int code, int number, const char *format, va_list arguments)
 {
     char subject[sizeof(e->text)];
+
+    (void)vsnprintf(subject, sizeof(subject), format, arguments);
+    errno = number < 0 ? -number : number;
+    return gpq_fail(e, code, "%.380s: %m", subject);
+}
+
+int gpq_fault(struct gpq_error *e, int number, const char *format, ...)
+{
+    va_list arguments;
+    int code;
+
+    va_start(arguments, format);
+    code = fill(e, gpq_code_of_errno(number), number, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+int gpq_fault_of_one(struct gpq_error *e, int number, const char *format, ...)
+{
+    int code = gpq_code_of_errno(number);
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(subject, sizeof(subject), format, arguments);
+    code = fill(e, code == GPQ_EIO ? GPQ_EREFUSED : code, number, format, arguments);
     va_end(arguments);
-    errno = number < 0 ? -number : number;
-    return gpq_fail(e, gpq_code_of_errno(number), "%.380s: %m", subject);
+    return code;
+}
+
+bool gpq_fault_of_all(int code)
+{
+    return code == GPQ_EIO || code == GPQ_ENOMEM || code == GPQ_EDAMAGED;
+}
+
+int gpq_fault_worse(struct gpq_error *e, int first, const struct gpq_error *later, int code)
+{
+    if (!code || (first && (gpq_fault_of_all(first) || !gpq_fault_of_all(code))))
+        return first;
+    *e = *later;
+    return code;
 }

@@ -19,4 +19,14 @@ int gpq_code_of_errno(int number);
 int gpq_fault(struct gpq_error *e, int number, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same where one file of a command is at fault, and not the disk: EREFUSED in place of EIO. */
+int gpq_fault_of_one(struct gpq_error *e, int number, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Whether a failure is of the memory, the disk or the store, rather than of one file. */
+bool gpq_fault_of_all(int code);
+
+/* Of two failures, the one to return: the first one, unless only the later one is of all. */
+int gpq_fault_worse(struct gpq_error *e, int first, const struct gpq_error *later, int code);
+
 #endif

@@ -42,8 +42,13 @@ int gpq_out_sync(const struct gpq_files *f, const char *state, uint64_t task, ui
 {
     struct gpq_tree t = { .files = f };
     char work[GPQ_PATH];
-    int ret = gpq_out_work_path(t.path, state, task, attempt);
+    off_t size;
+    int ret = gpq_out_work_path(t.path, state, task, attempt), kind = 1;
 
+    if (!ret)
+        kind = f->look(f->user, t.path, &size);
+    if (!ret && kind != 1)
+        ret = kind < 0 ? -errno : -ENOTDIR;
     if (!ret)
         ret = gpq_tree_sync(&t);
     if (ret)
@@ -72,5 +77,5 @@ int gpq_out_remove(const struct gpq_files *f, const char *state, uint64_t task, 
 
     if (!ret)
         ret = gpq_tree_remove(&t);
-    return ret ? gpq_fault(e, ret, "%s: remove", t.path) : 0;
+    return ret ? gpq_fault_of_one(e, ret, "%s: remove", t.path) : 0;
 }

@@ -25,11 +25,12 @@ int gpq_out_path(char path[GPQ_PATH], const char *state, uint64_t task);
 int gpq_out_make(const struct gpq_files *f, const char *state, uint64_t task, uint32_t attempt,
                  struct gpq_error *e);
 
-/* Makes all of it durable, before the commit that makes it the result. */
+/* Makes all of it durable, before the commit that makes it the result.  EREFUSED: the command has
+ * put a file or a symbolic link in its place. */
 int gpq_out_sync(const struct gpq_files *f, const char *state, uint64_t task, uint32_t attempt,
                  struct gpq_error *e);
 
-/* Removes the directory of an attempt. */
+/* Removes the directory of an attempt, or the file that its command has put there. */
 int gpq_out_drop(const struct gpq_files *f, const char *state, uint64_t task, uint32_t attempt,
                  struct gpq_error *e);
 

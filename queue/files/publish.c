@@ -73,11 +73,11 @@ static int put(const struct gpq_files *f, const char *state, uint64_t task, cons
             ret = move(f, out, old);
     }
     if (ret)
-        return gpq_fault(e, ret, "%s: rename", out);
+        return gpq_fault_of_one(e, ret, "%s: rename", out);
     ret = move(f, work, out);
     if (ret && aside)
         (void)f->rename(f->user, old, out); /* where this fails, too, the recovery does it */
-    return ret ? gpq_fault(e, ret, "%s: rename", work) : 0;
+    return ret ? gpq_fault_of_one(e, ret, "%s: rename", work) : 0;
 }
 
 int gpq_out_publish(const struct gpq_files *f, const char *state, uint64_t task, uint32_t attempt,
@@ -93,9 +93,9 @@ int gpq_out_publish(const struct gpq_files *f, const char *state, uint64_t task,
         return gpq_fault(e, ret, "%s/work", state);
     kind = f->look(f->user, work, &size);
     if (kind == 0 || kind == 2)
-        return gpq_fault(e, ENOTDIR, "%s", work);
+        return gpq_out_drop(f, state, task, attempt, e);
     if (kind < 0 && (errno != ENOENT || !exists(f, out)))
-        return gpq_fault(e, errno, "%s", work);
+        return gpq_fault_of_one(e, errno, "%s", work);
     if (kind == 1)
         ret = put(f, state, task, work, out, e);
     if (!ret)
@@ -178,7 +178,7 @@ static int recover_rest(const struct gpq_files *f, const char *state, const char
     /* The crash came between the two renames, and the newer outputs are not wanted any more. */
     if (!ret)
         ret = move(f, old, out);
-    return ret ? gpq_fault(e, ret, "%s: rename", old) : 0;
+    return ret ? gpq_fault_of_one(e, ret, "%s: rename", old) : 0;
 }
 
 int gpq_out_recover(const struct gpq_files *f, const char *state, gpq_out_fn fn, void *user,
@@ -195,14 +195,14 @@ int gpq_out_recover(const struct gpq_files *f, const char *state, gpq_out_fn fn,
         return gpq_fault(e, ret, "%s/work", state);
     first = sync_both(f, state, e);
     GPQ_EACH_NAME (&names, name) {
-        ret = recover_attempt(f, state, name, fn, user, first ? &later : e);
-        first = first ? first : ret;
+        ret = recover_attempt(f, state, name, fn, user, &later);
+        first = gpq_fault_worse(e, first, &later, ret);
     }
     GPQ_EACH_NAME (&names, name) {
-        ret = recover_rest(f, state, name, first ? &later : e);
-        first = first ? first : ret;
+        ret = recover_rest(f, state, name, &later);
+        first = gpq_fault_worse(e, first, &later, ret);
     }
     gpq_names_free(&names);
-    ret = sync_both(f, state, first ? &later : e);
-    return first ? first : ret;
+    ret = sync_both(f, state, &later);
+    return gpq_fault_worse(e, first, &later, ret);
 }

@@ -21,7 +21,8 @@
 #include "queue/store.h"
 
 /* Renames work/ID.ATTEMPT to out/ID.  If it is not there, and out/ID is, this has happened before:
- * 0.  ENOTFOUND: neither is there. */
+ * 0.  If it is no directory, it is removed, and out/ID stays as it is: 0.  ENOTFOUND: neither is
+ * there. */
 int gpq_out_publish(const struct gpq_files *f, const char *state, uint64_t task, uint32_t attempt,
                     struct gpq_error *e);
 
@@ -37,7 +38,9 @@ enum gpq_out_fate {
 typedef enum gpq_out_fate (*gpq_out_fn)(uint64_t task, uint32_t attempt, void *user);
 
 /* Finishes the renames that a crash has interrupted, when the store is opened.  It calls fn for
- * each attempt's directory.  After a failure it goes on, and it returns the first one. */
+ * each attempt's directory.  After a failure it goes on, and it returns the first one, or a later
+ * one of the disk or the memory (fault.h): EIO if a sync of work/ or out/ has failed.  A directory
+ * that cannot be removed or renamed fails with another code. */
 int gpq_out_recover(const struct gpq_files *f, const char *state, gpq_out_fn fn, void *user,
                     struct gpq_error *e);
 

@@ -76,7 +76,7 @@ int gpq_result_drop(const struct gpq_files *f, const char *state, const char *na
 
     if (!ret && f->unlink(f->user, path) && errno != ENOENT)
         ret = -errno;
-    return ret ? gpq_fault(e, ret, "%s/results/%s: remove", state, name) : 0;
+    return ret ? gpq_fault_of_one(e, ret, "%s/results/%s: remove", state, name) : 0;
 }
 
 /* ---- The sweep ---- */
@@ -87,10 +87,16 @@ struct sweep {
     gpq_result_used_fn used;
     void *user;
     struct gpq_error *e;
+    int first; /* the failure to return */
 };
 
+static void note_failure(struct sweep *s, const struct gpq_error *e, int code)
+{
+    s->first = gpq_fault_worse(s->e, s->first, e, code);
+}
+
 /* One file of a batch: its name is "BATCH/NUMBER.ATTEMPT", or the same with more behind it. */
-static int sweep_file(const struct sweep *s, const char *name)
+static int sweep_file(const struct sweep *s, const char *name, struct gpq_error *e)
 {
     const char *rest;
     uint32_t n[3];
@@ -101,15 +107,15 @@ static int sweep_file(const struct sweep *s, const char *name)
         int used = s->used(GPQ_TASK(n[0], n[1]), n[2], name, s->user);
         if (used)
             return used < 0
-                       ? gpq_fail(s->e, used, "results/%s: not found out whether it is used", name)
+                       ? gpq_fail(e, used, "results/%s: not found out whether it is used", name)
                        : 0;
     } else if (!gpq_is_temporary(rest - 1)) {
         return 0;
     }
-    return gpq_result_drop(s->f, s->state, name, s->e);
+    return gpq_result_drop(s->f, s->state, name, e);
 }
 
-static int sweep_batch(const struct sweep *s, const char *batch)
+static int sweep_batch(struct sweep *s, const char *batch, struct gpq_error *e)
 {
     struct gpq_names names = { 0 };
     char path[GPQ_PATH], name[GPQ_PATH];
@@ -118,22 +124,23 @@ static int sweep_batch(const struct sweep *s, const char *batch)
     if (!ret)
         ret = gpq_names_read(s->f, path, &names);
     if (ret)
-        return gpq_fault(s->e, ret, "%s/results/%s", s->state, batch);
+        return gpq_fault_of_one(e, ret, "%s/results/%s", s->state, batch);
     GPQ_EACH_NAME (&names, file) {
-        if (!ret && !gpq_path(name, "%s/%s", batch, file))
-            ret = sweep_file(s, name);
+        if (!gpq_path(name, "%s/%s", batch, file))
+            note_failure(s, e, sweep_file(s, name, e));
     }
     gpq_names_free(&names);
-    if (!ret && s->f->rmdir(s->f->user, path) && errno != ENOTEMPTY && errno != EEXIST)
-        ret = gpq_fault(s->e, errno, "%s: rmdir", path);
+    if (s->f->rmdir(s->f->user, path) && errno != ENOTEMPTY && errno != EEXIST)
+        ret = gpq_fault_of_one(e, errno, "%s: rmdir", path);
     return ret;
 }
 
 int gpq_results_sweep(const struct gpq_files *f, const char *state, gpq_result_used_fn used,
                       void *user, struct gpq_error *e)
 {
-    const struct sweep s = { f, state, used, user, e };
+    struct sweep s = { f, state, used, user, e, 0 };
     struct gpq_names names = { 0 };
+    struct gpq_error later;
     char results[GPQ_PATH];
     uint32_t batch;
     int ret = gpq_path(results, "%s/results", state);
@@ -143,12 +150,12 @@ int gpq_results_sweep(const struct gpq_files *f, const char *state, gpq_result_u
     if (ret)
         return gpq_fault(e, ret, "%s/results", state);
     GPQ_EACH_NAME (&names, name) {
-        if (!ret && gpq_numbers_read(name, "", &batch, 1, NULL))
-            ret = sweep_batch(&s, name);
+        if (gpq_numbers_read(name, "", &batch, 1, NULL))
+            note_failure(&s, &later, sweep_batch(&s, name, &later));
     }
     gpq_names_free(&names);
-    if (ret)
-        return ret;
     ret = gpq_sync_directory(f, results);
-    return ret ? gpq_fault(e, ret, "%s: sync", results) : 0;
+    if (ret)
+        note_failure(&s, &later, gpq_fault(&later, ret, "%s: sync", results));
+    return s.first;
 }

@@ -31,12 +31,13 @@ int gpq_result_read(const struct gpq_files *f, const char *state, const char *na
 int gpq_result_drop(const struct gpq_files *f, const char *state, const char *name,
                     struct gpq_error *e);
 
-/* Whether the store names this result: 1 or 0, or a GPQ_E code, which ends the sweep. */
+/* Whether the store names this result: 1 or 0, or a GPQ_E code. */
 typedef int (*gpq_result_used_fn)(uint64_t task, uint32_t attempt, const char *name, void *user);
 
 /* Removes the results that the store does not name, unfinished files and empty directories.  Other
- * names stay.  A failed removal ends it.  A save may rely on directories that are there only after
- * a sweep, which makes them durable. */
+ * names stay.  After a failure it goes on, and returns the first one, or a later one of the disk,
+ * the store or the memory (fault.h).  A save may rely on directories that are there only after a
+ * sweep, which makes them durable. */
 int gpq_results_sweep(const struct gpq_files *f, const char *state, gpq_result_used_fn used,
                       void *user, struct gpq_error *e);
 

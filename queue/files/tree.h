@@ -2,9 +2,9 @@
 /*
  * tree.h - a directory with all that lies below it, as a command has left it.
  *
- * No function follows a symbolic link below the directory.  XXX a tree that is deeper than a path
- * of GPQ_PATH bytes, which only a program that changes its directory makes, fails with
- * -ENAMETOOLONG; calls relative to descriptors would settle it.
+ * No function follows a symbolic link below the directory.  A tree may be deeper than a path of
+ * GPQ_PATH bytes, which only a program that changes its directory makes: gpq_tree_remove removes
+ * it, and gpq_tree_sync fails with -ENAMETOOLONG.
  *
  * On failure, `path` of the result names the file or directory.
  */

@@ -112,16 +112,20 @@ T_CASE(a_newer_round_takes_the_place)
     T_EQ(count_names("work"), 0);
 }
 
-/* A command that has made a file of its directory. */
+/* A command that has made a file or a symbolic link of its directory. */
 T_CASE(no_directory)
 {
     begin();
     put("work", "12.44.1", "");
-    T_EQ(gpq_out_publish(f, ".", task, 1, &e), GPQ_EREFUSED);
-    T_TEXT(e.text, "./work/12.44.1: Not a directory");
-    T_EQ(gpq_out_drop(f, ".", task, 1, &e), 0);
+    T_EQ(gpq_out_sync(f, ".", task, 1, &e), GPQ_EREFUSED);
+    T_TEXT(e.text, "./work/12.44.1: sync: Not a directory");
+    T_EQ(gpq_out_publish(f, ".", task, 1, &e), 0);
     T_EQ(gpq_out_sync(f, ".", task, 1, &e), GPQ_ENOTFOUND);
-    T_EQ(count_names("work"), 0);
+    T_EQ(symlink("/etc", "work/12.44.2"), 0);
+    T_EQ(gpq_out_sync(f, ".", task, 2, &e), GPQ_EREFUSED);
+    T_EQ(gpq_out_publish(f, ".", task, 2, &e), 0);
+    T_EQ(count_names("work") + count_names("out"), 0);
+    T_CHECK(exists("/etc"));
 }
 
 /* ---- What commands leave ---- */
@@ -224,8 +228,10 @@ T_CASE(a_tree_that_is_too_deep)
     T_EQ(close(here), 0);
     T_EQ(gpq_out_sync(f, ".", task, 1, &e), GPQ_EREFUSED);
     T_CHECK(strstr(e.text, "./work/12.44.1/ddd"));
-    T_EQ(gpq_out_drop(f, ".", task, 1, &e), GPQ_EREFUSED);
-    T_EQ(system("rm -rf work/12.44.1"), 0);
+    /* A name that the removal would use. */
+    T_EQ(mkdir("work/12.44.1/deep.0", 0700), 0);
+    T_EQ(gpq_out_drop(f, ".", task, 1, &e), 0);
+    T_EQ(count_names("work"), 0);
 }
 
 T_CASE(a_tree_that_is_not_there)
@@ -311,15 +317,41 @@ T_CASE(recovery_between_the_renames)
     T_EQ(gpq_out_forget(f, ".", task, &e), 0);
 }
 
-/* One that fails does not keep the rest waiting. */
+static int fail_to_remove(void *user, const char *path)
+{
+    if (!strcmp(path, user)) {
+        errno = EBUSY; /* a mount */
+        return -1;
+    }
+    return rmdir(path);
+}
+
+static int fail_to_sync(void *user, int fd)
+{
+    (void)user;
+    (void)fd;
+    errno = EIO;
+    return -1;
+}
+
+/* One that fails does not keep the rest waiting, and is not the disk. */
 T_CASE(recovery_goes_on_after_a_failure)
 {
+    static char busy[] = "./work/12.44.1/mount";
+    struct gpq_files some = *f;
+
     begin();
-    put("work", "12.44.1", "a file");
+    attempt(1, "one");
+    T_EQ(mkdir("work/12.44.1/mount", 0700), 0);
     attempt(2, "two");
-    plan.fate[1] = plan.fate[2] = GPQ_OUT_PUBLISH;
-    recover(GPQ_EREFUSED);
-    T_TEXT(e.text, "./work/12.44.1: Not a directory");
+    plan.fate[1] = GPQ_OUT_DROP;
+    plan.fate[2] = GPQ_OUT_PUBLISH;
+    some.user = busy;
+    some.rmdir = fail_to_remove;
+    T_EQ(gpq_out_recover(&some, ".", planned, &plan, &e), GPQ_EREFUSED);
+    T_TEXT(e.text, "./work/12.44.1/mount: remove: Device or resource busy");
     expect_content("out/12.44/result", "two");
+    some.fsync = fail_to_sync;
+    T_EQ(gpq_out_recover(&some, ".", planned, &plan, &e), GPQ_EIO);
     T_EQ(gpq_out_recover(f, "none", planned, &plan, &e), GPQ_ENOTFOUND);
 }

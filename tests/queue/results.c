@@ -83,7 +83,7 @@ T_CASE(swept_at_open)
     }
 }
 
-T_CASE(a_sweep_that_the_store_ends)
+T_CASE(a_sweep_that_the_store_fails)
 {
     int calls = 0;
 
@@ -91,5 +91,8 @@ T_CASE(a_sweep_that_the_store_ends)
     save(12, 44, 9, "x");
     T_EQ(gpq_results_sweep(f, ".", used, &calls, &e), GPQ_EDAMAGED);
     T_EQ(access("results/12/44.9", F_OK), 0);
+    save(12, 45, 1, "never committed");
+    T_EQ(gpq_results_sweep(f, ".", used, &calls, &e), GPQ_EDAMAGED);
+    T_EQ(access("results/12/45.1", F_OK), -1);
     T_EQ(gpq_results_sweep(f, "none", used, &calls, &e), GPQ_ENOTFOUND);
 }

@@ -12,6 +12,7 @@ import pathlib
 import random
 import signal
 import sqlite3
+import subprocess
 import sys
 import zlib
 
@@ -52,6 +53,40 @@ def ended_meanwhile(agent):
     c = agent.start().client()
     equal(c.outcomes(1), ["ok"])
     equal(pathlib.Path(agent.state, "out/1.1/x").read_text(), "late\n")
+
+
+DEEP = """
+import os, sys
+os.chdir(os.environ["GPUDISPATCH_OUT"])
+for i in range(2500):
+    os.mkdir("dd")
+    os.chdir("dd")
+sys.exit(1)
+"""
+
+
+def odd_outputs(agent):
+    """Q5: outputs that are no directory fail their task.  Directories that cannot be removed, or
+    are very deep, keep no agent from its start."""
+    c = agent.start().client()
+    c.submit(["rmdir $GPUDISPATCH_OUT; ln -s /etc $GPUDISPATCH_OUT",
+              "rmdir $GPUDISPATCH_OUT; echo x > $GPUDISPATCH_OUT",
+              ["python3", "-c", DEEP]])
+    c.ask("wait", batch="1")
+    equal(c.outcomes(1), ["error"] * 3)
+    equal(os.listdir(f"{agent.state}/work") + os.listdir(f"{agent.state}/out"), [])
+    equal(agent.stop(), 0)
+    busy = f"{agent.state}/work/9.9.1"
+    os.mkdir(busy)
+    pathlib.Path(agent.state, "work/1.1.1").write_text("of an older agent")
+    agent.before = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs tmpfs "$0" && exec "$@"', busy]
+    if subprocess.run([*agent.before, "true"], capture_output=True).returncode != 0:
+        agent.before = []
+    c = agent.start().client()
+    equal(f"{busy}: remove: Device or resource busy" in agent.said(), agent.before != [])
+    c.submit(["true"], batch="next")
+    c.ask("wait", batch="2")
+    equal(os.listdir(f"{agent.state}/work"), ["9.9.1"] if agent.before else [])
 
 
 def ended_before_its_start(agent):
@@ -303,9 +338,9 @@ def killed_anything(agent):
     equal(agent.processes(), [])
 
 
-CASES = [stopped_agent, ended_meanwhile, ended_before_its_start, killed_runner, power_cut, reboot,
-         logout, killed_without_agent, stopped_runner, other_devices, killed_agents,
-         killed_anything]
+CASES = [stopped_agent, ended_meanwhile, odd_outputs, ended_before_its_start, killed_runner,
+         power_cut, reboot, logout, killed_without_agent,
+         stopped_runner, other_devices, killed_agents, killed_anything]
 
 if __name__ == "__main__":
     sys.exit(run("queue-losses", CASES))

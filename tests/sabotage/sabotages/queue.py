@@ -53,6 +53,21 @@ SABOTAGES = [
         "            ret = 0;\n",
         "queue/files_cut.cuts"),
     Sabotage(
+        "outputs that are a file are a success", "queue/files/out.c",
+        "    if (!ret && kind != 1)\n",
+        "    if (!ret && kind < 0)\n",
+        "queue/out.no_directory"),
+    Sabotage(
+        "deep trees stay", "queue/files/tree.c",
+        "enum { DEPTH = 1024 };\n",
+        "enum { DEPTH = 9999 };\n",
+        "queue/out.a_tree_that_is_too_deep"),
+    Sabotage(
+        "outputs that cannot be removed stop the queue", "queue/agent/adopt.c",
+        "    if (code < 0 && !gpq_fault_of_all(code)) {\n",
+        "    if (code < 0 && !gpq_fault_of_all(code) && !e) {\n",
+        "agent/losses.odd_outputs"),
+    Sabotage(
         "a saved file is renamed before its sync", "queue/files/save.c",
         "    while (!ret && f->fsync(f->user, fd))\n",
         "    while (0 && f->fsync(f->user, fd))\n",
