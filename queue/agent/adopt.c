@@ -13,6 +13,7 @@
 #include "queue/agent/belongs.h"
 #include "queue/agent/dispatch.h"
 #include "queue/agent/lookup.h"
+#include "queue/agent/marks.h"
 #include "queue/agent/oom.h"
 #include "queue/agent/runs.h"
 #include "queue/agent/workers.h"
@@ -145,6 +146,19 @@ static int look(struct gpq_agent *a, struct claim *c, int *ret_pidfd, struct gpq
     return 0;
 }
 
+/* The agent of before may have been killed after it had acknowledged a drain at once, which ends
+ * commands and charges no task.  1: the task has returned; 0: it is another end.  [Q1] */
+static int return_evicted(struct gpq_agent *a, struct claims *all, const struct claim *c,
+                          const struct gpq_task *t, uint64_t ended, struct gpq_error *e)
+{
+    int evicted = t->cancel ? 0 : gpq_marks_evicted(a, c->devices, ended, e);
+    if (evicted <= 0)
+        return evicted;
+    all->returned++;
+    int code = give_back(a, c, GPQ_RETURN_DEVICE, "its device is drained", e);
+    return code < 0 ? code : 1;
+}
+
 static int book_end(struct gpq_agent *a, struct claims *all, const struct claim *c,
                     const struct gpq_task *t, struct gpq_error *e)
 {
@@ -154,6 +168,9 @@ static int book_end(struct gpq_agent *a, struct claims *all, const struct claim 
                    text);
     if (t->cancel && end.outcome != GPQ_OUTCOME_SUCCESS)
         end.outcome = GPQ_OUTCOME_CANCELLED;
+    int code = end.outcome != GPQ_OUTCOME_SUCCESS ? return_evicted(a, all, c, t, end.ended, e) : 0;
+    if (code != 0)
+        return code < 0 ? code : 0;
     if (end.outcome == GPQ_OUTCOME_LOST) {
         all->lost++;
         return give_back(a, c, GPQ_RETURN_LOST, text, e);
@@ -162,7 +179,7 @@ static int book_end(struct gpq_agent *a, struct claims *all, const struct claim 
     gpq_oom_judge(a, &c->claimed.id, &c->found.record, &end, text, sizeof(text));
     char *stamp = gpq_runs_stamp(a, &c->claimed.id);
     end.stamp = (struct gpq_bytes){ stamp, stamp ? strlen(stamp) : 0 };
-    int code = complete(a, c, &end, e);
+    code = complete(a, c, &end, e);
     free(stamp);
     return code;
 }
@@ -175,6 +192,9 @@ static int book_killed(struct gpq_agent *a, struct claims *all, const struct cla
 {
     unsigned killed;
     bool ended = sweep(c, &killed);
+    int code = ended ? return_evicted(a, all, c, t, gpq_wall(), e) : 0;
+    if (code != 0)
+        return code < 0 ? code : 0;
     if (ended && killed == 0) {
         all->lost++;
         return give_back(a, c, GPQ_RETURN_LOST, "its runner and it ended while no agent ran", e);

@@ -65,6 +65,28 @@ static int see(const struct gpq_mark *m, void *user)
     return 0;
 }
 
+struct eviction {
+    struct gpq_grant grant;
+    uint64_t by;
+};
+
+static int see_eviction(const struct gpq_mark *m, void *user)
+{
+    const struct eviction *v = user;
+    return strcmp(m->kind, "evict") == 0 && m->since <= v->by &&
+           (gpq_list_has(v->grant.uuids, m->subject) || gpq_list_has(v->grant.names, m->subject));
+}
+
+int gpq_marks_evicted(struct gpq_agent *a, const char *devices, uint64_t by, struct gpq_error *e)
+{
+    struct eviction v = { .by = by };
+    int found = 0;
+    if (devices && gpq_grant_read(devices, &v.grant))
+        found = a->store->engine->marks(a->store, see_eviction, &v, e);
+    gpq_grant_free(&v.grant);
+    return found;
+}
+
 static void evict(struct gpq_agent *a, struct gpq_unit *u, void *user)
 {
     const struct seen *s = user;

@@ -119,6 +119,31 @@ def killed_runner(agent):
     equal(agent.processes("sleep"), [])
 
 
+def evicted(agent):
+    """Q1: an agent that is killed after it has acknowledged a drain at once loses no task by it: a
+    command that the drain ends returns, uncharged, whether its runner was killed or not."""
+    for batch, number in ("1", signal.SIGCONT), ("2", signal.SIGKILL):
+        c = agent.start().client()
+        c.submit(["test $GPUDISPATCH_ATTEMPT != 1 || exec sleep 600"], batch=batch,
+                 needs={"on": "fake:0"})
+        until(lambda: agent.processes("sleep"), "a command")
+        runner, = agent.processes("gpud-runner")
+        os.kill(runner, signal.SIGSTOP)
+        c.ask("drain", device="fake:0", now=True)
+        c.ask("status")  # in a later turn than the signal to the runner
+        agent.kill()
+        os.kill(runner, number)
+        until(lambda: not agent.processes("gpud-runner"), "the end of the runner")
+        c = agent.start().client()
+        attempt, = c.ask("attempts", task=f"{batch}.1")["attempts"]
+        equal((attempt.get("returned"), attempt["charged"]), ("device fault", False))
+        c.ask("undrain", device="fake:0")
+        c.ask("wait", batch=batch)
+        task, = c.tasks(batch)
+        equal((task["outcome"], task["attempt"], task["charged"]), ("ok", 2, 1))
+        equal(agent.stop(), 0)
+
+
 def power_cut(agent):
     """Q4: after another boot what ran is LOST: back at its place, uncharged."""
     c = agent.start().client()
@@ -339,7 +364,7 @@ def killed_anything(agent):
 
 
 CASES = [stopped_agent, ended_meanwhile, odd_outputs, ended_before_its_start, killed_runner,
-         power_cut, reboot, logout, killed_without_agent,
+         power_cut, reboot, logout, evicted, killed_without_agent,
          stopped_runner, other_devices, killed_agents, killed_anything]
 
 if __name__ == "__main__":

@@ -276,6 +276,11 @@ SABOTAGES = [
         "    ret->outcome = GPQ_OUTCOME_CRASHED;\n",
         "agent/losses.reboot"),
     Sabotage(
+        "a new agent forgets a drain at once", "queue/agent/adopt.c",
+        "    int evicted = t->cancel ? 0 : gpq",
+        "    int evicted = t->cancel || t->id ? 0 : gpq",
+        "agent/losses.evicted"),
+    Sabotage(
         "a logout with SIGKILL alone is charged", "queue/agent/adopt.c",
         "    if (ended && killed == 0) {\n",
         "    if (ended && killed == 0 && !all) {\n",
