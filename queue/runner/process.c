@@ -51,20 +51,22 @@ int gpq_process_read(pid_t pid, struct gpq_process *ret)
     text[n] = 0;
     after = strrchr(text, ')'); /* the name of the program may hold anything */
     *ret = (struct gpq_process){ .pid = pid };
-    /* Fields 3 to 22: state, parent, group, session, ..., start. */
-    if (!after || sscanf(after + 1,
-                         " %c %d %*s %d %*s %*s %" SCNu32
-                         " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
-                         &ret->state, &parent, &session, &ret->flags, &ret->ticks) != 5)
+    /* Fields 3 to 22: state, parent, group, session, ..., flags, ..., threads, ..., start. */
+    if (!after ||
+        sscanf(after + 1,
+               " %c %d %*s %d %*s %*s %" SCNu32 " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu32
+               " %*s %" SCNu64,
+               &ret->state, &parent, &session, &ret->flags, &ret->threads, &ret->ticks) != 6)
         return -EIO;
     ret->parent = parent;
     ret->session = session;
     return 0;
 }
 
+/* A process whose first thread has ended is a zombie, too, while other threads go on. */
 static bool has_ended(const struct gpq_process *p)
 {
-    return p->state == 'Z' || p->state == 'X';
+    return p->state == 'X' || (p->state == 'Z' && p->threads <= 1);
 }
 
 int gpq_process_each(int (*fn)(const struct gpq_process *p, void *user), void *user)
@@ -146,23 +148,52 @@ static bool feed(struct match *m, const char *data, size_t size)
     return false;
 }
 
-/* Reads the environment; 1 or 0, or -EAGAIN: it is empty. */
-static int search_environment(pid_t pid, const char *assignment)
+/* Reads the environment; 1 or 0, or -EAGAIN: it is empty, or a newer kernel has none. */
+static int search_file(pid_t pid, const char *name, const char *assignment)
 {
     struct match m = { assignment, 0 };
-    int fd = open_file(pid, "environ");
+    int fd = open_file(pid, name);
     char data[4096];
     bool found = false, any = false;
     ssize_t n;
 
     if (fd < 0)
-        return 0;
+        return fd == -ESRCH ? -EAGAIN : 0;
     while (!found && ((n = read(fd, data, sizeof(data))) > 0 || (n < 0 && errno == EINTR))) {
         found = n > 0 && feed(&m, data, (size_t)n);
         any = any || n > 0;
     }
     (void)close(fd);
     return found ? 1 : any ? 0 : -EAGAIN;
+}
+
+/* The same by the threads of a process whose first one has ended, and has no memory any more. */
+static int search_threads(pid_t pid, const char *assignment)
+{
+    char name[300];
+    const struct dirent *entry;
+    DIR *d;
+    int ret = -EAGAIN;
+
+    (void)snprintf(name, sizeof(name), "/proc/%d/task", (int)pid);
+    d = opendir(name);
+    if (!d)
+        return 0;
+    while (ret == -EAGAIN && (entry = readdir(d))) {
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || atoi(entry->d_name) == pid)
+            continue;
+        (void)snprintf(name, sizeof(name), "task/%s/environ", entry->d_name);
+        ret = search_file(pid, name, assignment);
+    }
+    (void)closedir(d);
+    return ret;
+}
+
+static int search_environment(pid_t pid, const char *assignment)
+{
+    int ret = search_file(pid, "environ", assignment);
+
+    return ret == -EAGAIN ? search_threads(pid, assignment) : ret;
 }
 
 /* Between the end of its old memory and its new program a process has no arguments, either.  Else
@@ -181,8 +212,9 @@ static bool is_executing(const struct gpq_process *p)
         return false;
     ret = read(fd, &byte, 1) == 0;
     (void)close(fd);
-    /* What has ended has none, too. */
-    return ret && !gpq_process_read(p->pid, &now) && now.ticks == p->ticks && !has_ended(&now);
+    /* What has ended has none, too, and a first thread that has. */
+    return ret && !gpq_process_read(p->pid, &now) && now.ticks == p->ticks && now.state != 'Z' &&
+           now.state != 'X';
 }
 
 int gpq_process_has_variable(const struct gpq_process *p, const char *assignment)

@@ -9,8 +9,9 @@
 
 struct gpq_process {
     pid_t pid, parent, session;
-    char state;     /* as in proc(5): 'Z' and 'X' have ended */
+    char state;     /* as in proc(5) */
     uint32_t flags; /* PF_* of the kernel */
+    uint32_t threads;
     uint64_t ticks; /* start, in clock ticks after the boot */
 };
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import pathlib
 import random
+import select
 import signal
 import sqlite3
 import subprocess
@@ -117,6 +118,37 @@ def killed_runner(agent):
     c.ask("wait", batch="1")
     equal(c.outcomes(1), ["crashed"])
     equal(agent.processes("sleep"), [])
+
+
+THREAD = """
+import ctypes, os, platform, sys, threading
+def work():
+    with open(sys.argv[1], "w") as alive:
+        alive.write(f"{os.getpid()} ")
+        alive.flush()
+        open(sys.argv[2]).read()
+threading.Thread(target=work).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
+"""
+
+
+def ended_main_thread(agent):
+    """Q3: a process whose main thread has ended is swept with the rest of its command, in the
+    session of the command and in another one."""
+    c = agent.start().client()
+    alive, gate = agent.gate("alive"), agent.gate()
+    command = f"python3 -c '{THREAD}' {alive} {gate}"
+    for batch, line in enumerate((f"exec {command}", f"setsid {command} & sleep 600")):
+        reader = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
+        c.submit([line], batch=str(batch))
+        until(lambda: select.select([reader], [], [], 0)[0], "its thread")
+        stat = pathlib.Path("/proc", os.read(reader, 20).decode().strip(), "stat")
+        until(lambda: ") Z " in stat.read_text(), "the end of its main thread")
+        os.kill(agent.processes("gpud-runner")[0], signal.SIGKILL)
+        c.ask("wait", batch=str(batch + 1))
+        equal(c.outcomes(batch + 1), ["crashed"])
+        equal(os.read(reader, 10), b"")  # no process has the other end
+        os.close(reader)
 
 
 def evicted(agent):
@@ -364,7 +396,7 @@ def killed_anything(agent):
 
 
 CASES = [stopped_agent, ended_meanwhile, odd_outputs, ended_before_its_start, killed_runner,
-         power_cut, reboot, logout, evicted, killed_without_agent,
+         power_cut, reboot, logout, evicted, ended_main_thread, killed_without_agent,
          stopped_runner, other_devices, killed_agents, killed_anything]
 
 if __name__ == "__main__":

@@ -281,6 +281,11 @@ SABOTAGES = [
         "    int evicted = t->cancel || t->id ? 0 : gpq",
         "agent/losses.evicted"),
     Sabotage(
+        "a process without its main thread has ended", "queue/runner/process.c",
+        "(p->state == 'Z' && p->threads <= 1);\n",
+        "p->state == 'Z';\n",
+        "agent/losses.ended_main_thread"),
+    Sabotage(
         "a logout with SIGKILL alone is charged", "queue/agent/adopt.c",
         "    if (ended && killed == 0) {\n",
         "    if (ended && killed == 0 && !all) {\n",
