@@ -87,19 +87,22 @@ static uint64_t backoff_of(const struct gpq_policy *plan, uint32_t charged)
     return plan->backoff_cap != 0 && wait > plan->backoff_cap ? plan->backoff_cap : wait;
 }
 
+/* What has started does not expire any more. */
 static int retry(struct gpq_db *db, struct gpq_row *r, const struct gpq_policy *plan,
                  const struct gpq_end *end, struct gpq_error *e)
 {
     uint64_t wait = backoff_of(plan, r->charged);
+    bool placed = end->shape.size != 0 || r->expires != 0;
     int code = 0;
+    r->expires = 0;
     if (end->shape.size != 0) {
         uint32_t shape = 0;
         code = gpq_shape_of(db, end->shape, &shape, e);
         if (code == 0)
             code = gpq_reshape(db, r, shape, e);
-        if (code == 0)
-            code = gpq_row_place(db, r, e);
     }
+    if (code == 0 && placed)
+        code = gpq_row_place(db, r, e);
     if (code < 0)
         return code;
     if (wait == 0)
@@ -205,6 +208,10 @@ int gpq_sqlite_give_back(struct gpq_store *s, uint64_t now, uint64_t task, uint3
     r.losses += why == GPQ_RETURN_LOST || why == GPQ_RETURN_DEVICE;
     bool once = plan.once && why != GPQ_RETURN_UNSTARTED;
     bool over = r.cancel || once || r.losses >= LOSSES;
+    if (code == 0 && r.expires != 0 && why != GPQ_RETURN_UNSTARTED) {
+        r.expires = 0;
+        code = gpq_row_place(db, &r, e);
+    }
     if (code == 0 && !over)
         code = gpq_move(db, &r, GPQ_READY, e);
     else if (code == 0)

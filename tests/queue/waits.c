@@ -126,6 +126,25 @@ BOTH(what_runs_does_not_expire)
     T_EQ(end(s, T(1), GPQ_OUTCOME_SUCCESS, 1010), 1);
 }
 
+/* A retry and a loss do not expire, either.  A start that never was is none. */
+BOTH(what_has_run_does_not_expire)
+{
+    uint64_t next;
+
+    SUBMIT(s, .items = "a b c", .expires = 1005, .retries = { 1 }, .backoff = 50);
+    for (uint64_t i = 1; i <= 3; i++)
+        claim(s, T(i));
+    T_EQ(end(s, T(1), GPQ_OUTCOME_ERROR, 1001), 0);
+    T_EQ(try_give_back(s, T(2), 1, GPQ_RETURN_DEVICE), 0);
+    T_EQ(try_give_back(s, T(3), 1, GPQ_RETURN_UNSTARTED), 0);
+    T_EQ(task(s, T(2)).expires, 0);
+    T_EQ(task(s, T(3)).expires, 1005);
+    due(s, 1010, &next);
+    T_TEXT(shown(s, T(1)), "held time");
+    T_TEXT(shown(s, T(2)), "ready");
+    T_TEXT(shown(s, T(3)), "done timeout");
+}
+
 BOTH(the_first)
 {
     SUBMIT(s, .items = "a b c d");

@@ -84,6 +84,7 @@ static void await_retry(struct mem_store *m, struct mem_task *t, const struct gp
 
     if (end->shape.size)
         t->row.shape = mem_shape_of(m, end->shape);
+    t->row.expires = 0;
     t->row.state = backoff ? GPQ_HELD : GPQ_READY;
     t->row.holds = backoff ? GPQ_HOLD_TIME : 0;
     t->row.not_before = backoff ? end->ended + backoff : 0;
@@ -167,9 +168,10 @@ int mem_give_back(struct gpq_store *store, uint64_t now, uint64_t task, uint32_t
     a->text = mem_text(m, text);
     t->row.charged--;
     t->row.losses += why == GPQ_RETURN_LOST || why == GPQ_RETURN_DEVICE;
+    if (why != GPQ_RETURN_UNSTARTED)
+        t->row.expires = 0;
 
-    bool once = mem_spec(&m->now, t->row.spec)->spec.at_most_once &&
-                why != GPQ_RETURN_UNSTARTED;
+    bool once = mem_spec(&m->now, t->row.spec)->spec.at_most_once && why != GPQ_RETURN_UNSTARTED;
 
     if (t->row.cancel)
         mem_end(t, GPQ_OUTCOME_CANCELLED, 0, now);

@@ -286,6 +286,11 @@ SABOTAGES = [
         "p->state == 'Z';\n",
         "agent/losses.ended_main_thread"),
     Sabotage(
+        "a task that was lost expires", "queue/sqlite/attempt.c",
+        "r.expires != 0 && why != GPQ_RETURN_UNSTARTED",
+        "r.expires != 0 && why >= GPQ_RETURNS",
+        "queue/conformance.what_has_run_does_not_expire_sqlite"),
+    Sabotage(
         "a logout with SIGKILL alone is charged", "queue/agent/adopt.c",
         "    if (ended && killed == 0) {\n",
         "    if (ended && killed == 0 && !all) {\n",
