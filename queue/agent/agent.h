@@ -49,6 +49,14 @@ struct gpq_keep {
     uint64_t tasks; /* how many of them; 0 = all */
 };
 
+enum { GPQ_REASON = 256 }; /* bytes of the text why nothing starts */
+
+/* A reason that was logged, and when. */
+struct gpq_logged {
+    char text[GPQ_REASON];
+    uint64_t at; /* CLOCK_MONOTONIC */
+};
+
 /* What has happened since the last commit (turn.h). */
 struct gpq_notes {
     struct gpq_note *note; /* turn.c */
@@ -92,17 +100,19 @@ struct gpq_agent {
     uint64_t timer_at; /* for which the timer is set */
     bool look_again;   /* at a run that has not ended though its runner has */
     struct gpq_stop stop;
-    bool paused;         /* by a mark: nothing starts */
-    bool starts_wait;    /* nothing is claimed for a second, by gpq_starts_wait */
-    char wait_text[256]; /* why, until a start succeeds; "" = nothing was in the way */
-    bool trims;          /* a long request was read: memory is given back before the next wait */
-    bool again;          /* the store has failed: the program starts anew */
-    bool over;           /* the loop ends */
-    int status;          /* exit status */
+    bool paused;                 /* by a mark: nothing starts */
+    bool starts_wait;            /* nothing is claimed for a second, by gpq_starts_wait */
+    char wait_text[GPQ_REASON];  /* why, until a start succeeds; "" = nothing was in the way */
+    struct gpq_logged logged[2]; /* reasons that were logged last */
+    bool trims; /* a long request was read: memory is given back before the next wait */
+    bool again; /* the store has failed: the program starts anew */
+    bool over;  /* the loop ends */
+    int status; /* exit status */
 };
 
 /* Nothing starts for a second, for want of something that the machine should have.  The reason is
- * logged when it is another one than before, and shown by status and explain. */
+ * logged when it is another one than before, at most once a minute, and shown by status and
+ * explain. */
 void gpq_starts_wait(struct gpq_agent *a, const char *why);
 
 /* Descriptors in the epoll set, each with the part of the agent that handles it. */

@@ -49,6 +49,8 @@
 /* Set by an agent that has started itself anew: it does so once. */
 #define AGAIN "GPUDISPATCH_AGENT_AGAIN"
 enum { EVENTS = 64 };
+/* For this long a reason why nothing starts is not logged again. */
+#define QUIET UINT64_C(60000000000)
 
 uint64_t gpq_wall(void)
 {
@@ -98,13 +100,32 @@ void gpq_log(const char *format, ...)
     fprintf(stderr, "%sgpudispatch-agent: %s\n", at, text);
 }
 
+static bool is_reason(const char *text, const char *why)
+{
+    return strncmp(text, why, GPQ_REASON - 1) == 0;
+}
+
+/* A full disk alternates between two reasons, twice a second: each is logged once a minute. */
+static bool was_logged(struct gpq_agent *a, const char *why)
+{
+    uint64_t now = gpq_monotonic();
+    for (int i = 0; i < 2; i++)
+        if (is_reason(a->logged[i].text, why) && now - a->logged[i].at < QUIET)
+            return true;
+    struct gpq_logged *older = &a->logged[a->logged[0].at > a->logged[1].at];
+    snprintf(older->text, sizeof(older->text), "%s", why);
+    older->at = now;
+    return false;
+}
+
 void gpq_starts_wait(struct gpq_agent *a, const char *why)
 {
     a->starts_wait = true;
-    if (strncmp(a->wait_text, why, sizeof(a->wait_text) - 1) == 0)
+    if (is_reason(a->wait_text, why))
         return;
     snprintf(a->wait_text, sizeof(a->wait_text), "%s", why);
-    gpq_log("nothing starts: %s", why);
+    if (!was_logged(a, why))
+        gpq_log("nothing starts: %s", why);
 }
 
 int gpq_watch(struct gpq_agent *a, struct gpq_watched *w, uint32_t events)
@@ -160,11 +181,12 @@ static int open_store(struct gpq_agent *a, struct gpq_error *e)
     return code;
 }
 
-/* Makes it where it is not there. */
-static bool has_reserve(const struct gpq_agent *a)
+/* Makes the reserve where it is not there.  While it cannot, nothing starts.  [Q9] */
+static void keep_reserve(struct gpq_agent *a)
 {
-    return gpq_reserve_there(&gpq_system_files, a->state, GPQ_RESERVE) ||
-           gpq_reserve_make(&gpq_system_files, a->state, GPQ_RESERVE) == 0;
+    if (!gpq_reserve_there(&gpq_system_files, a->state, GPQ_RESERVE) &&
+        gpq_reserve_make(&gpq_system_files, a->state, GPQ_RESERVE) < 0)
+        gpq_starts_wait(a, "the disk has no space for the reserve");
 }
 
 /* Commands are adopted before the dispatcher gets other work, and before a client is heard. */
@@ -205,8 +227,8 @@ static int open_all(struct gpq_agent *a, const struct gpq_settings *s,
         code = gpq_ahead_open(a, e);
     if (code == 0)
         code = gpq_server_open(a, e);
-    if (code == 0 && !has_reserve(a))
-        gpq_log("no space for the reserve of %d MiB", GPQ_RESERVE >> 20);
+    if (code == 0)
+        keep_reserve(a);
     return code;
 }
 
@@ -265,8 +287,7 @@ static void hear_timer(struct gpq_agent *a)
     a->timer_at = a->retry_at = 0;
     if (a->starts_wait) {
         a->starts_wait = false;
-        if (!has_reserve(a)) /* space may have come back */
-            gpq_starts_wait(a, "the disk has no space for the reserve");
+        keep_reserve(a); /* space may have come back */
         gpq_ahead_again(a);
     }
     a->look_again = false;

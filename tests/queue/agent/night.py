@@ -419,6 +419,8 @@ def full_disk(agent):
         c.ask("wait", batch=str(i + 1))
     equal({t["outcome"] for t in c.ask("tasks", all=True)["tasks"]}, {"ok"})
     equal({t["attempt"] for t in c.ask("tasks", batch="1")["tasks"]}, {1})
+    said = [line for line in agent.said().splitlines() if "nothing starts: the disk" in line]
+    assert len(said) <= 2 * len(set(said)), said
 
 
 def rows(client, kind, **fields):

@@ -187,6 +187,26 @@ def broken_runner(agent):
     equal({(t["outcome"], t["charged"]) for t in c.tasks(1)}, {("ok", 1)})
 
 
+def reserve(agent):
+    """Q9: an agent that opens without space for the reserve starts nothing until there is some.
+    Here a directory is in its place."""
+    place = pathlib.Path(agent.state, "reserve")
+    agent.start()
+    equal(agent.stop(), 0)
+    size = place.stat().st_size
+    place.unlink()
+    place.mkdir()
+    c = agent.start().client()
+    c.submit(["true"])
+    status = c.ask("status")
+    equal((status["starts_wait"], status["wait_text"]),
+          (True, "the disk has no space for the reserve"))
+    equal([t["state"] for t in c.tasks(1)], ["ready"])
+    place.rmdir()
+    c.ask("wait", batch="1")
+    equal((c.outcomes(1), place.stat().st_size), (["ok"], size))
+
+
 def settings(agent):
     """The agent reads its config file, and the command line comes first; a fault has its line."""
     config = pathlib.Path(agent.directory, "config")
@@ -251,8 +271,8 @@ def paused(agent):
 
 
 CASES = [names_of_the_start, ports, long_lines, descriptors, many, many_requests, set_needs,
-         drained_meanwhile, devices_to_come, broken_runner, settings, two_agents, many_clients,
-         paused]
+         drained_meanwhile, devices_to_come, broken_runner, reserve, settings, two_agents,
+         many_clients, paused]
 
 if __name__ == "__main__":
     sys.exit(run("queue-starts", CASES))

@@ -68,6 +68,11 @@ SABOTAGES = [
         "    if (code < 0 && !gpq_fault_of_all(code) && !e) {\n",
         "agent/losses.odd_outputs"),
     Sabotage(
+        "an agent opens without the reserve", "queue/agent/main.c",
+        "    if (code == 0)\n        keep_reserve(a);\n",
+        "    if (code > 0)\n        keep_reserve(a);\n",
+        "agent/starts.reserve"),
+    Sabotage(
         "a saved file is renamed before its sync", "queue/files/save.c",
         "    while (!ret && f->fsync(f->user, fd))\n",
         "    while (0 && f->fsync(f->user, fd))\n",
