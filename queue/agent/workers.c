@@ -178,7 +178,9 @@ static int32_t status_of(const struct gpud_event *event)
         return 0;
     if (event->exit_kind == GPUD_EXIT_SIGNAL)
         return -event->exit_status;
-    return event->exit_kind == GPUD_EXIT_CODE ? event->exit_status : event->code;
+    if (event->exit_kind == GPUD_EXIT_CODE)
+        return event->exit_status;
+    return event->code > 0 ? event->code : 0; /* below 0: a failure of the library, no signal */
 }
 
 /* Why an attempt does not count, or GPQ_RETURNS: it does. */

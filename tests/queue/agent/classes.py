@@ -166,6 +166,7 @@ def failed_setup(agent):
     equal((row["class"], row["usable"], row["fit"]), ("broken", True, 8))
     assert "no such model" in row["text"], row
     assert "no such model" in text_of(c, "1.200"), text_of(c, "1.200")
+    equal(c.ask("attempts", task="1.200")["attempts"][-1].get("status", 0), 0)
     pathlib.Path(agent.directory, "mended").touch()
     equal(c.ask("retry", batch="1", outcomes=["no worker"])["count"], 200)
     c.ask("wait", batch="1")

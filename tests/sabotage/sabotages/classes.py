@@ -41,4 +41,9 @@ SABOTAGES = [
         "    item->content.size = size + 1;\n",
         "    item->content.size = size;\n",
         "agent/classes.kinds_of_results"),
+    Sabotage(
+        "a failure of the library is a signal", "queue/agent/workers.c",
+        "    return event->code > 0 ? event->code : 0;",
+        "    return event->code;",
+        "agent/classes.failed_setup"),
 ]
