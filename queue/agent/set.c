@@ -43,23 +43,27 @@ static bool changes_spec(const struct gpq_call *c)
 
 /* ---- The specs of the selected tasks ---- */
 
+struct one {
+    uint32_t spec;
+    uint64_t task;
+};
+
 struct found {
     struct gpq_call *c;
     bool listed; /* each task must wait */
-    uint32_t *spec;
+    struct one *one;
     size_t n, room;
+    uint64_t *task; /* of all `one` */
     uint64_t running;
 };
 
-static int note_spec(struct found *f, uint32_t spec)
+static int note_task(struct found *f, const struct gpq_task *t)
 {
-    if (f->n != 0 && f->spec[f->n - 1] == spec)
-        return 0;
-    uint32_t *grown = gpq_grown(f->spec, f->n, &f->room, sizeof(*grown));
+    struct one *grown = gpq_grown(f->one, f->n, &f->room, sizeof(*grown));
     if (!grown)
         return gpq_fail(f->c->e, GPQ_ENOMEM, "no memory for the limits of the tasks");
-    f->spec = grown;
-    f->spec[f->n++] = spec;
+    f->one = grown;
+    f->one[f->n++] = (struct one){ t->spec, t->id };
     return 0;
 }
 
@@ -68,7 +72,7 @@ static int one_task(const struct gpq_task *t, void *user)
     struct found *f = user;
     f->running += t->state == GPQ_RUNNING;
     if (t->state == GPQ_HELD || t->state == GPQ_READY)
-        return note_spec(f, t->spec);
+        return note_task(f, t);
     if (!f->listed)
         return 0;
     return gpq_fail(f->c->e, GPQ_EREFUSED, "task %u.%u %s: only tasks that wait can be changed",
@@ -76,26 +80,37 @@ static int one_task(const struct gpq_task *t, void *user)
                     t->state == GPQ_RUNNING ? "runs" : "has ended");
 }
 
-static int by_number(const void *left, const void *right)
+static int by_spec(const void *left, const void *right)
 {
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return (a > b) - (a < b);
+    const struct one *a = left, *b = right;
+    if (a->spec != b->spec)
+        return a->spec > b->spec ? 1 : -1;
+    return (a->task > b->task) - (a->task < b->task);
 }
 
-static int find_specs(struct gpq_call *c, const struct set *asked, struct found *f)
+/* Finds the tasks that wait.  Those of one spec are neighbours, in the order of their ids. */
+static int find_tasks(struct gpq_call *c, const struct set *asked, struct found *f)
 {
-    size_t kept = 0;
     int code =
         c->a->store->engine->tasks(c->a->store, &asked->which.select, 0, false, one_task, f, c->e);
-    if (code < 0)
+    if (code < 0 || f->n == 0)
         return code;
-    if (f->n != 0)
-        qsort(f->spec, f->n, sizeof(*f->spec), by_number);
+    f->task = malloc(f->n * sizeof(*f->task));
+    if (!f->task)
+        return gpq_fail(c->e, GPQ_ENOMEM, "no memory for the limits of the tasks");
+    qsort(f->one, f->n, sizeof(*f->one), by_spec);
     for (size_t i = 0; i < f->n; i++)
-        if (kept == 0 || f->spec[i] != f->spec[kept - 1])
-            f->spec[kept++] = f->spec[i];
-    f->n = kept;
+        f->task[i] = f->one[i].task;
     return 0;
+}
+
+/* How many tasks have the spec of the i-th one, from this one on. */
+static size_t same_spec(const struct found *f, size_t i)
+{
+    size_t n = 1;
+    while (i + n < f->n && f->one[i + n].spec == f->one[i].spec)
+        n++;
+    return n;
 }
 
 /* ---- Another spec ---- */
@@ -223,41 +238,53 @@ static int change(struct copy *copy)
     return code == 0 && has(c, "needs") ? set_needs(copy) : code;
 }
 
-/* Those of the selected tasks that have this spec; or only whether it can be changed. */
-static int64_t respec(struct gpq_call *c, const struct set *asked, uint32_t spec, bool only_try)
+/* The n tasks from the i-th one on, which have one spec; or only whether it can be changed.  The
+ * store visits these tasks alone: the cost of all specs is that of all tasks. */
+static int64_t respec(struct gpq_call *c, const struct set *asked, const struct found *f, size_t i,
+                      size_t n, bool only_try)
 {
     const struct gpq_engine *engine = c->a->store->engine;
     struct copy copy = { .c = c, .asked = asked, .code = GPQ_ENOTFOUND };
-    struct gpq_select which = asked->which.select;
-    int64_t n = engine->spec(c->a->store, spec, keep_spec, &copy, c->e);
-    if (n >= 0)
-        n = copy.code;
-    if (n == GPQ_ENOMEM)
+    const struct gpq_select which = { .tasks = f->task + i, .n_tasks = n };
+    int64_t count = engine->spec(c->a->store, f->one[i].spec, keep_spec, &copy, c->e);
+    if (count >= 0)
+        count = copy.code;
+    if (count == GPQ_ENOMEM)
         gpq_fail(c->e, GPQ_ENOMEM, "no memory for the limits of the tasks");
-    if (n == 0)
-        n = change(&copy);
-    which.spec = spec;
-    if (n == 0 && !only_try)
-        n = engine->respec(c->a->store, c->now, &which, &copy.spec, c->e);
+    if (count == 0)
+        count = change(&copy);
+    if (count == 0 && !only_try)
+        count = engine->respec(c->a->store, c->now, &which, &copy.spec, c->e);
     free_copy(&copy);
-    return n;
+    return count;
+}
+
+static int64_t respec_all(struct gpq_call *c, const struct set *asked, const struct found *f,
+                          bool only_try)
+{
+    int64_t count = 0, code = 0;
+    for (size_t i = 0, n; code >= 0 && i < f->n; i += n) {
+        n = same_spec(f, i);
+        code = respec(c, asked, f, i, n, only_try);
+        count += code;
+    }
+    return code < 0 ? code : count;
 }
 
 /* ---- The whole ---- */
 
 static int64_t apply(struct gpq_call *c, const struct set *asked, const struct found *f)
 {
+    bool changes = changes_spec(c);
     int64_t count = 0, n = 0;
     /* All or none: what is refused is found before anything changes. */
-    for (size_t i = 0; n >= 0 && changes_spec(c) && i < f->n; i++)
-        n = respec(c, asked, f->spec[i], true);
-    for (size_t i = 0; n >= 0 && changes_spec(c) && i < f->n; i++) {
-        n = respec(c, asked, f->spec[i], false);
-        count += n;
-    }
+    if (changes)
+        n = respec_all(c, asked, f, true);
+    if (n >= 0 && changes)
+        n = count = respec_all(c, asked, f, false);
     if (n >= 0 && asked->front) {
         n = c->a->store->engine->first(c->a->store, &asked->which.select, c->e);
-        count = changes_spec(c) ? count : n;
+        count = changes ? count : n;
     }
     return n < 0 ? n : count;
 }
@@ -274,10 +301,11 @@ json_t *gpq_do_set(struct gpq_call *c)
         n = gpq_which_read(c, &asked.which);
     struct found f = { .c = c, .listed = asked.which.tasks != NULL };
     if (n == 0)
-        n = find_specs(c, &asked, &f);
+        n = find_tasks(c, &asked, &f);
     if (n == 0)
         n = apply(c, &asked, &f);
-    free(f.spec);
+    free(f.one);
+    free(f.task);
     gpq_which_free(&asked.which);
     return n < 0 ? NULL
                  : gpq_reply_end(c, json_pack("{s:I, s:I}", "count", (json_int_t)n, "running",

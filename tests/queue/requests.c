@@ -467,6 +467,52 @@ T_CASE(set)
     t_desk_close();
 }
 
+/* ---- set of many specs ---- */
+
+enum { SPECS = 40 };
+static const struct gpq_engine *whole;
+static size_t visited;
+
+static int64_t count_visits(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
+                            const struct gpq_spec *spec, struct gpq_error *e)
+{
+    visited += which->n_tasks != 0 ? which->n_tasks : 2 * SPECS;
+    return whole->respec(s, now, which, spec, e);
+}
+
+/* Q11: the tasks of one spec are visited for it, and no other ones. */
+T_CASE(set_of_many_specs)
+{
+    char text[16384] = "{'do':'submit','batch':{'name':'a'},'specs':[";
+    char limit[16];
+    struct gpq_engine counts;
+    t_desk_open();
+    for (int i = 0; i < SPECS; i++)
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                       "%s{'cwd':'/tmp','limit':%d}", i ? "," : "", i + 1);
+    strcat(text, "],'tasks':[");
+    for (int i = 0; i < 2 * SPECS; i++)
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                       "%s{'spec':%d,'argv':['echo','%d']}", i ? "," : "", i % SPECS, i);
+    strcat(text, "]}");
+    ok(text);
+    (void)claimed(GPQ_TASK(1, 2));
+    whole = t_desk.store->engine;
+    counts = *whole;
+    counts.respec = count_visits;
+    t_desk.store->engine = &counts;
+    T_TEXT(part("{'do':'set','batch':'1','priority':9}", "count"), "79");
+    t_desk.store->engine = whole;
+    T_EQ(visited, 79);
+    for (uint32_t i = 1; i <= 2 * SPECS; i++) {
+        (void)snprintf(text, sizeof(text), "{'do':'task','task':'1.%u'}", i);
+        T_TEXT(part(text, "task.priority"), i == 2 ? "0" : "9");
+        (void)snprintf(limit, sizeof(limit), "%u", (i - 1) % SPECS + 1);
+        T_TEXT(part(text, "task.spec.limit"), limit);
+    }
+    t_desk_close();
+}
+
 /* Q6: what it needs is a part of what it is: other needs do not hide it from its line. */
 T_CASE(a_task_with_other_needs_is_joined)
 {

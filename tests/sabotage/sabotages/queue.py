@@ -216,6 +216,12 @@ SABOTAGES = [
         "agent/fsck.killed_while_commands_run"),
     # ---- the agent ----
     Sabotage(
+        "set visits all tasks for each spec", "queue/agent/set.c",
+        "    const struct gpq_select which = { .tasks = f->task + i, .n_tasks = n };\n",
+        "    struct gpq_select which = asked->which.select;\n"
+        "    which.spec = n != 0 ? f->one[i].spec : 0;\n",
+        "queue/requests.set_of_many_specs"),
+    Sabotage(
         "a new agent forgets the ports of commands that run", "queue/agent/adopt.c",
         "    gpq_ports_keep(&a->ports, u->port);\n",
         "    u->port = 0;\n",
