@@ -85,8 +85,8 @@ const struct option_entry options[OPTION_COUNT] = {
     [OPTION_BACKOFF] = { "backoff", 0, NEEDS("TIME[:CAP]"),
                          "pause before the first retry; it doubles with each, up to CAP", true },
     [OPTION_AT_MOST_ONCE] = { "at-most-once", 0, NONE,
-                              "a task that has started does not start again: LOST after a power "
-                              "cut",
+                              "a loss does not start a task again: LOST after a power cut; "
+                              "--retries still applies",
                               false },
 
     [OPTION_NAME] = { "name", 'n', NEEDS("TEXT"), "a name for people; {COLUMN} is replaced", true },

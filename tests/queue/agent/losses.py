@@ -317,6 +317,9 @@ def stopped_runner(agent):
     c.ask("wait", batch="2")
     equal([(t["outcome"], t["attempt"], t["charged"]) for t in c.tasks(1)], [("ok", 2, 1)])
     equal(c.outcomes(2), ["lost"])
+    c.submit(["exit 1"], batch="retried", at_most_once=True, retries={"error": 2})
+    c.ask("wait", batch="3")
+    equal([(t["outcome"], t["attempt"]) for t in c.tasks(3)], [("error", 3)])  # that is no loss
 
 
 def other_devices(agent):
