@@ -5,8 +5,15 @@
  * A store may have 10^6 waiting tasks; the dispatcher needs only those that may start soon.  Of
  * each shape it has the first `ahead` ones: twice as many as fit on all devices, at least 64.  When
  * half of them have started, or a task that may come before them is READY, the next ones follow.
- * At most GPQ_SHAPES shapes are inside at a time, and the other ones wait until one has no task
- * left.  Each task has the store's order, so that FIFO holds over all of this.              [Q7]
+ *
+ * At most GPQ_SHAPES shapes of commands are inside at a time: those whose first tasks come first by
+ * priority and order.  When the first task of another shape comes before that of the last shape
+ * inside, all tasks of the last one leave for it.  Each task has the store's order, so that both
+ * hold over all of this, with one exception: a device that none of these shapes can use stays free,
+ * even if a task of a shape that is not inside could use it.                                [Q7]
+ *
+ * Each change of a task costs one read of the store and a step in a heap; each call of
+ * gpq_ahead_fill, a look at the open windows.                                              [Q11]
  *
  * Tasks of a class of workers are inside from the note for their claim to their end (workers.h).
  */

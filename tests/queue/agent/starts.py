@@ -136,6 +136,41 @@ def many_requests(agent):
     equal(set(c.outcomes(1)), {"ok"})
 
 
+def order_of_many_needs(agent):
+    """Q7: tasks of more different needs than the dispatcher has at a time start in one order, also
+    those that come later and go first.  The commands run one at a time."""
+    agent.program += "-points"
+    agent.environment["GPQ_TEST_SHAPES"] = "2"
+    c = agent.start().client()
+    gate, started = agent.gate(), f"{agent.directory}/started"
+    c.submit([f"read x < {gate}"], needs={"gpus": 0, "cpus": 64})
+    until(lambda: agent.processes("sh"), "the first command")
+
+    def submit(names, priority=0):
+        """The needs are by the letter of the name."""
+        specs = [{"cwd": "/", "priority": priority, "environment": [f"PATH={os.environ['PATH']}"],
+                  "needs": {"gpus": 1, "cpus": 64, "memory": ord(name[0]) << 20}}
+                 for name in names]
+        tasks = [{"spec": i, "argv": ["/bin/sh", "-c", f"echo {name} >> {started}"]}
+                 for i, name in enumerate(names)]
+        return c.ask("submit", batch={"name": names[0]}, specs=specs, tasks=tasks)["batch"]
+
+    order = [f"{letter}{i}" for i in range(3) for letter in "abcdef"]
+    submit(order)
+    batch = submit(["a9", "g9"])
+    submit(["h1", "b9"], priority=5)
+    c.ask("pause")
+    submit(["i1"], priority=9)
+    c.ask("set", tasks=[f"{batch}.2"], front=True)
+    c.ask("resume")
+    c.ask("cancel", tasks=["2.8"])
+    with gate.opened(1):
+        for i in range(1, 6):
+            c.ask("wait", batch=str(i))
+    order.remove("b1")
+    equal(words(started), ["i1", "h1", "b9", "g9", *order, "a9"])
+
+
 def set_needs(agent):
     """Q7: tasks that get other needs while they wait run, more than a window has."""
     c = agent.start().client()
@@ -270,9 +305,9 @@ def paused(agent):
     equal(c.outcomes(1), ["ok"])
 
 
-CASES = [names_of_the_start, ports, long_lines, descriptors, many, many_requests, set_needs,
-         drained_meanwhile, devices_to_come, broken_runner, reserve, settings, two_agents,
-         many_clients, paused]
+CASES = [names_of_the_start, ports, long_lines, descriptors, many, many_requests,
+         order_of_many_needs, set_needs, drained_meanwhile, devices_to_come, broken_runner, reserve,
+         settings, two_agents, many_clients, paused]
 
 if __name__ == "__main__":
     sys.exit(run("queue-starts", CASES))

@@ -222,6 +222,21 @@ SABOTAGES = [
         "    which.spec = n != 0 ? f->one[i].spec : 0;\n",
         "queue/requests.set_of_many_specs"),
     Sabotage(
+        "no shape leaves the dispatcher for one that comes first", "queue/agent/ahead.c",
+        "    if (!last || !gpq_windows_before(w, last))\n",
+        "    if (last || !gpq_windows_before(w, last))\n",
+        "agent/starts.order_of_many_needs"),
+    Sabotage(
+        "shapes become open in the order of their arrival", "queue/agent/windows.c",
+        "    if (place == GPQ_CLOSED)\n        sift(&all->in[place], w);\n",
+        "",
+        "agent/starts.order_of_many_needs"),
+    Sabotage(
+        "the place of a shape is that of a task that has started", "queue/agent/ahead.c",
+        "    w->ready += by;\n    w->stale = true;\n",
+        "    w->ready += by;\n    w->stale = by > 0;\n",
+        "agent/starts.order_of_many_needs"),
+    Sabotage(
         "a new agent forgets the ports of commands that run", "queue/agent/adopt.c",
         "    gpq_ports_keep(&a->ports, u->port);\n",
         "    u->port = 0;\n",
