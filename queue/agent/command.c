@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "queue/agent/ahead.h"
 #include "queue/agent/fields.h"
 #include "queue/agent/grant.h"
 #include "queue/agent/lookup.h"
@@ -34,9 +33,13 @@ static int read_spec(const struct gpq_spec *spec, void *user)
 {
     struct gpq_command *c = user;
     json_error_t why;
+    json_t *options = json_loadb(spec->options.data, spec->options.size, 0, &why);
+    bool lost = !options && json_error_code(&why) != json_error_invalid_syntax;
+    c->shell = json_is_true(json_object_get(options, "shell"));
+    json_decref(options);
     c->content = json_loadb(spec->content.data, spec->content.size, 0, &why);
     c->environment = gpq_texts_split(spec->environment);
-    bool lost = !c->content && json_error_code(&why) != json_error_invalid_syntax;
+    lost = lost || (!c->content && json_error_code(&why) != json_error_invalid_syntax);
     return !lost && (c->environment || !gpq_is_texts(spec->environment)) ? 0 : GPQ_ENOMEM;
 }
 
@@ -47,7 +50,6 @@ static int read_rows(struct gpq_agent *a, uint64_t task, struct gpq_command *c, 
         code = a->store->engine->spec(a->store, c->spec, read_spec, c, e);
     if (code == GPQ_ENOMEM)
         return gpq_fail(e, code, "no memory for the command");
-    c->shell = code == 0 && gpq_shell_of(a, c->spec);
     if (code == 0 && (!c->argv || !c->argv[0] || !json_is_object(c->content) || !c->environment))
         code = gpq_fail(e, GPQ_EDAMAGED, "task %u.%u has no command", GPQ_BATCH_OF(task),
                         GPQ_NUMBER_OF(task));

@@ -241,6 +241,7 @@ struct counted {
     uint64_t from, to; /* times: made, or begun again; last end */
     int64_t round;     /* the last one */
     char again[32];    /* the first task of it, if it is not round 1 */
+    bool retried;
 };
 
 static int count_row(json_t *row, void *user)
@@ -292,10 +293,12 @@ static char *cut(char *text, size_t most)
 static int see_attempt(json_t *row, void *user)
 {
     struct counted *c = user;
-    if (gpq_number_of(row, "round") == c->round) {
-        c->from = (uint64_t)gpq_number_of(row, "claimed");
-        c->round = 0; /* the others come later */
-    }
+    uint64_t claimed = (uint64_t)gpq_number_of(row, "claimed");
+    if (gpq_number_of(row, "round") != c->round)
+        return 0;
+    c->round = 0;                   /* the others come later */
+    c->retried = claimed > c->from; /* else it was joined, and retried before */
+    c->from = c->retried ? claimed : c->from;
     return 0;
 }
 
@@ -342,7 +345,7 @@ static void print_counts(const struct counted *c, const json_t *selection, const
     }
     printf(": %s", gpq_outcomes_text(c->outcomes, outcomes, sizeof(outcomes)));
     if (c->to > c->from && c->from != 0)
-        printf(*c->again ? ", %s after the retry" : " after %s",
+        printf(c->retried ? ", %s after the retry" : " after %s",
                gpq_span_text(c->to - c->from, span));
     putchar('\n');
 }

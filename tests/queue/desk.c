@@ -9,8 +9,6 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "queue/agent/ahead.h"
-
 struct gpq_agent t_desk;
 uint64_t t_desk_time;
 int t_desk_fault;
@@ -54,12 +52,6 @@ void gpq_work_describe(struct gpq_agent *a, const struct gpq_task *task, json_t 
     (void)a;
     if (task->state == GPQ_RUNNING)
         (void)json_object_set_new(row, "devices", json_string("gpu:0"));
-}
-
-bool gpq_shell_of(struct gpq_agent *a, uint32_t spec)
-{
-    (void)a, (void)spec;
-    return false;
 }
 
 /* ---- Open and close ---- */

@@ -293,8 +293,8 @@ SABOTAGES = [
         "agent/ends.shell_reports"),
     Sabotage(
         "the agent forgets that a command is a line", "queue/agent/command.c",
-        "    c->shell = code == 0 && gpq_shell_of(a, c->spec);\n",
-        "    c->shell = code != 0 && gpq_shell_of(a, c->spec);\n",
+        "    c->shell = json_is_true(json_object_get(options, \"shell\"));\n",
+        "    c->shell = json_is_true(json_object_get(options, \"line\"));\n",
         "agent/ends.shell_reports"),
     Sabotage(
         "a command that a reboot ends has crashed", "queue/agent/runs.c",
@@ -479,7 +479,7 @@ SABOTAGES = [
         "client/evenings.start_again"),
     Sabotage(
         "wait counts from the first submit after a retry", "queue/client/wait.c",
-        "        c->from = (uint64_t)gpq_number_of(row, \"claimed\");\n",
+        "    c->from = c->retried ? claimed : c->from;\n",
         "",
         "client/evenings.again"),
     Sabotage(
