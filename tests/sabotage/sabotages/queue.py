@@ -382,6 +382,21 @@ SABOTAGES = [
         "                          !u->faulty ? \"its device is out of use\" : GPQ_DRAINED);\n",
         "client/evenings.sick_gpu"),
     Sabotage(
+        "a change of a batch leaves out what it has joined", "queue/sqlite/select.c",
+        "    if (gpq_select_joined(which))\n        return GPQ_DB_IDS",
+        "    if (gpq_select_joined(which) && first == 0)\n        return GPQ_DB_IDS",
+        "queue/conformance.selections_sqlite"),
+    Sabotage(
+        "an open batch stays open after its cancel", "queue/sqlite/change.c",
+        "    if (count >= 0 && gpq_select_is_batch(which))\n",
+        "    if (count < 0 && gpq_select_is_batch(which))\n",
+        "queue/conformance.an_open_batch_is_cancelled_sqlite"),
+    Sabotage(
+        "a watched file is read on where it was written anew", "queue/client/submit_verbs.c",
+        "    if (at < 0 || fstat(w->fd, &st) < 0 || st.st_size >= at)\n",
+        "    if (at < 0 || fstat(w->fd, &st) < 0 || st.st_size >= 0)\n",
+        "client/evenings.watched_file_changes"),
+    Sabotage(
         "the limit of a task is an estimate", "queue/agent/reasons.c",
         "    if (code == 0 && r->until != 0 && is_limit(a, r))\n",
         "    if (code != 0 && r->until != 0 && is_limit(a, r))\n",
