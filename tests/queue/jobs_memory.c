@@ -4,6 +4,7 @@
  * nothing leaks (AddressSanitizer sees it).  Where jansson has no memory, it may as well report
  * that the line is no JSON.
  */
+#include "failing.h"
 #include "harness.h"
 
 #include <jansson.h>
@@ -12,35 +13,6 @@
 
 #include "queue/jobs/array.h"
 #include "queue/jobs/template.h"
-
-/* The linker leads the calls of queue/jobs here; 0: none fails. */
-static unsigned fail_at;
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *data, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *data, size_t size);
-
-static bool fails(void)
-{
-    return fail_at > 0 && --fail_at == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *data, size_t size)
-{
-    return fails() ? NULL : __real_realloc(data, size);
-}
 
 static int take(const struct gpq_job *job, void *user, struct gpq_error *e)
 {
@@ -134,7 +106,7 @@ static void fail_each(int (*run)(struct gpq_error *e), unsigned least)
 
 T_CASE(each_allocation_fails)
 {
-    json_set_alloc_funcs(__wrap_malloc, free);
+    json_set_alloc_funcs(malloc, free);
     fail_each(lines, 10);
     fail_each(csv, 10);
     fail_each(jsonl, 30);

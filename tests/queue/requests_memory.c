@@ -7,54 +7,12 @@
  * allocations of SQLite fail in faults.c.
  */
 #include "desk.h"
+#include "failing.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "queue/agent/command.h"
-
-/* The linker leads the calls of the agent's code and of the store's here; 0: none fails. */
-static unsigned fail_at;
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *data, size_t size);
-char *__real_strdup(const char *text);
-char *__real_strndup(const char *text, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *data, size_t size);
-char *__wrap_strdup(const char *text);
-char *__wrap_strndup(const char *text, size_t size);
-
-static bool fails(void)
-{
-    return fail_at > 0 && --fail_at == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *data, size_t size)
-{
-    return fails() ? NULL : __real_realloc(data, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return fails() ? NULL : __real_strdup(text);
-}
-
-char *__wrap_strndup(const char *text, size_t size)
-{
-    return fails() ? NULL : __real_strndup(text, size);
-}
 
 /* A change may be kept whose reply has no memory: the client asks again. */
 static bool is_reply_lost(const json_t *reply)
@@ -106,7 +64,7 @@ static void fail_each(const char *text, unsigned least)
 /* 1.1, and 2.1, which waits for it. */
 static void open_with_tasks(void)
 {
-    json_set_alloc_funcs(__wrap_malloc, free);
+    json_set_alloc_funcs(malloc, free);
     t_desk_open();
     json_decref(t_ask_ok("{" SUBMIT ",'specs':[{" SPEC "}],"
                          "'tasks':[{'argv':['a','b'],'key':'k'}]}"));

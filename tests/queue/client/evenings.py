@@ -503,17 +503,16 @@ def again(q):
     q.agent()
     q.submit("--", "sh", "-c", "test -e flag")
     q.run("wait", "1", status=3)
-    time.sleep(2)  # which does not count
+    q.run("agent", "stop")
+    with contextlib.closing(sqlite3.connect(q.state / "queue.db")) as file, file:
+        file.execute("UPDATE batch SET made = made - ?", (10**9 * 3600,))  # an hour ago
     q.write("flag", "")
-    began = time.monotonic()
+    q.run("agent", "start")
     q.run("retry", "1", "--failed")
     said = q.run("wait", "1").splitlines()[0]
-    took = re.search(r": 1 ok, (\d+) (ms|s) after the retry$", said)
-    assert took, said
-    seconds = int(took[1]) / (1000 if took[2] == "ms" else 1)
-    assert seconds <= time.monotonic() - began + 1, said
+    assert re.search(r": 1 ok, \d+ (ms|s) after the retry$", said), said
     for line in q.table("ls")[1:]:
-        assert re.search(r" \d+ (s|min) ", line) and " ms " not in line, line
+        assert re.search(r" \d+ (s|min|h) ", line) and " ms " not in line, line
 
 
 def why_limits(q):
