@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * findings.h - what went wrong, alike things joined, and what to type next.
+ *
+ * Kinds, in the order of a list: bad ends by number, then GPUs that were out of use, then GPUs
+ * that stayed idle for long although something waited, then evictions, which are no fault.
+ *
+ * Bad ends of a batch with the same outcome, status and text are one finding; runs of digits in
+ * the text count as equal.  The sum of `count` over all findings of kind BAD is the number of bad
+ * ends of the span.                                                                       [V4]
+ */
+#ifndef GPV_FINDINGS_H
+#define GPV_FINDINGS_H
+
+#include "view/records.h"
+
+enum gpv_finding_kind {
+    GPV_FINDING_BAD = 1, /* attempts, or tasks without one, that ended otherwise than ok */
+    GPV_FINDING_OUT,     /* a GPU was out of use */
+    GPV_FINDING_KEPT,    /* a GPU was kept free for half an hour or more */
+    GPV_FINDING_LIMITED, /* a GPU was idle for half an hour or more although tasks waited */
+    GPV_FINDING_EVICTED, /* a worker left for another class */
+    GPV_FINDING_UNKNOWN, /* no agent ran */
+    GPV_FINDING_CLOCK    /* the clock was set */
+};
+
+enum { GPV_FINDING_RANGES = 8, GPV_FINDING_COMMAND = 96 };
+
+struct gpv_finding {
+    uint32_t kind;
+    int64_t first, last;  /* of BAD: times of the first and the last end; else begin and end */
+    uint64_t count;       /* of BAD: ends; else rows that were joined */
+    uint32_t batch;       /* of BAD: its id; else that for which it was so, or 0 */
+    uint32_t outcome;     /* of BAD */
+    int32_t status;       /* of BAD: exit status, or minus the signal */
+    uint32_t text;        /* of the first one */
+    uint32_t gpu;         /* of all but BAD: its index */
+    uint32_t row;         /* index of the first row: attempt, out, tenancy, life */
+    uint64_t still;       /* of BAD: tasks among them that have not ended ok since then */
+    uint32_t n_tasks;     /* of BAD: different tasks */
+    /* Of BAD: numbers of tasks as ranges "610-631"; `more` tasks are not in them. */
+    struct {
+        uint32_t from, to;
+    } range[GPV_FINDING_RANGES];
+    uint32_t n_ranges, more;
+    uint16_t set;         /* of BAD: all GPUs that it was on */
+    bool goes_on;         /* until the end of the span */
+    char command[GPV_FINDING_COMMAND]; /* what to type next: "gpudispatch retry 15 --failed";
+                                          "" if there is nothing to do */
+};
+
+struct gpv_findings {
+    GPV_LIST(struct gpv_finding);
+    uint64_t bad; /* the sum of the bad ends */
+};
+
+/* All findings of the span, in the order above; of a kind the most frequent or longest first.
+ * NULL: no memory.  It may keep sets in the night. */
+struct gpv_findings *gpv_findings_of(struct gpv_night *n);
+void gpv_findings_free(struct gpv_findings *f);
+
+/* "44x CRASHED signal 11", "GPU 5 QUARANTINED": what happened, in words. */
+char *gpv_finding_text(const struct gpv_night *n, const struct gpv_finding *f, char *ret,
+                       size_t size);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waits.h - how many tasks of a batch waited at each time, and why its first one did not start.
+ *
+ * The number follows from the attempts: a task waits from `ready` of an attempt until its start.
+ * Tasks that have not started yet count from the time at which their batch was made.  The reason
+ * is that of the first task of the shape, so it is one for all batches that share a shape.
+ */
+#ifndef GPV_WAITS_H
+#define GPV_WAITS_H
+
+#include "view/records.h"
+
+/* A stretch with one number and one reason. */
+struct gpv_wait {
+    int64_t from, to;
+    uint64_t tasks;
+    uint32_t word;   /* text: "BUSY"; 0: none is known */
+    uint32_t reason; /* index of the row, or GPV_NONE */
+};
+typedef int (*gpv_wait_fn)(const struct gpv_wait *w, void *user);
+
+/* Stretches of a batch (an index) with waiting tasks, in order; stretches without one are left
+ * out.  Returns as gpv_use_each. */
+int gpv_wait_each(const struct gpv_night *n, uint32_t batch, gpv_wait_fn fn, void *user);
+
+/* The kinds of reasons that people see: many names of enum gpud_reason_kind are one of them.
+ * name, word, what it is */
+#define GPV_WHY_MAP(X)                                                                         \
+    X(BUSY, "busy", "every GPU that it may use is busy")                                       \
+    X(LIMIT, "limit", "a limit of its own is reached")                                         \
+    X(GATHERING, "gathering", "GPUs are being kept free for it")                               \
+    X(LOADING, "loading", "its model is loading, or another one leaves")                       \
+    X(OUT, "out", "GPUs are out of use")                                                       \
+    X(PAUSED, "paused", "the queue or its class is paused")                                    \
+    X(OTHER, "other", "another reason")                                                        \
+    X(UNSEEN, "unseen", "no reason was recorded")
+#define GPV_X_WHY(name, word, text) GPV_WHY_##name,
+enum gpv_why { GPV_WHY_MAP(GPV_X_WHY) GPV_WHYS };
+#undef GPV_X_WHY
+const char *gpv_why_word(uint32_t why);
+const char *gpv_why_text(uint32_t why);
+/* Of a stretch: by its word, and by the needs of its shape (a wide task gathers). */
+enum gpv_why gpv_why_of(const struct gpv_night *n, const struct gpv_wait *w);
+
+/* Task-time of a batch by reason: ns times tasks, as a sum.  0, or -1 without memory. */
+int gpv_wait_sum(const struct gpv_night *n, uint32_t batch, double ret[GPV_WHYS]);
+
+#endif
