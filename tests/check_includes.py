@@ -17,6 +17,10 @@ only that speak with the library, and sqlite3.h is for sqlite alone.  Nothing in
 lib/, and nothing else includes queue/, but tests, bench/queue, and tools, which has the commands of
 queue/client.  Includes are written "queue/folder/file.h".
 
+In view/: each folder may include itself, night/ and the headers of view/ itself (such
+as records.h), and nothing of lib/, queue/, tools/ or the public headers.  VIEW_USERS has what queue/ includes of it;
+tools/gpudispatch may include all.  Includes are written "view/folder/file.h".
+
 Calls: code that runs in the host never ends the process, prints or sleeps [C15], waits for no child
 but its own, and makes each descriptor close-on-exec from birth [C13]; nothing in lib/ is lockable
 by two processes.  Code of queue/ makes its descriptors close-on-exec, too.
@@ -59,6 +63,14 @@ QUEUE_MAY = {
     "agent": {"agent", "runner", "sqlite", "proto", "jobs", "config", "files", ""},
     "client": {"client", "proto", "jobs", "config", "files", ""},
 }
+# The same for view/.
+VIEW_MAY = {
+    "": {""},
+    "night": {"night", ""},
+    "report": {"report", "night", ""},
+    "trace": {"trace", "night", ""},
+}
+VIEW_USERS = {"queue/agent": {"night", ""}, "queue/client": {""}}  # and tools/gpudispatch all of it
 # Its verbs have arguments and output like all others; names of keys and columns are misspelt, too.
 QUEUE_TOOLS = {"client": "tools/cli/", "config": "tools/cli/near.h", "jobs": "tools/cli/near.h"}
 QUEUE_PUBLIC = {"agent", "client"}  # the folders that may include public headers
@@ -84,6 +96,7 @@ COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 OUTSIDE = ["tools", "examples", "python", "bench"]
 OUTSIDE_MAY = {"bench/sched": {"sched", "sim", "base"}}
 OUTSIDE_QUEUE = {"tools/gpudispatch": "queue/client/", "bench/queue": "queue/"}
+OUTSIDE_VIEW = {"tools/gpudispatch", "bench/view"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 # A write to a record of a dispatcher d, or of a class c.
 RECORD_WRITE = (r"\b{0}->(\w+)(?:\.\w+|\[[^]]*\])+\s*(?:=(?!=)|[-+|&]=|\+\+|--)"
@@ -136,10 +149,30 @@ def check_queue(root, faults):
                     faults.append(f"{where}: queue/{folder} must not include <{name}>")
             elif name.startswith(QUEUE_TOOLS.get(folder, "none")) and (root / name).is_file():
                 continue
+            elif parts[0] == "view" and (root / name).is_file():
+                if "/".join(parts[1:-1]) not in VIEW_USERS.get(f"queue/{folder}", ()):
+                    faults.append(f"{where}: queue/{folder} must not include {name}")
             elif parts[0] != "queue" or not (root / name).is_file():
                 faults.append(f'{where}: "{name}" is not written "queue/folder/file.h"')
             elif "/".join(parts[1:-1]) not in QUEUE_MAY[folder]:
                 faults.append(f"{where}: queue/{folder} must not include {name}")
+
+
+def check_view(root, faults):
+    for path in sources(root / "view"):
+        folder = path.parent.relative_to(root / "view").as_posix().removeprefix(".")
+        where = path.relative_to(root)
+        if folder not in VIEW_MAY:
+            faults.append(f"{where}: no such folder in the tree: view/{folder}")
+            continue
+        for kind, name in INCLUDE.findall(path.read_text()):
+            parts = pathlib.PurePosixPath(name).parts
+            if kind == "<" and parts[0] != "gpudispatch":
+                continue
+            if parts[0] != "view" or not (root / name).is_file() and not name.endswith(".inc"):
+                faults.append(f'{where}: "{name}" is not written "view/folder/file.h"')
+            elif "/".join(parts[1:-1]) not in VIEW_MAY[folder]:
+                faults.append(f"{where}: view/{folder} must not include {name}")
 
 
 def check_descriptors(text, fault):
@@ -153,14 +186,14 @@ def check_descriptors(text, fault):
 
 
 def check_calls(root, faults):
-    for path in sources(root / "lib") + sources(root / "queue"):
+    for path in sources(root / "lib") + sources(root / "queue") + sources(root / "view"):
         # Comments and strings go, line numbers stay.
         text = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), path.read_text())
 
         def fault(at, what):
             faults.append(f"{path.relative_to(root)}:{text.count(chr(10), 0, at) + 1}: {what}")
 
-        if path.is_relative_to(root / "queue"):
+        if not path.is_relative_to(root / "lib"):
             check_descriptors(text, fault)
             continue
         for m in SHARED_LOCK.finditer(text):
@@ -187,6 +220,8 @@ def check_outside(root, faults):
                 queue = name.startswith("queue/") and not reached.is_file()
                 if (queue and not name.startswith(OUTSIDE_QUEUE.get(folder, "none"))
                         or (root / "queue") in reached.parents):
+                    faults.append(f"{path.relative_to(root)}: {top}/ must not include {name}")
+                if name.startswith("view/") and folder not in OUTSIDE_VIEW:
                     faults.append(f"{path.relative_to(root)}: {top}/ must not include {name}")
                 if name in internal or (root / "lib") in reached.parents:
                     faults.append(f"{path.relative_to(root)}: {top}/ must not include {name}")
@@ -241,6 +276,7 @@ def main():
     faults = []
     check_lib(root, faults)
     check_queue(root, faults)
+    check_view(root, faults)
     check_calls(root, faults)
     check_outside(root, faults)
     check_public(root, faults)
@@ -256,9 +292,9 @@ def main():
                 faults.append(f"a symbol shared between files is not named gpi_ or gpud_: {name}")
     for archive in sys.argv[4:]:
         for name in sorted(defined(archive, [])):
-            if not name.startswith("gpq_"):
+            if not name.startswith(("gpq_", "gpv_")):
                 faults.append(f"{pathlib.Path(archive).name}: a symbol shared between files is not"
-                              f" named gpq_: {name}")
+                              f" named gpq_ or gpv_: {name}")
     if os.environ.get("GPUD_TEST_RESULTS"):
         with open(os.environ["GPUD_TEST_RESULTS"], "a") as out:
             out.write(f"{'fail' if faults else 'pass'} check/includes\n")

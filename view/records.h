@@ -195,7 +195,8 @@ void gpv_night_free(struct gpv_night *n);
 void gpv_night_limit(struct gpv_night *n, int64_t from, int64_t to);
 
 /*
- * Adds a row, a copy.  A row of the same GPU, class, shape or batch replaces that of before.
+ * Adds a row, a copy.  A row of the same GPU, class, shape or batch replaces that of before;
+ * batches are in the order of their ids, so that the index of one may move until all are there.
  * 0, or -1 without memory: then the night has no part of it.
  */
 int gpv_add_gpu(struct gpv_night *n, const struct gpv_gpu *row);
@@ -209,7 +210,8 @@ int gpv_add_out(struct gpv_night *n, const struct gpv_out *row);
 int gpv_add_reason(struct gpv_night *n, const struct gpv_reason *row);
 int gpv_add_life(struct gpv_night *n, const struct gpv_life *row);
 
-/* All rows are there: sorts them, sets the span and `last`.  0, or -1 without memory. */
+/* All rows are there: sorts them, sets the span and `last`.  `now` 0: that of the line `now`, or
+ * without it the last time of a row.  0, or -1 without memory. */
 int gpv_night_end(struct gpv_night *n, int64_t now);
 
 /* ---- Texts and sets ---- */

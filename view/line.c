@@ -1,0 +1,730 @@
+/* SPDX-License-Identifier: MIT */
+/* line.c - a row as a line of text: reads and writes it. */
+#include "view/line.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "view/words.h"
+
+/* ---- Fields ---- */
+
+/* The rest of a line, and whether a field had no sense. */
+struct fields {
+    struct gpv_night *night;
+    const char *at, *end;
+    bool strange, no_memory;
+};
+
+struct field {
+    const char *text;
+    size_t size;
+};
+
+static struct field next(struct fields *f)
+{
+    struct field field = { f->at, 0 };
+    const char *tab = f->at < f->end ? memchr(f->at, '\t', (size_t)(f->end - f->at)) : NULL;
+    field.size = (size_t)((tab ? tab : f->end) - f->at);
+    f->at = tab ? tab + 1 : f->end;
+    return field;
+}
+
+static bool is(struct field field, const char *word)
+{
+    return field.size == strlen(word) && memcmp(field.text, word, field.size) == 0;
+}
+
+/* A number of digits, with a minus if it may be less than 0; an empty field is 0. */
+static int64_t number_of(struct fields *f, struct field field, int64_t least, int64_t most)
+{
+    bool minus = field.size > 0 && field.text[0] == '-';
+    uint64_t value = 0;
+    for (size_t i = minus; i < field.size; i++) {
+        uint64_t digit = (uint64_t)(unsigned char)field.text[i] - '0'; /* a great one for others */
+        if (digit > 9 || value > ((uint64_t)INT64_MAX - digit) / 10) {
+            f->strange = true;
+            return 0;
+        }
+        value = value * 10 + digit;
+    }
+    int64_t number = minus ? -(int64_t)value : (int64_t)value;
+    f->strange = f->strange || number < least || number > most || (minus && field.size == 1);
+    return number;
+}
+
+static uint32_t next_number(struct fields *f)
+{
+    return (uint32_t)number_of(f, next(f), 0, UINT32_MAX - 1);
+}
+
+static int64_t next_time(struct fields *f)
+{
+    return number_of(f, next(f), 0, INT64_MAX);
+}
+
+static uint64_t task_of(struct fields *f, struct field field)
+{
+    const char *dot = field.size ? memchr(field.text, '.', field.size) : NULL;
+    if (!dot) {
+        f->strange = true;
+        return 0;
+    }
+    struct field batch = { field.text, (size_t)(dot - field.text) };
+    struct field number = { dot + 1, field.size - batch.size - 1 };
+    return GPV_TASK(number_of(f, batch, 1, UINT32_MAX - 1),
+                    number_of(f, number, 1, UINT32_MAX - 1));
+}
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* One character of a field, which may be escaped; *at moves behind it. */
+static char unescaped(const char **at, const char *end)
+{
+    char c = *(*at)++;
+    if (c != '\\' || *at == end)
+        return c;
+    c = *(*at)++;
+    if (c == 't' || c == 'n')
+        return c == 't' ? '\t' : '\n';
+    if (c != 'x' || end - *at < 2 || hex((*at)[0]) < 0 || hex((*at)[1]) < 0)
+        return c;
+    c = (char)(hex((*at)[0]) * 16 + hex((*at)[1]));
+    *at += 2;
+    return c;
+}
+
+/* The length of a character of UTF-8 at a place; 0: there is none. */
+static size_t character(const unsigned char *at, size_t size)
+{
+    static const struct {
+        unsigned char mask, lead;
+        uint32_t least;
+    } forms[] = {
+        { 0x80, 0, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 }
+    };
+    for (size_t n = 0; n < 4; n++) {
+        if ((at[0] & forms[n].mask) != forms[n].lead)
+            continue;
+        uint32_t code = at[0] & (unsigned char)~forms[n].mask;
+        if (size < n + 1)
+            return 0;
+        for (size_t i = 1; i <= n; i++) {
+            if ((at[i] & 0xc0) != 0x80)
+                return 0;
+            code = code << 6 | (at[i] & 0x3fu);
+        }
+        bool whole = code >= forms[n].least && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+        return whole && code != 0 ? n + 1 : 0;
+    }
+    return 0;
+}
+
+/* Keeps a text; bytes that are no UTF-8, and NUL, become U+FFFD. */
+static uint32_t keep_mended(struct gpv_night *n, const char *text, size_t size)
+{
+    char *mended = malloc(size * 3 + 1);
+    size_t at = 0;
+    if (!mended)
+        return GPV_NONE;
+    for (size_t i = 0; i < size;) {
+        size_t length = character((const unsigned char *)text + i, size - i);
+        memcpy(mended + at, length ? text + i : "\xef\xbf\xbd", length ? length : 3);
+        at += length ? length : 3;
+        i += length ? length : 1;
+    }
+    uint32_t kept = gpv_keep(n, mended, at);
+    free(mended);
+    return kept;
+}
+
+static uint32_t keep(struct fields *f, struct field field)
+{
+    char room[512], *text = room;
+    size_t size = 0;
+    bool plain = true;
+    for (size_t i = 0; plain && i < field.size; i++)
+        plain = field.text[i] != '\\' && field.text[i] > 0;
+    if (plain) {
+        uint32_t kept = gpv_keep(f->night, field.text, field.size);
+        f->no_memory = f->no_memory || kept == GPV_NONE;
+        return kept;
+    }
+    if (field.size > sizeof(room))
+        text = malloc(field.size);
+    for (const char *at = field.text; text && at < field.text + field.size;)
+        text[size++] = unescaped(&at, field.text + field.size);
+    uint32_t kept = text ? keep_mended(f->night, text, size) : GPV_NONE;
+    if (text != room)
+        free(text);
+    f->no_memory = f->no_memory || kept == GPV_NONE;
+    return kept;
+}
+
+static uint32_t next_text(struct fields *f)
+{
+    return keep(f, next(f));
+}
+
+/* The value of a word by its function; 0, and strange, if there is none. */
+static uint32_t value_of(struct fields *f, struct field field, const char *(*word)(uint32_t),
+                         uint32_t first, uint32_t most)
+{
+    for (uint32_t i = first; i < most; i++)
+        if (is(field, word(i)))
+            return i;
+    f->strange = true;
+    return 0;
+}
+
+/* ---- Rows that others name ---- */
+
+/* The index of a GPU, which is added if it was not there. */
+static uint32_t gpu_of(struct fields *f, struct field field)
+{
+    uint32_t name = keep(f, field);
+    if (field.size == 0) {
+        f->strange = true;
+        return GPV_NONE;
+    }
+    if (f->no_memory)
+        return GPV_NONE;
+    uint32_t there = gpv_find_gpu(f->night, gpv_text(f->night, name));
+    if (there != GPV_NONE)
+        return there;
+    const struct gpv_gpu row = { .name = name, .index = GPV_NONE };
+    f->no_memory = gpv_add_gpu(f->night, &row) < 0;
+    return gpv_find_gpu(f->night, gpv_text(f->night, name));
+}
+
+static uint32_t class_of(struct fields *f, struct field field)
+{
+    const struct gpv_class row = { keep(f, field) };
+    if (field.size == 0 || f->no_memory)
+        return GPV_NONE;
+    f->no_memory = gpv_add_class(f->night, &row) < 0;
+    return gpv_find_class(f->night, gpv_text(f->night, row.name));
+}
+
+static uint32_t shape_of(struct fields *f, struct field field)
+{
+    uint32_t id = (uint32_t)number_of(f, field, 0, UINT32_MAX - 1);
+    const struct gpv_shape row = { .id = id, .class = GPV_NONE };
+    if (field.size == 0 || f->strange)
+        return GPV_NONE;
+    uint32_t there = gpv_find_shape(f->night, id);
+    if (there != GPV_NONE)
+        return there;
+    f->no_memory = gpv_add_shape(f->night, &row) < 0;
+    return gpv_find_shape(f->night, id);
+}
+
+enum { SET_MOST = 256 };
+
+static uint16_t set_of(struct fields *f, struct field field)
+{
+    uint16_t gpu[SET_MOST];
+    uint32_t n = 0;
+    const char *at = field.text, *end = field.text + field.size;
+    while (at < end && n < SET_MOST) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        struct field name = { at, (size_t)((comma ? comma : end) - at) };
+        uint32_t one = gpu_of(f, name);
+        if (f->no_memory || f->strange)
+            return 0;
+        uint32_t i = n++;
+        for (; i > 0 && gpu[i - 1] > one; i--)
+            gpu[i] = gpu[i - 1];
+        gpu[i] = (uint16_t)one;
+        at = comma ? comma + 1 : end;
+    }
+    uint16_t set = gpv_keep_set(f->night, gpu, n);
+    f->no_memory = f->no_memory || set == GPV_NONE16;
+    return set;
+}
+
+/* ---- Lines ---- */
+
+static int read_records(struct fields *f)
+{
+    (void)next_number(f); /* of a later version: what is not known is counted */
+    f->night->host = next_text(f);
+    return 0;
+}
+
+static int read_now(struct fields *f)
+{
+    int64_t now = next_time(f);
+    if (!f->strange && !f->no_memory)
+        f->night->to = now;
+    return 0;
+}
+
+static int read_gpu(struct fields *f)
+{
+    struct gpv_gpu row = { .name = next_text(f) };
+    row.uuid = next_text(f);
+    struct field index = next(f);
+    row.index = index.size ? (uint32_t)number_of(f, index, 0, UINT32_MAX - 1) : GPV_NONE;
+    row.model = next_text(f);
+    row.pci = next_text(f);
+    row.profile = next_text(f);
+    row.parent = next_text(f);
+    f->strange = f->strange || (row.name == 0 && row.uuid == 0);
+    return f->strange || f->no_memory ? 0 : gpv_add_gpu(f->night, &row);
+}
+
+static int read_class(struct fields *f)
+{
+    struct field name = next(f);
+    f->strange = name.size == 0;
+    (void)class_of(f, name);
+    return 0;
+}
+
+static int read_shape(struct fields *f)
+{
+    struct field id = next(f);
+    struct gpv_shape row = { .id = (uint32_t)number_of(f, id, 0, UINT32_MAX - 1) };
+    row.class = class_of(f, next(f));
+    row.gpus = next_number(f);
+    row.text = next_text(f);
+    f->strange = f->strange || id.size == 0;
+    return f->strange || f->no_memory ? 0 : gpv_add_shape(f->night, &row);
+}
+
+/* "ok=12,error=3"; an outcome of a later version counts as lost, so that the sum stays right. */
+static void read_ends(struct fields *f, struct field field, uint32_t ret[GPV_OUTCOMES])
+{
+    struct fields items = { f->night, field.text, field.text + field.size, false, false };
+    while (items.at < items.end) {
+        const char *comma = memchr(items.at, ',', (size_t)(items.end - items.at));
+        const char *end = comma ? comma : items.end;
+        const char *equals = memchr(items.at, '=', (size_t)(end - items.at));
+        if (!equals) {
+            f->strange = true;
+            return;
+        }
+        bool unknown = f->strange;
+        uint32_t outcome = value_of(f, (struct field){ items.at, (size_t)(equals - items.at) },
+                                    gpv_outcome_word, GPV_OK, GPV_OUTCOMES);
+        f->strange = unknown;
+        ret[outcome ? outcome : GPV_LOST] += (uint32_t)number_of(
+            f, (struct field){ equals + 1, (size_t)(end - equals - 1) }, 0, INT32_MAX);
+        items.at = comma ? comma + 1 : items.end;
+    }
+}
+
+static int read_batch(struct fields *f)
+{
+    struct gpv_batch row = { .id = next_number(f) };
+    row.name = next_text(f);
+    row.made = next_time(f);
+    row.ended = next_time(f);
+    row.priority = (int32_t)number_of(f, next(f), INT32_MIN, INT32_MAX);
+    struct field flags = next(f);
+    row.open = is(flags, "open") || is(flags, "open,held");
+    row.is_held = is(flags, "held") || is(flags, "open,held");
+    row.total = next_number(f);
+    row.joined = next_number(f);
+    row.held = next_number(f);
+    row.ready = next_number(f);
+    row.running = next_number(f);
+    read_ends(f, next(f), row.ended_by);
+    row.first = next_number(f);
+    row.shape = shape_of(f, next(f));
+    f->strange = f->strange || row.id == 0;
+    return f->strange || f->no_memory ? 0 : gpv_add_batch(f->night, &row);
+}
+
+static int read_attempt(struct fields *f)
+{
+    struct gpv_attempt row = { .task = task_of(f, next(f)) };
+    row.number = next_number(f);
+    uint32_t shape = shape_of(f, next(f));
+    row.shape = shape < GPV_NONE16 ? (uint16_t)shape : GPV_NONE16;
+    row.set = set_of(f, next(f));
+    row.ready = next_time(f);
+    row.started = next_time(f);
+    row.ended = next_time(f);
+    row.outcome = (uint8_t)value_of(f, next(f), gpv_outcome_word, GPV_RUNNING, GPV_OUTCOMES);
+    row.status = (int16_t)number_of(f, next(f), INT16_MIN, INT16_MAX);
+    row.text = next_text(f);
+    const struct gpv_name name = { row.task, next_text(f) };
+    f->strange = f->strange || (row.started == 0 && row.ended == 0) ||
+                 (row.ended == 0) != (row.outcome == GPV_RUNNING);
+    if (f->strange || f->no_memory || gpv_add_attempt(f->night, &row) < 0)
+        return f->strange || f->no_memory ? 0 : -1;
+    return name.text != 0 ? gpv_add_name(f->night, &name) : 0;
+}
+
+static int read_tenancy(struct fields *f)
+{
+    struct gpv_tenancy row = { .gpu = gpu_of(f, next(f)) };
+    row.kind = value_of(f, next(f), gpv_tenancy_word, 1, GPV_TENANCIES);
+    row.class = class_of(f, next(f));
+    row.since = next_time(f);
+    row.until = next_time(f);
+    row.text = next_text(f);
+    f->strange = f->strange || row.since == 0;
+    return f->strange || f->no_memory ? 0 : gpv_add_tenancy(f->night, &row);
+}
+
+static int read_out(struct fields *f)
+{
+    struct gpv_out row = { .gpu = gpu_of(f, next(f)) };
+    row.kind = value_of(f, next(f), gpv_out_word, 1, GPV_OUTS);
+    row.since = next_time(f);
+    row.until = next_time(f);
+    row.text = next_text(f);
+    f->strange = f->strange || row.since == 0;
+    return f->strange || f->no_memory ? 0 : gpv_add_out(f->night, &row);
+}
+
+static int read_reason(struct fields *f)
+{
+    struct gpv_reason row = { .shape = shape_of(f, next(f)) };
+    row.task = task_of(f, next(f));
+    row.word = next_text(f);
+    row.since = next_time(f);
+    row.until = next_time(f);
+    row.text = next_text(f);
+    f->strange = f->strange || row.since == 0;
+    return f->strange || f->no_memory ? 0 : gpv_add_reason(f->night, &row);
+}
+
+static int read_life(struct fields *f)
+{
+    struct gpv_life row = { .kind = value_of(f, next(f), gpv_life_word, 1, GPV_LIVES) };
+    row.since = next_time(f);
+    row.until = next_time(f);
+    row.text = next_text(f);
+    f->strange = f->strange || row.since == 0;
+    return f->strange || f->no_memory ? 0 : gpv_add_life(f->night, &row);
+}
+
+static const struct {
+    const char *word;
+    int (*read)(struct fields *f);
+} kinds[] = {
+    { "attempt", read_attempt }, { "tenancy", read_tenancy }, { "out", read_out },
+    { "reason", read_reason },   { "life", read_life },       { "gpu", read_gpu },
+    { "class", read_class },     { "shape", read_shape },     { "batch", read_batch },
+    { "records", read_records }, { "now", read_now },
+};
+
+int gpv_line_read(struct gpv_night *n, const char *line, size_t size)
+{
+    struct fields f = { n, line, line + size, false, false };
+    if (size == 0)
+        return 0;
+    struct field kind = next(&f);
+    int code = 0;
+    bool known = false;
+    for (size_t i = 0; size <= GPV_LINE_MOST && !known && i < sizeof(kinds) / sizeof(*kinds); i++) {
+        known = is(kind, kinds[i].word);
+        if (known)
+            code = kinds[i].read(&f);
+    }
+    n->unknown += !known || f.strange;
+    return f.no_memory ? -1 : code;
+}
+
+int gpv_lines_read(struct gpv_night *n, const char *text, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        const char *newline = memchr(text + at, '\n', size - at);
+        size_t length = newline ? (size_t)(newline - text) - at : size - at;
+        if (gpv_line_read(n, text + at, length) < 0)
+            return -1;
+        at += length + 1;
+    }
+    return 0;
+}
+
+/* ---- Writing ---- */
+
+void gpv_lines_free(struct gpv_lines *l)
+{
+    free(l->text);
+    *l = (struct gpv_lines){ 0 };
+}
+
+static char *room_for(struct gpv_lines *l, size_t size)
+{
+    while (!l->failed && l->size + size > l->room) {
+        size_t more = l->room ? l->room * 2 : 4096;
+        char *larger = more > l->room ? realloc(l->text, more) : NULL;
+        l->failed = !larger;
+        if (larger) {
+            l->text = larger;
+            l->room = more;
+        }
+    }
+    return l->failed ? NULL : l->text + l->size;
+}
+
+static void put(struct gpv_lines *l, const char *text, size_t size)
+{
+    char *at = room_for(l, size);
+    if (at) {
+        memcpy(at, text, size);
+        l->size += size;
+    }
+}
+
+void gpv_line_begin(struct gpv_lines *l, const char *kind)
+{
+    put(l, kind, strlen(kind));
+}
+
+void gpv_line_end(struct gpv_lines *l)
+{
+    put(l, "\n", 1);
+}
+
+void gpv_line_bytes(struct gpv_lines *l, const char *text, size_t size)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *at = room_for(l, size * 4 + 1);
+    if (!at)
+        return;
+    *at++ = '\t';
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c >= 0x20 && c != '\\' && c != 0x7f) {
+            *at++ = (char)c;
+            continue;
+        }
+        *at++ = '\\';
+        *at++ = c == '\t' ? 't' : c == '\n' ? 'n' : c == '\\' ? '\\' : 'x';
+        if (at[-1] != 'x')
+            continue;
+        *at++ = digits[c >> 4];
+        *at++ = digits[c & 15];
+    }
+    l->size = (size_t)(at - l->text);
+}
+
+void gpv_line_text(struct gpv_lines *l, const char *text)
+{
+    gpv_line_bytes(l, text ? text : "", text ? strlen(text) : 0);
+}
+
+void gpv_line_number(struct gpv_lines *l, int64_t number)
+{
+    char text[24], *at = text + sizeof(text);
+    uint64_t rest = number < 0 ? (uint64_t)0 - (uint64_t)number : (uint64_t)number;
+    do {
+        *--at = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest != 0);
+    if (number < 0)
+        *--at = '-';
+    *--at = '\t';
+    put(l, at, (size_t)(text + sizeof(text) - at));
+}
+
+void gpv_line_time(struct gpv_lines *l, uint64_t ns)
+{
+    if (ns != 0)
+        gpv_line_number(l, (int64_t)ns);
+    else
+        put(l, "\t", 1);
+}
+
+void gpv_line_task(struct gpv_lines *l, uint64_t task)
+{
+    char text[GPV_WORD];
+    gpv_line_text(l, gpv_task_id(task, text));
+}
+
+/* ---- A whole night ---- */
+
+static void write_text(struct gpv_lines *l, const struct gpv_night *n, uint32_t text)
+{
+    gpv_line_text(l, gpv_text(n, text));
+}
+
+static const char *gpu_name(const struct gpv_night *n, uint32_t gpu)
+{
+    const struct gpv_gpu *row = gpu < n->gpus.n ? &n->gpus.row[gpu] : NULL;
+    return row ? gpv_text(n, row->uuid ? row->uuid : row->name) : "";
+}
+
+static const char *class_name(const struct gpv_night *n, uint32_t class)
+{
+    return class < n->classes.n ? gpv_text(n, n->classes.row[class].name) : "";
+}
+
+static void write_shape(struct gpv_lines *l, const struct gpv_night *n, uint32_t shape)
+{
+    if (shape < n->shapes.n)
+        gpv_line_number(l, n->shapes.row[shape].id);
+    else
+        gpv_line_text(l, NULL);
+}
+
+static void write_gpus(struct gpv_lines *l, const struct gpv_night *n, struct gpv_set set)
+{
+    gpv_line_text(l, NULL);
+    for (uint32_t i = 0; i < set.n; i++) {
+        size_t at = l->size;
+        gpv_line_text(l, gpu_name(n, set.gpu[i]));
+        if (l->failed)
+            return;
+        if (i > 0)
+            l->text[at] = ',';
+        else
+            memmove(l->text + at, l->text + at + 1, --l->size - at);
+    }
+}
+
+static void write_lists(struct gpv_lines *l, const struct gpv_night *n)
+{
+    for (size_t i = 0; i < n->gpus.n; i++) {
+        const struct gpv_gpu *g = &n->gpus.row[i];
+        gpv_line_begin(l, "gpu");
+        write_text(l, n, g->name);
+        write_text(l, n, g->uuid);
+        if (g->index != GPV_NONE)
+            gpv_line_number(l, g->index);
+        else
+            gpv_line_text(l, NULL);
+        write_text(l, n, g->model);
+        write_text(l, n, g->pci);
+        write_text(l, n, g->profile);
+        write_text(l, n, g->parent);
+        gpv_line_end(l);
+    }
+    for (size_t i = 0; i < n->classes.n; i++) {
+        gpv_line_begin(l, "class");
+        write_text(l, n, n->classes.row[i].name);
+        gpv_line_end(l);
+    }
+    for (size_t i = 0; i < n->shapes.n; i++) {
+        const struct gpv_shape *s = &n->shapes.row[i];
+        gpv_line_begin(l, "shape");
+        gpv_line_number(l, s->id);
+        gpv_line_text(l, class_name(n, s->class));
+        gpv_line_number(l, s->gpus);
+        write_text(l, n, s->text);
+        gpv_line_end(l);
+    }
+}
+
+static void write_ends(struct gpv_lines *l, const struct gpv_batch *b)
+{
+    char text[GPV_OUTCOMES * 32], *at = text;
+    for (uint32_t i = GPV_OK; i < GPV_OUTCOMES; i++)
+        if (b->ended_by[i] != 0)
+            at += snprintf(at, (size_t)(text + sizeof(text) - at), "%s%s=%" PRIu32,
+                           at > text ? "," : "", gpv_outcome_word(i), b->ended_by[i]);
+    gpv_line_bytes(l, text, (size_t)(at - text));
+}
+
+static void write_batch(struct gpv_lines *l, const struct gpv_night *n, const struct gpv_batch *b)
+{
+    gpv_line_begin(l, "batch");
+    gpv_line_number(l, b->id);
+    write_text(l, n, b->name);
+    gpv_line_time(l, (uint64_t)b->made);
+    gpv_line_time(l, (uint64_t)b->ended);
+    gpv_line_number(l, b->priority);
+    gpv_line_text(l, b->open && b->is_held ? "open,held"
+                     : b->open             ? "open"
+                     : b->is_held          ? "held"
+                                           : "");
+    gpv_line_number(l, b->total);
+    gpv_line_number(l, b->joined);
+    gpv_line_number(l, b->held);
+    gpv_line_number(l, b->ready);
+    gpv_line_number(l, b->running);
+    write_ends(l, b);
+    gpv_line_number(l, b->first);
+    write_shape(l, n, b->shape);
+    gpv_line_end(l);
+}
+
+static void write_attempt(struct gpv_lines *l, const struct gpv_night *n,
+                          const struct gpv_attempt *a)
+{
+    gpv_line_begin(l, "attempt");
+    gpv_line_task(l, a->task);
+    gpv_line_number(l, a->number);
+    write_shape(l, n, a->shape);
+    write_gpus(l, n, gpv_set(n, a->set));
+    gpv_line_time(l, (uint64_t)a->ready);
+    gpv_line_time(l, (uint64_t)a->started);
+    gpv_line_time(l, (uint64_t)a->ended);
+    gpv_line_text(l, gpv_outcome_word(a->outcome));
+    gpv_line_number(l, a->status);
+    write_text(l, n, a->text);
+    gpv_line_text(l, gpv_name_of(n, a->task));
+    gpv_line_end(l);
+}
+
+/* The fields that rows with since and until end with. */
+static void write_span(struct gpv_lines *l, const struct gpv_night *n, int64_t since, int64_t until,
+                       uint32_t text)
+{
+    gpv_line_time(l, (uint64_t)since);
+    gpv_line_time(l, (uint64_t)until);
+    write_text(l, n, text);
+    gpv_line_end(l);
+}
+
+static void write_spans(struct gpv_lines *l, const struct gpv_night *n)
+{
+    for (size_t i = 0; i < n->tenancies.n; i++) {
+        const struct gpv_tenancy *t = &n->tenancies.row[i];
+        gpv_line_begin(l, "tenancy");
+        gpv_line_text(l, gpu_name(n, t->gpu));
+        gpv_line_text(l, gpv_tenancy_word(t->kind));
+        gpv_line_text(l, class_name(n, t->class));
+        write_span(l, n, t->since, t->until, t->text);
+    }
+    for (size_t i = 0; i < n->outs.n; i++) {
+        const struct gpv_out *o = &n->outs.row[i];
+        gpv_line_begin(l, "out");
+        gpv_line_text(l, gpu_name(n, o->gpu));
+        gpv_line_text(l, gpv_out_word(o->kind));
+        write_span(l, n, o->since, o->until, o->text);
+    }
+    for (size_t i = 0; i < n->reasons.n; i++) {
+        const struct gpv_reason *r = &n->reasons.row[i];
+        gpv_line_begin(l, "reason");
+        write_shape(l, n, r->shape);
+        gpv_line_task(l, r->task);
+        write_text(l, n, r->word);
+        write_span(l, n, r->since, r->until, r->text);
+    }
+    for (size_t i = 0; i < n->lives.n; i++) {
+        const struct gpv_life *life = &n->lives.row[i];
+        gpv_line_begin(l, "life");
+        gpv_line_text(l, gpv_life_word(life->kind));
+        write_span(l, n, life->since, life->until, life->text);
+    }
+}
+
+bool gpv_night_write(const struct gpv_night *n, struct gpv_lines *l)
+{
+    gpv_line_begin(l, "records");
+    gpv_line_number(l, GPV_LINES_VERSION);
+    write_text(l, n, n->host);
+    gpv_line_end(l);
+    write_lists(l, n);
+    for (size_t i = 0; i < n->batches.n; i++)
+        write_batch(l, n, &n->batches.row[i]);
+    for (size_t i = 0; i < n->attempts.n; i++)
+        write_attempt(l, n, &n->attempts.row[i]);
+    write_spans(l, n);
+    gpv_line_begin(l, "now");
+    gpv_line_time(l, (uint64_t)n->to);
+    gpv_line_end(l);
+    return !l->failed;
+}
