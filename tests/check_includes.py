@@ -17,9 +17,9 @@ only that speak with the library, and sqlite3.h is for sqlite alone.  Nothing in
 lib/, and nothing else includes queue/, but tests, bench/queue, and tools, which has the commands of
 queue/client.  Includes are written "queue/folder/file.h".
 
-In view/: each folder may include itself, night/ and the headers of view/ itself (such
-as records.h), and nothing of lib/, queue/, tools/ or the public headers.  VIEW_USERS has what queue/ includes of it;
-tools/gpudispatch may include all.  Includes are written "view/folder/file.h".
+In view/: each folder may include itself, night/ and the headers of view/ itself (such as
+records.h), and nothing of lib/, queue/, tools/ or the public headers.  VIEW_USERS has what queue/
+includes of it; tools/gpudispatch may include all.  Includes are written "view/folder/file.h".
 
 Calls: code that runs in the host never ends the process, prints or sleeps [C15], waits for no child
 but its own, and makes each descriptor close-on-exec from birth [C13]; nothing in lib/ is lockable
