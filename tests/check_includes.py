@@ -67,10 +67,12 @@ QUEUE_MAY = {
 VIEW_MAY = {
     "": {""},
     "night": {"night", ""},
+    "now": {"now", "night", ""},
     "report": {"report", "night", ""},
     "trace": {"trace", "night", ""},
 }
-VIEW_USERS = {"queue/agent": {"night", ""}, "queue/client": {""}}  # and tools/gpudispatch all of it
+# What queue/ includes of it; tools/gpudispatch may include all.
+VIEW_USERS = {"queue/agent": {"now", "night", ""}, "queue/client": {""}}
 # Its verbs have arguments and output like all others; names of keys and columns are misspelt, too.
 QUEUE_TOOLS = {"client": "tools/cli/", "config": "tools/cli/near.h", "jobs": "tools/cli/near.h"}
 QUEUE_PUBLIC = {"agent", "client"}  # the folders that may include public headers

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * snapshot.h - the present moment of a queue: what top, the live page, metrics and notebooks show.
+ *
+ * An agent makes snapshots (request `watch`); gpv_moment (moment.h) makes one from records,
+ * for any time of a night.  Both fill the same struct, so that a view has one source, and so that
+ * the two can be compared.                                                                [V3]
+ *
+ * On the socket, in `top --json` and on the live page a snapshot is one JSON object on a line,
+ * which docs/reference/snapshot.md describes.  gpv_snapshot_write and gpv_snapshot_read are the two
+ * directions.  A reader leaves out members that it does not know.                         [V9]
+ *
+ * Texts are UTF-8, cut at the end of a character, and may have any character but NUL: each view
+ * makes them harmless in its own form.                                                    [V5]
+ * Times are ns since 1970, spans ns; 0 and -1 stand for none, as each field says.
+ */
+#ifndef GPV_SNAPSHOT_H
+#define GPV_SNAPSHOT_H
+
+#include "view/night/live.h"
+#include "view/night/waits.h"
+#include "view/records.h"
+
+enum { GPV_SNAPSHOT_VERSION = 1 };
+
+/* What a GPU does now: name, value, word. */
+#define GPV_DOES_MAP(X)                                                                        \
+    X(IDLE, 0, "idle")                                                                         \
+    X(RUN, 1, "run")                                                                           \
+    X(LOAD, 2, "load")   /* a worker of a class loads */                                       \
+    X(LEAVE, 3, "leave") /* a worker of a class leaves */                                      \
+    X(KEPT, 4, "kept")   /* it stays free for a wide task */                                   \
+    X(OUT, 5, "out")     /* it is out of use */
+#define GPV_X_DOES(name, value, word) GPV_DOES_##name = value,
+enum gpv_does { GPV_DOES_MAP(GPV_X_DOES) GPV_DOES = 6 };
+#undef GPV_X_DOES
+const char *gpv_does_word(uint32_t does);
+
+struct gpv_now_gpu {
+    char name[32], uuid[96], model[96], pci[32], profile[32], parent[96];
+    uint32_t index;      /* of the driver; GPV_NONE */
+    uint32_t does;       /* enum gpv_does */
+    int64_t since;       /* when it began to do so; 0 = not known */
+    char class_name[64]; /* of its worker or task; "" = none */
+    uint64_t task;       /* RUN: the one that started first; 0 = not known */
+    uint32_t attempt, tasks; /* of that task; RUN: how many tasks run here */
+    int64_t limit;           /* RUN: of that task; 0 = none */
+    char with[64];           /* RUN: further GPUs of that task: "gpu:2,gpu:3" */
+    char text[160];          /* OUT and KEPT: why; LOAD and LEAVE: for what */
+    /* Readings, if somebody watches and the device is awake; UINT64_MAX, GPV_NONE: unknown. */
+    uint64_t memory_used, memory_total; /* bytes */
+    uint32_t utilization, temperature, power; /* per cent, degrees Celsius, mW */
+    bool asleep;
+    struct gpv_uses uses; /* since `since` of the snapshot */
+};
+
+enum { GPV_BUCKETS = 20 }; /* up to 2^-3 s, 2^-2 s, ... 2^16 s; what is longer is in `count` */
+struct gpv_histogram {
+    uint64_t bucket[GPV_BUCKETS]; /* not cumulative */
+    uint64_t count;
+    double sum; /* s */
+};
+
+struct gpv_now_class {
+    char name[64];
+    uint32_t workers, ready, loading; /* 0 of the class "command", which has none */
+    int64_t boot_p50, run_p50;        /* ns; -1 = none is known */
+    uint64_t evicted, restarts;       /* since `since` of the snapshot */
+    uint64_t waiting[GPV_WHYS];       /* tasks, by the reason of the first one of their shape */
+    uint64_t ended_by[GPV_OUTCOMES];  /* attempts since `since` */
+    struct gpv_histogram run, wait;   /* of attempts; from ready to start */
+};
+
+struct gpv_now_batch {
+    uint32_t id;
+    char name[64];
+    int32_t priority;
+    int64_t made, ended; /* ended 0: it goes on */
+    uint32_t total, ok, bad, running, ready, held;
+    /* Of its first waiting task: */
+    uint64_t first;  /* 0 = none waits */
+    uint32_t why;    /* enum gpv_why */
+    char reason[32]; /* as explain names it: "BUSY" */
+    char text[192];  /* as explain has it */
+    int64_t since;   /* since when it is so; 0 = not known */
+    /* Left: a range; -1 = not known. */
+    int64_t least, most;
+    double per_hour; /* ends in the last hour, or since it was made */
+};
+
+/* A finding (night/findings.h) in words. */
+struct gpv_now_finding {
+    uint32_t kind, outcome, batch;
+    int64_t first, last;
+    uint64_t count;
+    char what[64];     /* "44x CRASHED signal 11", "GPU 5 QUARANTINED" */
+    char whose[96];    /* "15 rec-11 610-631"; "" of a GPU */
+    char text[160];    /* the first one's */
+    char gpus[48];     /* "0, 4-5" */
+    char command[96];  /* what to type next; "" = nothing */
+};
+
+struct gpv_now_end {
+    int64_t time, ran, waited; /* ran: ns; -1 = it had no attempt */
+    uint64_t task;
+    uint32_t outcome;
+    char batch_name[64], gpus[48];
+};
+
+struct gpv_snapshot {
+    uint64_t sequence; /* one more with each snapshot of a connection */
+    int64_t time;
+    int64_t since; /* from here on the totals count: the start of the agent */
+    char host[64], version[32];
+    uint32_t pid;    /* of the agent; 0: made from records */
+    char notice[256]; /* why nothing starts: paused, starts wait, stopping; "" = nothing is wrong */
+    GPV_LIST(struct gpv_now_gpu) gpus;
+    GPV_LIST(struct gpv_now_class) classes;
+    GPV_LIST(struct gpv_now_batch) batches; /* that go on, or ended within 24 h: those that go on
+                                               first, by priority and id */
+    GPV_LIST(struct gpv_now_finding) findings; /* of the last 24 h, newest first */
+    GPV_LIST(struct gpv_now_end) ends;         /* newest first */
+    /* What did not fit is counted: batches, their tasks by the same counts; findings, and the bad
+     * ends in them. */
+    struct {
+        uint32_t batches, ok, bad, running, ready, held, total;
+        uint32_t findings, classes;
+    } more;
+    uint64_t bad_24h; /* bad ends in the last 24 h: the sum of the findings  [V4] */
+    /* All listed batches together: ns; -1 = not known. */
+    int64_t least, most;
+    /* The first snapshot of a connection has it: oldest first; history[gpu * minutes + i]. */
+    uint32_t minutes;
+    struct gpv_uses *history;
+};
+
+void gpv_snapshot_free(struct gpv_snapshot *s); /* what it points to */
+
+/* Appends it as one line of JSON to `l` (line.h), without a newline.  False: no memory. */
+struct gpv_lines;
+bool gpv_snapshot_write(const struct gpv_snapshot *s, struct gpv_lines *l);
+/* Reads such a line.  0; -1: it is none, or there is no memory; then *s is empty. */
+int gpv_snapshot_read(struct gpv_snapshot *s, const char *text, size_t size);
+
+#endif
