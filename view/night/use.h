@@ -52,11 +52,12 @@ struct gpv_stretch {
 typedef int (*gpv_stretch_fn)(const struct gpv_stretch *s, void *user);
 
 /* Calls fn for each stretch of a GPU between two times, in order and without a gap, until it
- * returns another value than 0, which is returned then.  -1: no memory. */
+ * returns another value than 0, which is returned then.  It passes over all rows, and needs no
+ * memory. */
 int gpv_use_each(const struct gpv_night *n, uint32_t gpu, int64_t from, int64_t to,
                  gpv_stretch_fn fn, void *user);
 
-/* The sum of a GPU, and that of all of them.  0, or -1 without memory. */
+/* The sum of a GPU, and that of all of them.  They return 0. */
 int gpv_use_sum(const struct gpv_night *n, uint32_t gpu, int64_t from, int64_t to,
                 struct gpv_uses *ret);
 int gpv_use_sum_all(const struct gpv_night *n, int64_t from, int64_t to, struct gpv_uses *ret);

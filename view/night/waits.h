@@ -3,8 +3,10 @@
  * waits.h - how many tasks of a batch waited at each time, and why its first one did not start.
  *
  * The number follows from the attempts: a task waits from `ready` of an attempt until its start.
- * Tasks that have not started yet count from the time at which their batch was made.  The reason
- * is that of the first task of the shape, so it is one for all batches that share a shape.
+ * Tasks that have not started yet count from the time at which their batch was made, those that
+ * were returned from then on.  The reason is that of the first task of the shape, so it is one for
+ * all batches that share a shape.  Where tasks of several shapes wait, the reason of a task of the
+ * batch comes first, then that of the earliest task.
  */
 #ifndef GPV_WAITS_H
 #define GPV_WAITS_H
@@ -17,6 +19,7 @@ struct gpv_wait {
     uint64_t tasks;
     uint32_t word;   /* text: "BUSY"; 0: none is known */
     uint32_t reason; /* index of the row, or GPV_NONE */
+    bool kept;       /* its tasks need several GPUs each, and one is kept free */
 };
 typedef int (*gpv_wait_fn)(const struct gpv_wait *w, void *user);
 
@@ -40,7 +43,7 @@ enum gpv_why { GPV_WHY_MAP(GPV_X_WHY) GPV_WHYS };
 #undef GPV_X_WHY
 const char *gpv_why_word(uint32_t why);
 const char *gpv_why_text(uint32_t why);
-/* Of a stretch: by its word, and by the needs of its shape (a wide task gathers). */
+/* Of a stretch: by its word, and a wide task gathers while a GPU is kept free. */
 enum gpv_why gpv_why_of(const struct gpv_night *n, const struct gpv_wait *w);
 
 /* Task-time of a batch by reason: ns times tasks, as a sum.  0, or -1 without memory. */
