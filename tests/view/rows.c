@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* rows.c - nights as scripts. */
+#include "rows.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "harness.h"
+#include "view/line.h"
+
+void t_script_add(struct t_script *s, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int size = vsnprintf(s->text + s->size, sizeof(s->text) - s->size, format, list);
+    va_end(list);
+    s->size += (size_t)size;
+    T_CMP(s->size, <, sizeof(s->text));
+}
+
+/* A '-' that is a whole field is left out. */
+static void translate(struct t_script *s, const char *rows)
+{
+    for (const char *c = rows; *c; c++) {
+        bool begins = c == rows || strchr(" \n", c[-1]), ends = !c[1] || strchr(" \n", c[1]);
+        if (*c == '-' && begins && ends)
+            continue;
+        t_script_add(s, "%c", *c == ' ' ? '\t' : *c == '_' ? ' ' : *c);
+    }
+}
+
+struct gpv_night *t_night_within(const char *rows, int64_t from, int64_t to)
+{
+    static struct t_script lines;
+    struct gpv_night *n = gpv_night_new();
+    T_CHECK(n);
+    lines.size = 0;
+    translate(&lines, rows);
+    gpv_night_limit(n, from, to);
+    T_EQ(gpv_lines_read(n, lines.text, lines.size), 0);
+    T_EQ(gpv_night_end(n, 0), 0);
+    T_EQ(n->unknown, 0);
+    return n;
+}
+
+struct gpv_night *t_night(const char *rows)
+{
+    return t_night_within(rows, 0, 0);
+}
