@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/* waits.c - how many tasks of a batch waited, and why: one pass over the rows, by time. */
+#include "view/night/waits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GPV_X_WHY(name, word, text) word,
+static const char *const why_words[] = { GPV_WHY_MAP(GPV_X_WHY) };
+#undef GPV_X_WHY
+#define GPV_X_WHY(name, word, text) text,
+static const char *const why_texts[] = { GPV_WHY_MAP(GPV_X_WHY) };
+#undef GPV_X_WHY
+
+const char *gpv_why_word(uint32_t why)
+{
+    return why < GPV_WHYS ? why_words[why] : "?";
+}
+
+const char *gpv_why_text(uint32_t why)
+{
+    return why < GPV_WHYS ? why_texts[why] : "?";
+}
+
+/* Names of enum gpud_reason_kind, and the agent's own words. */
+static const struct {
+    const char *word;
+    enum gpv_why why;
+    bool gathers; /* while GPUs are kept free for a wide task */
+} words[] = {
+    { "BUSY", GPV_WHY_BUSY, true },
+    { "SHARE", GPV_WHY_BUSY, true },
+    { "OCCUPIED", GPV_WHY_BUSY, true },
+    { "MEMORY", GPV_WHY_BUSY, false },
+    { "PASSED_OVER_BY", GPV_WHY_BUSY, false },
+    { "HEAD_HOLDS", GPV_WHY_BUSY, false },
+    { "MIN_RESIDENCE", GPV_WHY_BUSY, false },
+    { "MAX_WAIT", GPV_WHY_BUSY, false },
+    { "PINNED", GPV_WHY_BUSY, false },
+    { "SEATS", GPV_WHY_LIMIT, false },
+    { "at once", GPV_WHY_LIMIT, false },
+    { "BOOTING", GPV_WHY_LOADING, false },
+    { "UNLOADING", GPV_WHY_LOADING, false },
+    { "DRAINED", GPV_WHY_OUT, false },
+    { "FAULT", GPV_WHY_OUT, false },
+    { "FOREIGN", GPV_WHY_OUT, false },
+    { "PAUSED", GPV_WHY_PAUSED, false },
+    { "paused", GPV_WHY_PAUSED, false },
+    { "CPUS", GPV_WHY_OTHER, false },
+    { "NEVER", GPV_WHY_OTHER, false },
+    { "RETRY", GPV_WHY_OTHER, false },
+    { "starts wait", GPV_WHY_OTHER, false },
+    { "NONE", GPV_WHY_UNSEEN, false },
+    { "", GPV_WHY_UNSEEN, false },
+};
+
+enum gpv_why gpv_why_of(const struct gpv_night *n, const struct gpv_wait *w)
+{
+    const char *word = gpv_text(n, w->word);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcmp(word, words[i].word) == 0)
+            return w->kept && words[i].gathers ? GPV_WHY_GATHERING : words[i].why;
+    return GPV_WHY_OTHER;
+}
+
+/* ---- When tasks begin to wait ---- */
+
+struct begin {
+    int64_t at;
+    uint32_t tasks, shape;
+};
+
+struct shape {
+    uint64_t tasks;  /* that wait */
+    uint32_t reason; /* of those that have begun the one that ends last, or GPV_NONE */
+};
+
+struct sweep {
+    const struct gpv_night *n;
+    const struct gpv_batch *batch;
+    GPV_LIST(struct begin) begins;
+    struct shape *shape; /* and one for tasks of no known shape */
+    size_t next_begin, next_start, next_reason, next_tenancy;
+    uint64_t tasks;
+    uint32_t reason; /* the one that counts */
+    bool look;       /* it may be another one */
+    int64_t reason_until, kept_until;
+};
+
+static bool is_of(const struct sweep *s, const struct gpv_attempt *a)
+{
+    return GPV_BATCH_OF(a->task) == s->batch->id;
+}
+
+/* A task without an attempt has waited until its end, which counts as its start. */
+static bool has_waited(const struct gpv_attempt *a)
+{
+    return a->ready != 0 && a->ready < a->started;
+}
+
+static int add_begin(struct sweep *s, struct begin c)
+{
+    struct begin *last = s->begins.n > 0 ? &s->begins.row[s->begins.n - 1] : NULL;
+    if (last && last->at == c.at && last->shape == c.shape) {
+        last->tasks += c.tasks;
+        return 0;
+    }
+    if (s->begins.n == s->begins.room) {
+        size_t room = s->begins.room != 0 ? 2 * s->begins.room : 64;
+        struct begin *row = realloc(s->begins.row, room * sizeof(*row));
+        if (!row)
+            return -1;
+        s->begins.row = row;
+        s->begins.room = room;
+    }
+    s->begins.row[s->begins.n++] = c;
+    return 0;
+}
+
+/* `still`: tasks that wait at the end, and are not accounted for. */
+static int add_attempt(struct sweep *s, const struct gpv_attempt *a, uint32_t *still)
+{
+    int code = 0;
+    if (has_waited(a))
+        code = add_begin(s, (struct begin){ a->ready, 1, a->shape });
+    if (code < 0 || !a->last || a->outcome != GPV_RETURNED || *still == 0)
+        return code;
+    --*still;
+    return add_begin(s, (struct begin){ a->ended, 1, a->shape });
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct begin *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+static int add_begins(struct sweep *s)
+{
+    uint32_t still = s->batch->ready;
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < s->n->attempts.n; i++)
+        if (is_of(s, &s->n->attempts.row[i]))
+            code = add_attempt(s, &s->n->attempts.row[i], &still);
+    if (code == 0 && still > 0)
+        code = add_begin(s, (struct begin){ s->batch->made, still, s->batch->shape });
+    if (code == 0 && s->begins.n > 0)
+        qsort(s->begins.row, s->begins.n, sizeof(s->begins.row[0]), by_time);
+    return code;
+}
+
+static int begin_sweep(struct sweep *s)
+{
+    size_t shapes = s->n->shapes.n + 1;
+    s->shape = malloc(shapes * sizeof(s->shape[0]));
+    for (size_t i = 0; s->shape && i < shapes; i++)
+        s->shape[i] = (struct shape){ .reason = GPV_NONE };
+    return s->shape ? add_begins(s) : -1;
+}
+
+static void end_sweep(struct sweep *s)
+{
+    free(s->begins.row);
+    free(s->shape);
+}
+
+/* ---- What changes at a time.  Each returns when the next change is. ---- */
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void count(struct sweep *s, size_t shape, uint64_t come, uint64_t leave)
+{
+    shape = shape < s->n->shapes.n ? shape : s->n->shapes.n;
+    uint64_t *tasks = &s->shape[shape].tasks, before = *tasks;
+    *tasks += come - leave;
+    s->tasks += come - leave;
+    s->look = s->look || before == 0 || *tasks == 0;
+}
+
+static int64_t apply_begins(struct sweep *s, int64_t now)
+{
+    for (; s->next_begin < s->begins.n; s->next_begin++) {
+        const struct begin *b = &s->begins.row[s->next_begin];
+        if (b->at > now)
+            return b->at;
+        count(s, b->shape, b->tasks, 0);
+    }
+    return INT64_MAX;
+}
+
+/* The rows are in the order of their starts, so no list of them is made. */
+static int64_t apply_starts(struct sweep *s, int64_t now)
+{
+    for (; s->next_start < s->n->attempts.n; s->next_start++) {
+        const struct gpv_attempt *a = &s->n->attempts.row[s->next_start];
+        if (!is_of(s, a) || !has_waited(a))
+            continue;
+        if (a->started > now)
+            return a->started;
+        count(s, a->shape, 0, 1);
+    }
+    return INT64_MAX;
+}
+
+/* Rows of a shape overlap only where the clock was set back. */
+static bool lasts_longer(const struct sweep *s, const struct gpv_reason *r, uint32_t other)
+{
+    return other == GPV_NONE ||
+           gpv_until(s->n, r->until) >= gpv_until(s->n, s->n->reasons.row[other].until);
+}
+
+static int64_t apply_reasons(struct sweep *s, int64_t now)
+{
+    for (; s->next_reason < s->n->reasons.n; s->next_reason++) {
+        const struct gpv_reason *r = &s->n->reasons.row[s->next_reason];
+        if (r->since > now)
+            return r->since;
+        if (r->shape < s->n->shapes.n && lasts_longer(s, r, s->shape[r->shape].reason)) {
+            s->shape[r->shape].reason = (uint32_t)s->next_reason;
+            s->look = true;
+        }
+    }
+    return INT64_MAX;
+}
+
+static int64_t apply_kept(struct sweep *s, int64_t now)
+{
+    int64_t next = INT64_MAX;
+    for (; s->next_tenancy < s->n->tenancies.n; s->next_tenancy++) {
+        const struct gpv_tenancy *t = &s->n->tenancies.row[s->next_tenancy];
+        if (t->kind != GPV_TENANCY_KEPT)
+            continue;
+        if (t->since > now) {
+            next = t->since;
+            break;
+        }
+        if (gpv_until(s->n, t->until) > s->kept_until)
+            s->kept_until = gpv_until(s->n, t->until);
+    }
+    return s->kept_until > now ? earlier(next, s->kept_until) : next;
+}
+
+static bool comes_first(const struct sweep *s, uint32_t reason, uint32_t other)
+{
+    if (other == GPV_NONE)
+        return true;
+    uint64_t a = s->n->reasons.row[reason].task, b = s->n->reasons.row[other].task;
+    bool a_own = GPV_BATCH_OF(a) == s->batch->id, b_own = GPV_BATCH_OF(b) == s->batch->id;
+    return a_own != b_own ? a_own : a < b;
+}
+
+static void choose_reason(struct sweep *s, int64_t now)
+{
+    s->reason = GPV_NONE;
+    s->reason_until = INT64_MAX;
+    s->look = false;
+    for (size_t i = 0; i < s->n->shapes.n; i++) {
+        uint32_t reason = s->shape[i].reason;
+        if (s->shape[i].tasks == 0 || reason == GPV_NONE)
+            continue;
+        int64_t until = gpv_until(s->n, s->n->reasons.row[reason].until);
+        if (until > now && comes_first(s, reason, s->reason)) {
+            s->reason = reason;
+            s->reason_until = until;
+        }
+    }
+}
+
+/* Returns until when nothing changes; the end of the span at most. */
+static int64_t step(struct sweep *s, int64_t now)
+{
+    int64_t next = earlier(s->n->to, apply_begins(s, now));
+    next = earlier(next, apply_starts(s, now));
+    next = earlier(next, apply_reasons(s, now));
+    next = earlier(next, apply_kept(s, now));
+    if (s->look || s->reason_until <= now)
+        choose_reason(s, now);
+    return earlier(next, s->reason_until);
+}
+
+/* ---- Stretches ---- */
+
+static struct gpv_wait wait_at(const struct sweep *s, int64_t now, int64_t next)
+{
+    struct gpv_wait w = { .from = now, .to = next, .tasks = s->tasks, .reason = s->reason };
+    if (s->reason != GPV_NONE) {
+        const struct gpv_reason *r = &s->n->reasons.row[s->reason];
+        w.word = r->word;
+        w.kept = s->kept_until > now && s->n->shapes.row[r->shape].gpus >= 2;
+    }
+    return w;
+}
+
+static int each_wait(struct sweep *s, gpv_wait_fn fn, void *user)
+{
+    struct gpv_wait last = { 0 };
+    int code = 0;
+    for (int64_t now = s->n->from; code == 0 && now < s->n->to;) {
+        int64_t next = step(s, now);
+        struct gpv_wait w = wait_at(s, now, next);
+        if (w.tasks == last.tasks && w.reason == last.reason && w.kept == last.kept) {
+            last.to = next;
+        } else {
+            code = last.tasks > 0 ? fn(&last, user) : 0;
+            last = w;
+        }
+        now = next;
+    }
+    return code == 0 && last.tasks > 0 ? fn(&last, user) : code;
+}
+
+int gpv_wait_each(const struct gpv_night *n, uint32_t batch, gpv_wait_fn fn, void *user)
+{
+    struct sweep s = { .n = n, .batch = &n->batches.row[batch], .look = true };
+    int code = begin_sweep(&s);
+    if (code == 0)
+        code = each_wait(&s, fn, user);
+    end_sweep(&s);
+    return code;
+}
+
+struct sum {
+    const struct gpv_night *n;
+    double *of;
+};
+
+static int add_wait(const struct gpv_wait *w, void *user)
+{
+    struct sum *sum = user;
+    sum->of[gpv_why_of(sum->n, w)] += (double)(w->to - w->from) * (double)w->tasks;
+    return 0;
+}
+
+int gpv_wait_sum(const struct gpv_night *n, uint32_t batch, double ret[GPV_WHYS])
+{
+    struct sum sum = { n, ret };
+    memset(ret, 0, GPV_WHYS * sizeof(ret[0]));
+    return gpv_wait_each(n, batch, add_wait, &sum);
+}
