@@ -56,7 +56,7 @@ def parts(test):
         return {"worlds": WORLDS, "plans": PLANS, "twins": TWINS, "explains": EXPLAINS}.get(
             program, SCRIPTS), case
     begins = {"unit": "unit_", "hosts": "hosts/hosts_", "abi": "abi/", "gpu": "gpu/",
-              "queue": "queue/queue_"}
+              "queue": "queue/queue_", "view": "view/view_"}
     return "tests/" + begins.get(suite, "") + program, case
 
 

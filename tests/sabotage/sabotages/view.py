@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""Faults in the views of a night."""
+
+from .entry import Sabotage
+
+SABOTAGES = [
+    # ---- GPU time by use ----
+    Sabotage(
+        "attempts are counted twice", "view/night/use.c",
+        "    sum->ns[s->use] += s->to - s->from;\n",
+        "    sum->ns[s->use] += (s->to - s->from) * (s->use == GPV_USE_OK ? 2 : 1);\n",
+        "view/use.one_task"),
+    Sabotage(
+        "time without an agent counts as idle", "view/night/use.c",
+        "        return GPV_USE_UNKNOWN;\n",
+        "        return GPV_USE_IDLE;\n",
+        "view/use.no_agent_for_a_while"),
+    Sabotage(
+        "a short row hides the longer one that is open", "view/night/use.c",
+        "        if (row.until > s->until[row.fact])\n",
+        "        if (row.until != s->until[row.fact])\n",
+        "view/use.random_nights"),
+    # ---- Waits ----
+    Sabotage(
+        "a returned task waits since its batch was made", "view/night/waits.c",
+        "a->outcome != GPV_RETURNED || *still == 0)\n",
+        "a->outcome == GPV_RETURNED || *still == 0)\n",
+        "view/waits.tasks_that_were_returned"),
+    Sabotage(
+        "a wide task gathers when no GPU is kept free any more", "view/night/waits.c",
+        "    return s->kept_until > now ? earlier(next, s->kept_until) : next;\n",
+        "    return next;\n",
+        "view/waits.gathering"),
+]
