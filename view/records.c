@@ -30,6 +30,7 @@ struct gpv_pool {
     GPV_LIST(struct kept_set) sets;
     struct table set_table;
     int64_t from, to; /* limits of the span; 0 = none */
+    bool lived;       /* a life was added, also one outside of the limits */
 };
 
 static uint32_t hash_of(const void *data, size_t size)
@@ -346,6 +347,7 @@ int gpv_add_reason(struct gpv_night *n, const struct gpv_reason *row)
 
 int gpv_add_life(struct gpv_night *n, const struct gpv_life *row)
 {
+    n->pool->lived = true;
     ADD_SPAN(n->lives, row);
 }
 
@@ -478,7 +480,10 @@ static void set_span(struct gpv_night *n, int64_t now)
 {
     const struct gpv_pool *p = n->pool;
     int64_t first = 0, last = 0;
-    NOTE_ALL(n->attempts, started, ended);
+    for (size_t i = 0; i < n->attempts.n; i++) {
+        const struct gpv_attempt *a = &n->attempts.row[i];
+        note(&first, &last, a->ready != 0 ? a->ready : a->started, a->ended);
+    }
     NOTE_ALL(n->tenancies, since, until);
     NOTE_ALL(n->outs, since, until);
     NOTE_ALL(n->reasons, since, until);
@@ -492,6 +497,7 @@ static void set_span(struct gpv_night *n, int64_t now)
 
 int gpv_night_end(struct gpv_night *n, int64_t now)
 {
+    n->lived = n->pool->lived;
     SORT(n->attempts, attempt_order);
     SORT(n->names, name_order);
     SORT(n->tenancies, tenancy_order);

@@ -171,6 +171,7 @@ struct gpv_set {
 struct gpv_night {
     int64_t from, to; /* the span */
     uint32_t host;    /* name of the machine */
+    bool lived;       /* it is known when an agent ran: without it, one ran throughout */
     bool over;        /* nothing goes on: no task waits or runs */
     uint64_t unknown; /* lines of a kind that this version does not know, or without sense  [V9] */
     GPV_LIST(struct gpv_gpu) gpus;

@@ -197,7 +197,7 @@ T_CASE(a_task_without_an_attempt)
          "attempt 1.3 0 1 gpu:0 5 10 35 skipped\n"
          "life opened 10 -\n"
          "now 50",
-         "gpu:0: 10 idle 50");
+         "gpu:0: 5 unknown 10 idle 50");
 }
 
 T_CASE(workers_that_load_and_leave)

@@ -141,11 +141,11 @@ T_CASE(tasks_that_were_returned)
           "attempt 1.2 2 1 gpu:0 45 48 - running\n"
           "now 50",
           "20-30 4 unseen\n30-40 2 unseen\n40-45 3 unseen\n45-48 4 unseen\n48-50 3 unseen");
-    /* It does not wait: it is held. */
+    /* Since then it does not wait: it is held. */
     waits("batch 1 a 20 - 0 - 1 0 1 0\n"
           "attempt 1.1 1 1 gpu:0 20 30 40 returned\n"
           "now 50",
-          "");
+          "20-30 1 unseen");
 }
 
 T_CASE(a_task_that_was_cancelled_while_it_waited)

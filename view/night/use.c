@@ -149,7 +149,7 @@ static enum gpv_use use_at(const struct sweep *s, int64_t now)
                                    .kept = until[KEPT] > now,
                                    .out = until[OUT] > now };
     /* A night without any life is not of an agent that keeps them. */
-    return gpv_use_of(&open, until[WAITS] > now, until[KNOWN] > now || s->n->lives.n == 0);
+    return gpv_use_of(&open, until[WAITS] > now, until[KNOWN] > now || !s->n->lived);
 }
 
 int gpv_use_each(const struct gpv_night *n, uint32_t gpu, int64_t from, int64_t to,
