@@ -18,11 +18,16 @@ struct gpv_batch_facts {
 /* ret has an entry for each row of n->batches.  0, or -1 without memory. */
 int gpv_batch_facts(const struct gpv_night *n, struct gpv_batch_facts *ret);
 
+/* A worker boots in place of one that has ended: the text of the row begins with "restart". */
+bool gpv_is_restart(const struct gpv_night *n, const struct gpv_tenancy *t);
+/* A worker leaves in favour of another class: the text of the row begins with "evicted". */
+bool gpv_is_eviction(const struct gpv_night *n, const struct gpv_tenancy *t);
+
 struct gpv_night_facts {
     uint64_t attempts, tasks; /* with a number; rows of the night that are `last` */
     uint64_t ended_by[GPV_OUTCOMES]; /* rows by outcome: of attempts, and of tasks without one */
     uint64_t tasks_by[GPV_OUTCOMES]; /* tasks by outcome: rows that are `last` */
-    uint64_t bad;             /* ends that are bad: the sum of V4 */
+    uint64_t bad;             /* ends that are bad: the sum of `bad` in findings.h */
     uint64_t restarts, evictions;
     int64_t p95;              /* by when 95 % of the ended tasks had ended; 0 = none */
     uint32_t last_batch;      /* index of the batch that ended last; GPV_NONE */

@@ -8,6 +8,9 @@
  * Bad ends of a batch with the same outcome, status and text are one finding; runs of digits in
  * the text count as equal.  The sum of `count` over all findings of kind BAD is the number of bad
  * ends of the span.                                                                       [V4]
+ *
+ * Other rows are one finding if kind, GPU and text are alike; for KEPT and LIMITED each of them
+ * lasts for half an hour.  Without any row `life` no time is UNKNOWN.
  */
 #ifndef GPV_FINDINGS_H
 #define GPV_FINDINGS_H
@@ -29,24 +32,29 @@ enum { GPV_FINDING_RANGES = 8, GPV_FINDING_COMMAND = 96 };
 struct gpv_finding {
     uint32_t kind;
     int64_t first, last;  /* of BAD: times of the first and the last end; else begin and end */
+    int64_t ns;           /* of all but BAD: its time in the span, without that between rows */
     uint64_t count;       /* of BAD: ends; else rows that were joined */
-    uint32_t batch;       /* of BAD: its id; else that for which it was so, or 0 */
+    uint32_t batch;       /* of BAD: its id; of KEPT and LIMITED that of the task that waited for
+                             the longest part of it, or 0 */
     uint32_t outcome;     /* of BAD */
     int32_t status;       /* of BAD: exit status, or minus the signal */
     uint32_t text;        /* of the first one */
-    uint32_t gpu;         /* of all but BAD: its index */
-    uint32_t row;         /* index of the first row: attempt, out, tenancy, life */
+    uint32_t gpu;         /* of OUT, KEPT, LIMITED, EVICTED: its index; else GPV_NONE */
+    uint32_t row;         /* index of the first row: attempt, out, tenancy, life; of LIMITED a
+                             reason.  GPV_NONE: there is none */
     uint64_t still;       /* of BAD: tasks among them that have not ended ok since then */
+    uint32_t still_first; /* of BAD: the lowest number of these; 0 = none */
     uint32_t n_tasks;     /* of BAD: different tasks */
     /* Of BAD: numbers of tasks as ranges "610-631"; `more` tasks are not in them. */
     struct {
         uint32_t from, to;
     } range[GPV_FINDING_RANGES];
     uint32_t n_ranges, more;
-    uint16_t set;         /* of BAD: all GPUs that it was on */
+    uint16_t set;         /* of BAD: all GPUs that it was on; GPV_NONE16: too many sets */
     bool goes_on;         /* until the end of the span */
     char command[GPV_FINDING_COMMAND]; /* what to type next: "gpudispatch retry 15 --failed";
-                                          "" if there is nothing to do */
+                                          "" if there is nothing to do.  No text of the night
+                                          is in it but a GPU's name of letters and digits */
 };
 
 struct gpv_findings {
