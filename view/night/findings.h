@@ -10,7 +10,7 @@
  * ends of the span.                                                                       [V4]
  *
  * Other rows are one finding if kind, GPU and text are alike; for KEPT and LIMITED each of them
- * lasts for half an hour.  Without any row `life` no time is UNKNOWN.
+ * lasts for half an hour.  Without `lived` of the night no time is UNKNOWN.
  */
 #ifndef GPV_FINDINGS_H
 #define GPV_FINDINGS_H
