@@ -31,4 +31,15 @@ SABOTAGES = [
         "    return s->kept_until > now ? earlier(next, s->kept_until) : next;\n",
         "    return next;\n",
         "view/waits.gathering"),
+    # ---- Findings ----
+    Sabotage(
+        "a failure is merged away", "view/night/findings.c",
+        "    f->count++;\n",
+        "    f->count += f->count == 0;\n",
+        "view/findings.random_nights_recounted"),
+    Sabotage(
+        "a task that ended ok later counts as failed still", "view/night/findings.c",
+        "        if (a->last && a->outcome != GPV_OK &&\n",
+        "        if (gpv_is_bad(a->outcome) &&\n",
+        "view/findings.failed_and_later_ok"),
 ]
