@@ -183,11 +183,17 @@ static uint32_t value_of(struct fields *f, struct field field, const char *(*wor
 
 /* ---- Rows that others name ---- */
 
+/* A list could not name a GPU with a comma. */
+static bool is_item(const struct gpv_night *n, uint32_t text)
+{
+    return text != 0 && !strchr(gpv_text(n, text), ',');
+}
+
 /* The index of a GPU, which is added if it was not there. */
 static uint32_t gpu_of(struct fields *f, struct field field)
 {
     uint32_t name = keep(f, field);
-    if (field.size == 0) {
+    if (!is_item(f->night, name)) {
         f->strange = true;
         return GPV_NONE;
     }
@@ -225,6 +231,19 @@ static uint32_t shape_of(struct fields *f, struct field field)
 
 enum { SET_MOST = 256 };
 
+/* Each GPU once, in ascending order. */
+static void insert(uint16_t gpu[SET_MOST], uint32_t *n, uint16_t one)
+{
+    uint32_t at = *n;
+    while (at > 0 && gpu[at - 1] > one)
+        at--;
+    if (at > 0 && gpu[at - 1] == one)
+        return;
+    memmove(&gpu[at + 1], &gpu[at], (*n - at) * sizeof(*gpu));
+    gpu[at] = one;
+    ++*n;
+}
+
 static uint16_t set_of(struct fields *f, struct field field)
 {
     uint16_t gpu[SET_MOST];
@@ -236,10 +255,7 @@ static uint16_t set_of(struct fields *f, struct field field)
         uint32_t one = gpu_of(f, name);
         if (f->no_memory || f->strange)
             return 0;
-        uint32_t i = n++;
-        for (; i > 0 && gpu[i - 1] > one; i--)
-            gpu[i] = gpu[i - 1];
-        gpu[i] = (uint16_t)one;
+        insert(gpu, &n, (uint16_t)one);
         at = comma ? comma + 1 : end;
     }
     uint16_t set = gpv_keep_set(f->night, gpu, n);
@@ -274,7 +290,7 @@ static int read_gpu(struct fields *f)
     row.pci = next_text(f);
     row.profile = next_text(f);
     row.parent = next_text(f);
-    f->strange = f->strange || (row.name == 0 && row.uuid == 0);
+    f->strange = f->strange || !is_item(f->night, row.uuid ? row.uuid : row.name);
     return f->strange || f->no_memory ? 0 : gpv_add_gpu(f->night, &row);
 }
 
@@ -393,7 +409,7 @@ static int read_reason(struct fields *f)
     row.since = next_time(f);
     row.until = next_time(f);
     row.text = next_text(f);
-    f->strange = f->strange || row.since == 0;
+    f->strange = f->strange || row.since == 0 || row.shape == GPV_NONE;
     return f->strange || f->no_memory ? 0 : gpv_add_reason(f->night, &row);
 }
 

@@ -24,8 +24,9 @@
  *   life      KIND SINCE UNTIL TEXT
  *   now       TIME                                            the last line
  *
- * A GPU is written as its UUID or its name.  GPUs, classes and shapes stand before the rows that
- * name them; one that was not there is added by its name, such as a GPU that is gone.
+ * A GPU is written as its UUID or its name, which have no comma.  GPUs, classes and shapes stand
+ * before the rows that name them; one that was not there is added by its name, such as a GPU that
+ * is gone.
  *
  * Reading is total.  A line of an unknown kind, or without sense, is counted in `unknown` of the
  * night and left out; fields behind the known ones are ignored.  So a reader of today reads the

@@ -274,10 +274,18 @@ static int64_t not_before(int64_t until, int64_t since)
          ? ((list).row[(list).n] = (copy), &(list).row[(list).n++]) \
          : NULL)
 
+/* By the UUID, or by the name of one without. */
+static uint32_t find_key(const struct gpv_night *n, uint32_t key)
+{
+    for (size_t i = 0; i < n->gpus.n; i++)
+        if ((n->gpus.row[i].uuid ? n->gpus.row[i].uuid : n->gpus.row[i].name) == key)
+            return (uint32_t)i;
+    return GPV_NONE;
+}
+
 int gpv_add_gpu(struct gpv_night *n, const struct gpv_gpu *row)
 {
-    const char *uuid = gpv_text(n, row->uuid);
-    uint32_t there = gpv_find_gpu(n, *uuid ? uuid : gpv_text(n, row->name));
+    uint32_t there = find_key(n, row->uuid ? row->uuid : row->name);
     if (there != GPV_NONE) {
         n->gpus.row[there] = *row;
         return 0;
@@ -374,6 +382,21 @@ static int name_order(const void *left, const void *right)
 {
     const struct gpv_name *a = left, *b = right;
     return (a->task > b->task) - (a->task < b->task);
+}
+
+/* Each attempt brings the name of its task: one of them is left. */
+static void name_once(struct gpv_night *n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n->names.n; i++) {
+        const struct gpv_name *name = &n->names.row[i];
+        struct gpv_name *last = kept ? &n->names.row[kept - 1] : NULL;
+        if (!last || last->task != name->task)
+            n->names.row[kept++] = *name;
+        else if (last->text > name->text) /* the one that was kept first, in any order of rows */
+            last->text = name->text;
+    }
+    n->names.n = kept;
 }
 
 #define SPAN_ORDER(name, type)                               \
@@ -500,6 +523,7 @@ int gpv_night_end(struct gpv_night *n, int64_t now)
     n->lived = n->pool->lived;
     SORT(n->attempts, attempt_order);
     SORT(n->names, name_order);
+    name_once(n);
     SORT(n->tenancies, tenancy_order);
     SORT(n->outs, out_order);
     SORT(n->reasons, reason_order);
@@ -522,13 +546,11 @@ uint32_t gpv_find_gpu(const struct gpv_night *n, const char *name)
     uint32_t text = find_text(n, name);
     if (text == GPV_NONE || text == 0)
         return GPV_NONE;
-    for (size_t i = 0; i < n->gpus.n; i++)
-        if (n->gpus.row[i].uuid == text)
-            return (uint32_t)i;
-    for (size_t i = 0; i < n->gpus.n; i++)
+    uint32_t there = find_key(n, text);
+    for (size_t i = 0; there == GPV_NONE && i < n->gpus.n; i++)
         if (n->gpus.row[i].name == text)
-            return (uint32_t)i;
-    return GPV_NONE;
+            there = (uint32_t)i;
+    return there;
 }
 
 uint32_t gpv_find_class(const struct gpv_night *n, const char *name)
