@@ -6,7 +6,8 @@
 #     sh tests/fuzz/fuzz.sh [SECONDS] [control] [devices] [frame] [hello] [launch] [log] [page]
 #                           [plan] [queue_config] [queue_csv] [queue_jsonl] [queue_lines]
 #                           [queue_request] [queue_stamp] [queue_template] [queue_values]
-#                           [reading] [run_plan] [run_record] [sched] [script] [versioned] [xid]
+#                           [reading] [run_plan] [run_record] [sched] [script] [versioned]
+#                           [view_lines] [xid]
 #
 # Exit 1 when a target fails.  libFuzzer then writes the input to the current directory (crash-...):
 # add it to tests/fuzz/corpus/TARGET together with the repair.
@@ -21,7 +22,7 @@ case ${1:-} in
 esac
 targets=${*:-control devices frame hello launch log page plan queue_config queue_csv queue_jsonl \
 queue_lines queue_request queue_stamp queue_template queue_values reading run_plan run_record \
-sched script versioned xid}
+sched script versioned view_lines xid}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -99,6 +100,7 @@ for target in $targets; do
         parts="$parts ../queue/runner/run.c ../queue/files/lock.c ../queue/files/save.c $numbers"
         ;;
     versioned) parts="base/versioned.c" ;;
+    view_lines) parts="../view/line.c ../view/records.c ../view/words.c" ;;
     xid) parts="device/xid.c base/failure.c base/refused.c" ;;
     *)
         echo "fuzz.sh: no target $target" >&2
