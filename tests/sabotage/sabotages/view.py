@@ -4,6 +4,17 @@
 from .entry import Sabotage
 
 SABOTAGES = [
+    # ---- Lines ----
+    Sabotage(
+        "a line of a later version is not counted", "view/line.c",
+        "    n->unknown += !known || f.strange;\n",
+        "    n->unknown += f.strange;\n",
+        "view/recordings.all"),
+    Sabotage(
+        "bytes that are no UTF-8 stay in a text", "view/line.c",
+        "length ? text + i : \"\\xef\\xbf\\xbd\", length ? length : 3);\n",
+        "length ? text + i : \"\\xff\\xff\\xff\", length ? length : 3);\n",
+        "view/recordings.hostile"),
     # ---- GPU time by use ----
     Sabotage(
         "attempts are counted twice", "view/night/use.c",
