@@ -321,6 +321,7 @@ int gpq_adopt(struct gpq_agent *a, struct gpq_error *e)
         code = o->commit(a->store, e);
     else
         o->rollback(a->store);
+    a->adopted = all.adopted;
     if (code == 0)
         code = clean_up(a, &all, e);
     if (code == 0 && all.n != 0)

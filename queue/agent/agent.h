@@ -81,6 +81,7 @@ struct gpq_agent {
     struct gpq_store *store;
     gpud_dispatcher *dispatcher;
     uint32_t devices; /* GPUs that the dispatcher has */
+    uint32_t adopted; /* commands of an agent before that run on */
     struct gpq_work *work;
     struct gpq_ahead *ahead;
     struct gpq_classes *classes;

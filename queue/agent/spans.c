@@ -90,9 +90,13 @@ static struct row *add_row(struct gpq_spans *s, const char *kind, const char *su
     return r;
 }
 
+/* No row ends before it begins, though the clock was set back meanwhile.  CLOCK_BOOTTIME knows how
+ * long it has lasted. */
 static void end_row(struct gpq_spans *s, struct row *r)
 {
     r->until = s->clock;
+    if (r->until.wall < r->since.wall)
+        r->until.wall = r->since.wall;
     s->changed = true;
 }
 
@@ -279,14 +283,9 @@ int gpq_spans_store(struct gpq_agent *a, uint64_t now, struct gpq_error *e)
     return code < 0 ? code : 0;
 }
 
-void gpq_spans_stored(struct gpq_agent *a)
+/* After the commit. */
+static void settle_rows(struct gpq_spans *s)
 {
-    struct gpq_spans *s = a->spans;
-    if (!s || a->store->n_changes == 0)
-        return;
-    uint64_t now = gpq_wall();
-    if (now - s->alive >= MINUTE)
-        s->alive = now;
     for (struct row **at = &s->first; *at;) {
         struct row *r = *at;
         r->id = r->id != 0 ? r->id : r->new_id;
@@ -299,6 +298,17 @@ void gpq_spans_stored(struct gpq_agent *a)
         free(r);
     }
     s->changed = s->full = false;
+}
+
+void gpq_spans_stored(struct gpq_agent *a)
+{
+    struct gpq_spans *s = a->spans;
+    if (!s || a->store->n_changes == 0)
+        return;
+    uint64_t now = gpq_wall();
+    if (now - s->alive >= MINUTE)
+        s->alive = now;
+    settle_rows(s);
 }
 
 /* ---- Start and end ---- */
@@ -329,18 +339,51 @@ static int see_left(const struct gpq_span *span, void *user)
 /* Rows of a killed agent end when it was last known to live; until_boot 0: it is not known. */
 static int end_left(struct gpq_agent *a, const struct left *l, struct gpq_error *e)
 {
-    const struct gpq_engine *o = a->store->engine;
-    int code = l->n != 0 ? o->begin(a->store, e) : 0;
-    if (code < 0 || l->n == 0)
-        return code;
+    int code = 0;
     for (size_t i = 0; code == 0 && i < l->n; i++) {
         uint64_t since = l->row[i].since, end = since > l->alive ? since : l->alive;
-        code = o->span_end(a->store, l->row[i].id, end, 0, e);
+        code = a->store->engine->span_end(a->store, l->row[i].id, end, 0, e);
     }
+    return code;
+}
+
+static int store_rows(struct gpq_agent *a, struct gpq_error *e)
+{
+    int code = 0;
+    for (struct row *r = a->spans->first; code == 0 && r; r = r->next)
+        code = store_row(a, r, e);
+    return code;
+}
+
+/* A commit of its own. */
+static int commit_rows(struct gpq_agent *a, const struct left *l, struct gpq_error *e)
+{
+    const struct gpq_engine *o = a->store->engine;
+    int code = o->begin(a->store, e);
+    if (code < 0)
+        return code;
+    if (l)
+        code = end_left(a, l, e);
+    if (code == 0)
+        code = store_rows(a, e);
     if (code == 0)
         return o->commit(a->store, e);
     o->rollback(a->store);
     return code;
+}
+
+static void begin_life(struct gpq_agent *a)
+{
+    struct gpq_spans *s = a->spans;
+    char text[64];
+    s->clock = present();
+    (void)add_row(s, "life", "", "opened", "");
+    if (a->adopted == 0)
+        return;
+    snprintf(text, sizeof(text), "%" PRIu32 " command%s", a->adopted, a->adopted == 1 ? "" : "s");
+    struct row *r = add_row(s, "life", "", "adopted", text);
+    if (r)
+        end_row(s, r);
 }
 
 int gpq_spans_open(struct gpq_agent *a, struct gpq_error *e)
@@ -352,28 +395,16 @@ int gpq_spans_open(struct gpq_agent *a, struct gpq_error *e)
     int code = gpq_mark_look(a->store, "alive", "", &left.alive, e);
     if (code >= 0)
         code = a->store->engine->spans(a->store, UINT64_MAX >> 1, 0, see_left, &left, e);
+    begin_life(a);
     if (code >= 0)
-        code = end_left(a, &left, e);
-    free(left.row);
-    if (code < 0)
-        return code;
-    a->spans->clock = present();
-    (void)add_row(a->spans, "life", "", "opened", "");
-    a->spans->clock.boot = 0; /* the first look is not put off */
-    a->spans->clock.wall = 0;
-    return 0;
-}
-
-static int store_last(struct gpq_agent *a, struct gpq_error *e)
-{
-    const struct gpq_engine *o = a->store->engine;
-    int code = o->begin(a->store, e);
-    for (struct row *r = a->spans->first; code == 0 && r; r = r->next)
-        code = store_row(a, r, e);
+        code = commit_rows(a, &left, e);
     if (code == 0)
-        return o->commit(a->store, e);
-    o->rollback(a->store);
-    return code;
+        settle_rows(a->spans);
+    else if (code == GPQ_EFULL && left.n == 0)
+        code = 0; /* they are written with the first commit that succeeds */
+    free(left.row);
+    a->spans->clock = (struct moment){ 0 }; /* the first look is not put off */
+    return code < 0 ? code : 0;
 }
 
 void gpq_spans_close(struct gpq_agent *a)
@@ -386,7 +417,7 @@ void gpq_spans_close(struct gpq_agent *a)
     for (struct row *r = s->first; r; r = r->next)
         if (r->until.wall == 0)
             end_row(s, r);
-    if (a->status == 0 && store_last(a, &e) < 0)
+    if (a->status == 0 && commit_rows(a, NULL, &e) < 0)
         gpq_log("spans: %s", e.text);
     for (struct row *r; (r = s->first);) {
         s->first = r->next;

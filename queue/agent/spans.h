@@ -3,7 +3,8 @@
  * spans.h - writes down where the time of devices and tasks goes: the table `span` of the store.
  *
  *   kind      subject          reason
- *   life      ""               "opened": an agent runs; "clock": its clock was set (no length)
+ *   life      ""               "opened": an agent runs; without length: "adopted": it took over
+ *                              commands of an agent before; "clock": its clock was set
  *   device    UUID, or name    why the device is out of use: "drained", "quarantined", "failed",
  *                              "backoff"
  *   tenancy   UUID, or name    a worker of a class starts ("boot") or leaves ("unload")
@@ -15,6 +16,9 @@
  * has changed is written with the next commit that changes a task, and has the time of the
  * examination: no sync is made for it, but at the agent's start and end.
  *
+ * A row has its times on the wall clock and on CLOCK_BOOTTIME.  None ends before it begins: where
+ * the wall clock was set back meanwhile, the row has no length there.
+ *
  * The mark "alive" has a time at which an agent ran, up to a minute before its last commit.  Rows
  * that a killed agent has left open end there.
  */
@@ -23,7 +27,7 @@
 
 #include "queue/agent/agent.h"
 
-/* At the start, before the first turn. */
+/* At the start, before the first turn: a commit of its own. */
 int gpq_spans_open(struct gpq_agent *a, struct gpq_error *e);
 /* Ends all rows in a commit, unless the storage has failed. */
 void gpq_spans_close(struct gpq_agent *a);
