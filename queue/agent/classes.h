@@ -12,6 +12,7 @@ struct gpq_class {
     const char *name;
     uint32_t batch;  /* tasks that a worker takes at a time */
     uint32_t fit;    /* workers that there may be at a time, about */
+    uint32_t gpus;   /* of a worker */
     uint32_t inside; /* tasks that the dispatcher has */
     uint32_t most;   /* bounds them, since it had no room for more; 0 = no bound */
     bool there;      /* the dispatcher has it */

@@ -182,6 +182,7 @@ static int add(struct gpq_agent *a, struct made *m, struct gpq_class *ret, struc
     ret->name = m->section->name;
     ret->batch = m->options.max_batch;
     ret->fit = fit_of(m, a->devices);
+    ret->gpus = m->needs.devices;
     if (code < 0)
         snprintf(ret->text, sizeof(ret->text), "%.255s", e->text);
     else if (gpud_dispatcher_class_add(a->dispatcher, &m->class, &why) < 0)

@@ -11,6 +11,7 @@
 #include "queue/agent/ahead.h"
 #include "queue/agent/grant.h"
 #include "queue/agent/needs.h"
+#include "queue/agent/spans.h"
 #include "queue/agent/turn.h"
 #include "queue/agent/workers.h"
 #include "queue/runner/process.h"
@@ -306,6 +307,7 @@ static void ended(struct gpq_agent *a, const struct gpud_event *event)
 
 static void hear_one(struct gpq_agent *a, const struct gpud_event *event)
 {
+    gpq_spans_hear(a, event);
     if (event->kind == GPUD_EVENT_GRANTED)
         granted(a, event);
     else if (event->kind == GPUD_EVENT_REVOKED)

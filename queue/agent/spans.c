@@ -8,15 +8,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "queue/agent/ahead.h"
 #include "queue/agent/lookup.h"
-#include "queue/agent/needs.h"
-#include "queue/agent/work.h"
+#include "queue/agent/states.h"
 #include "queue/grow.h"
 
 #define SECOND UINT64_C(1000000000)
 #define MINUTE (60 * SECOND)
-enum { SHAPES = 64, TEXT = 256, SUBJECT = 96, REASON = 24, UNWRITTEN = 4096 };
+enum { SUBJECT = 96, REASON = 24, UNWRITTEN = 4096 };
 
 /* Wall time, and CLOCK_BOOTTIME at the same moment. */
 struct moment {
@@ -25,7 +23,7 @@ struct moment {
 
 /* One row: that of a state, or one that was replaced and is not written yet. */
 struct row {
-    char kind[16], subject[SUBJECT], reason[REASON], text[TEXT];
+    char kind[16], subject[SUBJECT], reason[REASON], key[GPQ_SPAN_KEY], text[GPQ_SPAN_TEXT];
     struct moment since, until; /* until.wall 0: it goes on */
     uint64_t id;                /* in the store; 0 = not written */
     uint64_t new_id;            /* ... by the transaction in progress */
@@ -41,6 +39,7 @@ struct gpq_spans {
     uint64_t alive;      /* time of the mark; 0 = none */
     uint64_t put_off;    /* wall time of a look; 0 = none */
     bool full;           /* rows were left out for want of memory or of commits */
+    struct gpq_states *states;
 };
 
 static uint64_t boot_time(void)
@@ -57,17 +56,9 @@ static struct moment present(void)
 
 /* ---- Rows ---- */
 
-static struct row *open_row(struct gpq_spans *s, const char *kind, const char *subject)
-{
-    for (struct row *r = s->first; r; r = r->next)
-        if (r->until.wall == 0 && strcmp(r->kind, kind) == 0 && strcmp(r->subject, subject) == 0)
-            return r;
-    return NULL;
-}
-
 /* Commits may be rare and changes many: then the newest ones are lost, and the log says so. */
 static struct row *add_row(struct gpq_spans *s, const char *kind, const char *subject,
-                           const char *reason, const char *text)
+                           const char *reason, const char *key, const char *text)
 {
     struct row *r = s->n < UNWRITTEN ? calloc(1, sizeof(*r)) : NULL;
     if (!r) {
@@ -79,6 +70,7 @@ static struct row *add_row(struct gpq_spans *s, const char *kind, const char *su
     snprintf(r->kind, sizeof(r->kind), "%s", kind);
     snprintf(r->subject, sizeof(r->subject), "%s", subject);
     snprintf(r->reason, sizeof(r->reason), "%s", reason);
+    snprintf(r->key, sizeof(r->key), "%s", key);
     snprintf(r->text, sizeof(r->text), "%s", text);
     r->since = s->clock;
     struct row **at = &s->first;
@@ -100,102 +92,24 @@ static void end_row(struct gpq_spans *s, struct row *r)
     s->changed = true;
 }
 
-/* The state of the subject is this one at the present look. */
-static void see(struct gpq_spans *s, const char *kind, const char *subject, const char *reason,
-                const char *text)
+bool gpq_span_goes_on(struct gpq_spans *s, const char *kind, const char *subject,
+                      const char *reason, const char *key)
 {
-    struct row *r = open_row(s, kind, subject);
-    if (r && strcmp(r->reason, reason) != 0) {
-        end_row(s, r);
-        r = NULL;
-    }
-    if (!r)
-        r = add_row(s, kind, subject, reason, text);
+    for (struct row *r = s->first; r; r = r->next)
+        if (r->until.wall == 0 && strcmp(r->kind, kind) == 0 && strcmp(r->subject, subject) == 0 &&
+            strcmp(r->reason, reason) == 0 && strcmp(r->key, key) == 0) {
+            r->seen = true;
+            return true;
+        }
+    return false;
+}
+
+void gpq_span_begin(struct gpq_spans *s, const char *kind, const char *subject, const char *reason,
+                    const char *key, const char *text)
+{
+    struct row *r = add_row(s, kind, subject, reason, key, text);
     if (r)
         r->seen = true;
-}
-
-/* ---- Devices ---- */
-
-static const char *out_reason(const struct gpud_device_info *d)
-{
-    if (d->state == GPUD_DEVICE_STATE_QUARANTINED)
-        return "quarantined";
-    if (d->state == GPUD_DEVICE_STATE_FAILED)
-        return "failed";
-    if (d->draining != 0)
-        return "drained";
-    return d->state == GPUD_DEVICE_STATE_BACKOFF ? "backoff" : NULL;
-}
-
-static void see_device(struct gpq_spans *s, const struct gpud_device_info *d)
-{
-    const char *subject = d->uuid[0] ? d->uuid : d->name, *out = out_reason(d);
-    char text[TEXT];
-    bool worker = d->class_name[0] != 0 && strcmp(d->class_name, GPQ_COMMANDS) != 0;
-    snprintf(text, sizeof(text), "%s%s%.160s", d->name, d->evidence[0] ? ": " : "", d->evidence);
-    if (out)
-        see(s, "device", subject, out, text);
-    snprintf(text, sizeof(text), "%s: %s", d->name, d->class_name);
-    if (worker && d->state == GPUD_DEVICE_STATE_STARTING)
-        see(s, "tenancy", subject, "boot", text);
-    else if (worker &&
-             (d->state == GPUD_DEVICE_STATE_UNLOADING || d->state == GPUD_DEVICE_STATE_COOLING))
-        see(s, "tenancy", subject, "unload", text);
-}
-
-static void see_devices(struct gpq_agent *a)
-{
-    int n;
-    struct gpud_device_info *rows = gpq_devices_read(a, &n);
-    for (int i = 0; i < n; i++)
-        if (rows[i].kind != GPUD_DEVICE_CPU)
-            see_device(a->spans, &rows[i]);
-    free(rows);
-}
-
-/* ---- Reasons of waiting tasks ---- */
-
-static int first_task(const struct gpq_task *t, void *user)
-{
-    *(uint64_t *)user = t->id;
-    return 1;
-}
-
-static void see_reason(struct gpq_agent *a, uint32_t shape, uint64_t task, const char *reason,
-                       const char *more)
-{
-    char subject[16], text[TEXT];
-    snprintf(subject, sizeof(subject), "%" PRIu32, shape);
-    snprintf(text, sizeof(text), "%u.%u%s%.200s", GPQ_BATCH_OF(task), GPQ_NUMBER_OF(task),
-             *more ? ": " : "", more);
-    see(a->spans, "reason", subject, reason, text);
-}
-
-/* The first reason is the one that may end first.  None: the task starts at once. */
-static void see_shape(struct gpq_agent *a, uint32_t shape, void *user)
-{
-    int *shapes = user;
-    struct gpud_reason reason[1] = { GPUD_REASON_INIT };
-    struct gpq_error e;
-    uint64_t task = 0;
-    size_t n = 0;
-    char text[TEXT] = "";
-    if ((*shapes)++ >= SHAPES ||
-        a->store->engine->ready(a->store, shape, INT32_MAX, INT64_MIN, 1, first_task, &task, &e) <
-            0 ||
-        task == 0)
-        return;
-    if (a->paused || a->starts_wait) {
-        see_reason(a, shape, task, a->paused ? "paused" : "starts wait", "");
-        return;
-    }
-    const struct gpq_unit *u = gpq_work_of(a, task);
-    if (!u || u->phase != GPQ_INSIDE ||
-        gpud_dispatcher_explain(a->dispatcher, u->id, NULL, reason, 1, &n, NULL) < 0 || n == 0)
-        return;
-    (void)gpud_reason_format(&reason[0], text, sizeof(text));
-    see_reason(a, shape, task, gpud_reason_name(reason[0].kind), text);
 }
 
 /* ---- A look ---- */
@@ -219,7 +133,7 @@ static void see_clock(struct gpq_spans *s, struct moment now)
     if (!jumped)
         return;
     snprintf(text, sizeof(text), "set by %+.3f s", (double)jump / 1e9);
-    struct row *r = add_row(s, "life", "clock", "clock", text);
+    struct row *r = add_row(s, "life", "clock", "clock", "", text);
     if (r)
         end_row(s, r);
 }
@@ -237,10 +151,14 @@ void gpq_spans_look(struct gpq_agent *a)
     }
     s->put_off = 0;
     see_clock(s, now);
-    see_devices(a);
-    if (!a->stop.now)
-        gpq_ahead_each(a, see_shape, &(int){ 0 });
+    gpq_states_look(a, s, s->states);
     end_unseen(s);
+}
+
+void gpq_spans_hear(struct gpq_agent *a, const struct gpud_event *event)
+{
+    if (a->spans)
+        gpq_states_hear(a->spans->states, event);
 }
 
 uint64_t gpq_spans_next(const struct gpq_agent *a)
@@ -377,11 +295,11 @@ static void begin_life(struct gpq_agent *a)
     struct gpq_spans *s = a->spans;
     char text[64];
     s->clock = present();
-    (void)add_row(s, "life", "", "opened", "");
+    (void)add_row(s, "life", "", "opened", "", "");
     if (a->adopted == 0)
         return;
     snprintf(text, sizeof(text), "%" PRIu32 " command%s", a->adopted, a->adopted == 1 ? "" : "s");
-    struct row *r = add_row(s, "life", "", "adopted", text);
+    struct row *r = add_row(s, "life", "", "adopted", "", text);
     if (r)
         end_row(s, r);
 }
@@ -390,7 +308,7 @@ int gpq_spans_open(struct gpq_agent *a, struct gpq_error *e)
 {
     struct left left = { 0 };
     a->spans = calloc(1, sizeof(*a->spans));
-    if (!a->spans)
+    if (!a->spans || !(a->spans->states = gpq_states_new()))
         return gpq_fail(e, GPQ_ENOMEM, "no memory");
     int code = gpq_mark_look(a->store, "alive", "", &left.alive, e);
     if (code >= 0)
@@ -423,6 +341,7 @@ void gpq_spans_close(struct gpq_agent *a)
         s->first = r->next;
         free(r);
     }
+    gpq_states_free(s->states);
     free(s);
     a->spans = NULL;
 }

@@ -2,19 +2,35 @@
 /*
  * spans.h - writes down where the time of devices and tasks goes: the table `span` of the store.
  *
- *   kind      subject          reason
- *   life      ""               "opened": an agent runs; without length: "adopted": it took over
- *                              commands of an agent before; "clock": its clock was set
- *   device    UUID, or name    why the device is out of use: "drained", "quarantined", "failed",
- *                              "backoff"
- *   tenancy   UUID, or name    a worker of a class starts ("boot") or leaves ("unload")
+ *   kind      subject          reason, and the state
+ *   life      ""               opened    an agent runs
+ *                              adopted   it took over commands of an agent before (no length)
+ *                              clock     its clock was set (no length)
+ *   device    UUID, or name    the device is out of use: drained, quarantined, failed, backoff,
+ *                              lost, foreign
+ *   tenancy   UUID, or name    boot      a worker of a class starts
+ *                              unload    it leaves
+ *                              kept      the device stays free for a task of several devices
  *   reason    the shape's id   why the first waiting task of the shape does not start: "paused",
- *                              "starts wait", or a name of enum gpud_reason_kind
+ *                              "starts wait", "CLASS" (it cannot run here), or a name of enum
+ *                              gpud_reason_kind
  *
- * The state of a subject is one open row, and another row begins when its reason changes.  The
- * agent examines the states after its turns, at most once a second, and at most 64 shapes.  What
- * has changed is written with the next commit that changes a task, and has the time of the
- * examination: no sync is made for it, but at the agent's start and end.
+ * The text of a row is for people, but for its beginning: "WHOM: WHY", or WHOM alone
+ * (gpq_span_why).  WHOM is of
+ *   device    the name of the device; of foreign WHY is "user ben, pid 8123, 41984 MiB"
+ *   tenancy   the class; of kept, the task.  WHY of boot: "first use", "again", "restart" (the one
+ *             before it has died); of unload: "evicted for CLASS", "device drained", "it died" (its
+ *             memory is not free yet), "no task for it"; of kept: "held for 2 GPUs"
+ *   reason    the task
+ * WHOM and WHY are those of the row's begin.  Of life the text is WHY alone.
+ *
+ * A state is one open row, which ends with it: another row begins when the reason changes, or the
+ * worker of a tenancy, or the shape of the task for which a device is kept.  Nothing else changes a
+ * row.  The agent examines the states after its turns, at most once a second, and at most 64
+ * shapes.  What has changed is written with the next commit that changes a task, and has the time
+ * of the examination: no sync is made for it, but at the agent's start and end.
+ *
+ * Whether foreign processes keep a device from its tasks is known while a task waits for it.
  *
  * A row has its times on the wall clock and on CLOCK_BOOTTIME.  None ends before it begins: where
  * the wall clock was set back meanwhile, the row has no length there.
@@ -25,13 +41,25 @@
 #ifndef GPQ_AGENT_SPANS_H
 #define GPQ_AGENT_SPANS_H
 
+#include <string.h>
+
 #include "queue/agent/agent.h"
+
+/* WHY of the text of a row; *ret_whom: the length of WHOM, with which the text begins. */
+static inline const char *gpq_span_why(const char *text, size_t *ret_whom)
+{
+    const char *end = strstr(text, ": ");
+    *ret_whom = end ? (size_t)(end - text) : strlen(text);
+    return end ? end + 2 : text + *ret_whom;
+}
 
 /* At the start, before the first turn: a commit of its own. */
 int gpq_spans_open(struct gpq_agent *a, struct gpq_error *e);
 /* Ends all rows in a commit, unless the storage has failed. */
 void gpq_spans_close(struct gpq_agent *a);
 
+/* An event of the dispatcher. */
+void gpq_spans_hear(struct gpq_agent *a, const struct gpud_event *event);
 /* The agent has turned, and is about to sleep: looks at the states. */
 void gpq_spans_look(struct gpq_agent *a);
 /* Wall time of the next look that was put off; 0 = none. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * worker.c - workers of classes for the agent's tests.  The setup bytes name a directory; each task
- * adds a line with its id to the file `started` there.
+ * adds a line with its id to the file `started` there.  Where that directory has a fifo `loads`,
+ * or `leaves`, a worker waits in its setup, or cleanup, until somebody opens it for writing.
  *
  * Payloads: "say TEXT", "print TEXT", "big BYTES", "bytes", "sleep MS", "wait" (until the fifo
  * `gate` has a byte), "fail STATUS", "crash", "kill PID"; any other one is returned.
@@ -35,11 +36,22 @@ static void note(const char *directory, const char *name, const char *text)
     close(fd);
 }
 
+static void wait_at(const char *directory, const char *name)
+{
+    char byte;
+    int fd = in_directory(directory, name, O_RDONLY);
+    if (fd < 0)
+        return;
+    (void)!read(fd, &byte, 1);
+    close(fd);
+}
+
 static int setup(gpud_worker *w, void **ret_state)
 {
     const char *directory = gpud_worker_setup_data(w, NULL);
     *ret_state = strdup(directory);
     note(directory, "setups", "1");
+    wait_at(directory, "loads");
     return 0;
 }
 
@@ -56,6 +68,7 @@ static int broken_setup(gpud_worker *w, void **ret_state)
 static void cleanup(gpud_worker *w, void *state)
 {
     (void)w;
+    wait_at(state, "leaves");
     free(state);
 }
 

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* look.h - one look at the states: what waiting.c finds, and states.c makes rows of. */
+#ifndef GPQ_AGENT_LOOK_H
+#define GPQ_AGENT_LOOK_H
+
+#include "queue/agent/states.h"
+
+enum { GPQ_CLASS_NAME = 64 };
+
+/* What the reasons of waiting tasks tell of a device. */
+struct gpq_told {
+    char wanted_by[GPQ_CLASS_NAME]; /* class for which a worker leaves */
+    struct gpud_reason foreign;     /* FOREIGN, or none */
+    uint64_t kept_for;              /* task for which it stays free; 0 = none */
+    uint32_t kept_shape, gpus;      /* of that task */
+    bool in_way;                    /* something on it is in the way of the present task */
+};
+
+struct gpq_look {
+    struct gpq_spans *spans;
+    struct gpud_device_info *device;
+    struct gpq_told *told; /* of each device */
+    int n;                 /* devices */
+};
+
+/* -1: there is no such device. */
+int gpq_look_index(const struct gpq_look *l, const char *device);
+
+/* Sees the reasons of waiting tasks, and notes what they tell of devices. */
+void gpq_waiting_look(struct gpq_agent *a, struct gpq_look *l);
+
+#endif
