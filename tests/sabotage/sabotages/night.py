@@ -56,6 +56,63 @@ SABOTAGES = [
         "            p->last = ids->id[i] - 1;\n",
         "            p->last = ids->id[i];\n",
         "queue/conformance.a_purge_that_goes_on_sqlite"),
+    # ---- Where the time goes ----
+    Sabotage(
+        "a GPU is kept for a task that waits for something else", "queue/agent/waiting.c",
+        "    if (free >= f->gpus)\n        return;\n",
+        "    if (free < 1)\n        return;\n",
+        "agent/spans.kept_not"),
+    Sabotage(
+        "a GPU is kept while the class has its workers", "queue/agent/waiting.c",
+        "        if (own || !*r->device)\n",
+        "        if (own && !*r->device)\n",
+        "agent/spans.kept_for_workers"),
+    Sabotage(
+        "a worker leaves for no class", "queue/agent/waiting.c",
+        "        if (r->kind == GPUD_REASON_UNLOADING)\n",
+        "        if (r->kind == GPUD_REASON_NONE)\n",
+        "agent/spans.tenancies"),
+    Sabotage(
+        "the death of a worker is not noted", "queue/agent/states.c",
+        "    know(d->states, device, d->class, true);\n",
+        "    know(d->states, device, d->class, false);\n",
+        "agent/spans.tenancies"),
+    Sabotage(
+        "workers that follow each other are one row", "queue/agent/states.c",
+        "s->slot->slot, s->slot->incarnation);",
+        "s->slot->slot, s->slot->reserved);",
+        "agent/spans.tenancies"),
+    Sabotage(
+        "a lost GPU is quarantined", "queue/agent/states.c",
+        "    if (d->health == GPUD_HEALTH_LOST)\n",
+        "    if (d->health == GPUD_HEALTH_COUNT)\n",
+        "agent/spans.lost"),
+    Sabotage(
+        "foreign processes keep no GPU from use", "queue/agent/waiting.c",
+        "        if (r->kind == GPUD_REASON_FOREIGN)\n",
+        "        if (r->kind == GPUD_REASON_NONE)\n",
+        "agent/spans.foreign"),
+    Sabotage(
+        "an agent that adopts does not say so", "queue/agent/spans.c",
+        "    if (a->adopted == 0)\n",
+        "    if (a->adopted != 0)\n",
+        "agent/spans.adopted"),
+    Sabotage(
+        "a row ends before it begins", "queue/agent/spans.c",
+        "    if (r->until.wall < r->since.wall)\n",
+        "    if (r->until.wall == 0)\n",
+        "agent/night.spans_of_clock"),
+    Sabotage(
+        "a row of a reason ends with the first task", "queue/agent/waiting.c",
+        "    if (gpq_span_goes_on(w->look->spans, \"reason\", subject, reason, \"\"))\n",
+        "    snprintf(text, sizeof(text), \"%\" PRIu64, f->task);\n"
+        "    if (gpq_span_goes_on(w->look->spans, \"reason\", subject, reason, text))\n",
+        "agent/spans.few_rows"),
+    Sabotage(
+        "rows of old tasks stay", "queue/sqlite/purge.c",
+        "        code = GPQ_DB_DO(db, GPQ_SQL_SPAN_FORGET, e, (int64_t)before);\n",
+        "        code = GPQ_DB_DO(db, GPQ_SQL_SPAN_FORGET, e, (int64_t)1);\n",
+        "agent/spans.forgotten"),
     # ---- State directory, clock, disk ----
     Sabotage(
         "commits to a removed file are acknowledged", "queue/sqlite/open.c",
@@ -75,8 +132,8 @@ SABOTAGES = [
     # ---- Spans ----
     Sabotage(
         "spans of a killed agent go on", "queue/agent/spans.c",
-        "    int code = l->n != 0 ? o->begin(a->store, e) : 0;\n",
-        "    int code = l->n > 1000 ? o->begin(a->store, e) : 0;\n",
+        "    for (size_t i = 0; code == 0 && i < l->n; i++) {\n",
+        "    for (size_t i = 1000; code == 0 && i < l->n; i++) {\n",
         "agent/night.spans"),
     Sabotage(
         "a span goes on when its state is over", "queue/agent/spans.c",
