@@ -189,6 +189,13 @@ static bool is_item(const struct gpv_night *n, uint32_t text)
     return text != 0 && !strchr(gpv_text(n, text), ',');
 }
 
+/* What adding a row returned. */
+static void note(struct fields *f, int code)
+{
+    f->no_memory = f->no_memory || code < 0;
+    f->strange = f->strange || code > 0;
+}
+
 /* The index of a GPU, which is added if it was not there. */
 static uint32_t gpu_of(struct fields *f, struct field field)
 {
@@ -203,7 +210,7 @@ static uint32_t gpu_of(struct fields *f, struct field field)
     if (there != GPV_NONE)
         return there;
     const struct gpv_gpu row = { .name = name, .index = GPV_NONE };
-    f->no_memory = gpv_add_gpu(f->night, &row) < 0;
+    note(f, gpv_add_gpu(f->night, &row));
     return gpv_find_gpu(f->night, gpv_text(f->night, name));
 }
 
@@ -225,7 +232,7 @@ static uint32_t shape_of(struct fields *f, struct field field)
     uint32_t there = gpv_find_shape(f->night, id);
     if (there != GPV_NONE)
         return there;
-    f->no_memory = gpv_add_shape(f->night, &row) < 0;
+    note(f, gpv_add_shape(f->night, &row));
     return gpv_find_shape(f->night, id);
 }
 
@@ -249,17 +256,19 @@ static uint16_t set_of(struct fields *f, struct field field)
     uint16_t gpu[SET_MOST];
     uint32_t n = 0;
     const char *at = field.text, *end = field.text + field.size;
-    while (at < end && n < SET_MOST) {
+    while (at < end) {
         const char *comma = memchr(at, ',', (size_t)(end - at));
         struct field name = { at, (size_t)((comma ? comma : end) - at) };
         uint32_t one = gpu_of(f, name);
+        f->strange = f->strange || n == SET_MOST;
         if (f->no_memory || f->strange)
             return 0;
         insert(gpu, &n, (uint16_t)one);
         at = comma ? comma + 1 : end;
     }
     uint16_t set = gpv_keep_set(f->night, gpu, n);
-    f->no_memory = f->no_memory || set == GPV_NONE16;
+    if (set == GPV_NONE16)
+        note(f, gpv_sets_are_full(f->night) ? 1 : -1);
     return set;
 }
 
@@ -446,8 +455,9 @@ int gpv_line_read(struct gpv_night *n, const char *line, size_t size)
         if (known)
             code = kinds[i].read(&f);
     }
+    note(&f, code);
     n->unknown += !known || f.strange;
-    return f.no_memory ? -1 : code;
+    return f.no_memory ? -1 : 0;
 }
 
 int gpv_lines_read(struct gpv_night *n, const char *text, size_t size)

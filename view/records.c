@@ -187,6 +187,11 @@ uint16_t gpv_keep_set(struct gpv_night *n, const uint16_t *gpu, uint32_t count)
     return (uint16_t)(p->sets.n - 1);
 }
 
+bool gpv_sets_are_full(const struct gpv_night *n)
+{
+    return n->pool->sets.n >= GPV_NONE16;
+}
+
 struct gpv_set gpv_set(const struct gpv_night *n, uint16_t set)
 {
     const struct gpv_pool *p = n->pool;
@@ -290,7 +295,7 @@ int gpv_add_gpu(struct gpv_night *n, const struct gpv_gpu *row)
         n->gpus.row[there] = *row;
         return 0;
     }
-    return n->gpus.n < GPV_NONE16 && APPEND(n->gpus, *row) ? 0 : -1;
+    return n->gpus.n == GPV_NONE16 ? 1 : APPEND(n->gpus, *row) ? 0 : -1;
 }
 
 int gpv_add_class(struct gpv_night *n, const struct gpv_class *row)
@@ -307,7 +312,7 @@ int gpv_add_shape(struct gpv_night *n, const struct gpv_shape *row)
         n->shapes.row[there] = *row;
         return 0;
     }
-    return n->shapes.n < GPV_NONE16 && APPEND(n->shapes, *row) ? 0 : -1;
+    return n->shapes.n == GPV_NONE16 ? 1 : APPEND(n->shapes, *row) ? 0 : -1;
 }
 
 int gpv_add_attempt(struct gpv_night *n, const struct gpv_attempt *row)

@@ -198,7 +198,8 @@ void gpv_night_limit(struct gpv_night *n, int64_t from, int64_t to);
 /*
  * Adds a row, a copy.  A row of the same GPU, class, shape or batch replaces that of before;
  * batches are in the order of their ids, so that the index of one may move until all are there.
- * 0, or -1 without memory: then the night has no part of it.
+ * 0, or -1 without memory: then the night has no part of it.  1: 65,535 GPUs or shapes are there,
+ * and this one is left out.
  */
 int gpv_add_gpu(struct gpv_night *n, const struct gpv_gpu *row);
 int gpv_add_class(struct gpv_night *n, const struct gpv_class *row);
@@ -222,6 +223,7 @@ uint32_t gpv_keep(struct gpv_night *n, const char *text, size_t size);
 const char *gpv_text(const struct gpv_night *n, uint32_t text);
 /* The index of a set, which is kept once; GPV_NONE16: no memory, or 65,535 sets. */
 uint16_t gpv_keep_set(struct gpv_night *n, const uint16_t *gpu, uint32_t count);
+bool gpv_sets_are_full(const struct gpv_night *n);
 struct gpv_set gpv_set(const struct gpv_night *n, uint16_t set);
 bool gpv_set_has(struct gpv_set set, uint32_t gpu);
 

@@ -152,3 +152,28 @@ T_CASE(hostile)
     gpv_night_free(n);
     free(f.text);
 }
+
+/* More GPUs, shapes or sets than a night has room for: their lines are left out, and counted. */
+T_CASE(too_many)
+{
+    enum { LINES = 70000, ROOM = 65535 };
+    struct file f = { NULL, 0 };
+    FILE *out = open_memstream(&f.text, &f.size);
+
+    T_CHECK(out);
+    for (int i = 1; i <= LINES; i++)
+        (void)fprintf(out, "shape\t%d\tc\t1\t\n", i);
+    for (int i = 0; i < 600; i++)
+        (void)fprintf(out, "gpu\tgpu:%d\t\t%d\t\t\t\t\n", i, i);
+    for (int i = 0; i < LINES; i++)
+        (void)fprintf(out, "attempt\t1.%d\t1\t1\tgpu:%d,gpu:%d\t\t5\t6\tok\t0\t\t\n", i + 1,
+                      i % 200, 200 + i / 200);
+    (void)fclose(out);
+    struct gpv_night *n = night_of(&f);
+    T_EQ(n->shapes.n, ROOM);
+    T_EQ(n->attempts.n + n->unknown, LINES + LINES - ROOM);
+    T_CMP(n->attempts.n, >=, ROOM - 1); /* the empty set is there, too */
+    T_CMP(n->attempts.n, <, LINES);
+    gpv_night_free(n);
+    free(f.text);
+}
