@@ -111,6 +111,8 @@ struct gpv_batch {
     int64_t made, ended;   /* ended 0: it goes on */
     int32_t priority;
     bool open, is_held;
+    bool asked; /* the reader has named it; rows of other batches are there since GPU time and waits
+                   depend on them */
 };
 
 struct gpv_attempt {
@@ -172,7 +174,7 @@ struct gpv_night {
     int64_t from, to; /* the span */
     uint32_t host;    /* name of the machine */
     bool lived;       /* it is known when an agent ran: without it, one ran throughout */
-    bool over;        /* nothing goes on: no task waits or runs */
+    bool over;        /* no task waits or runs; of batches that are asked: they have ended */
     uint64_t unknown; /* lines of a kind that this version does not know, or without sense  [V9] */
     GPV_LIST(struct gpv_gpu) gpus;
     GPV_LIST(struct gpv_class) classes;

@@ -160,6 +160,7 @@ static int put_batch(struct gpv_json *j, const struct gpv_night *n, uint32_t i,
     gpv_json_open(j, NULL, '{');
     put_id(j, "batch", b->id);
     put_text(j, n, "name", b->name);
+    gpv_json_bool(j, "asked", b->asked);
     gpv_json_time(j, "made", b->made, 1);
     gpv_json_time(j, "ended", b->ended, 1);
     gpv_json_number(j, "priority", b->priority);

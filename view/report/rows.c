@@ -37,6 +37,22 @@ static int64_t ran(const struct gpv_night *n, const struct gpv_attempt *a)
     return gpv_until(n, a->ended) - a->started;
 }
 
+/* Whether rows are limited to batches that the reader has named. */
+static bool any_asked(const struct gpv_night *n)
+{
+    for (size_t i = 0; i < n->batches.n; i++)
+        if (n->batches.row[i].asked)
+            return true;
+    return false;
+}
+
+static bool is_asked(const struct gpv_night *n, const struct gpv_attempt *a)
+{
+    uint32_t i = gpv_find_batch(n, GPV_BATCH_OF(a->task));
+
+    return i != GPV_NONE && n->batches.row[i].asked;
+}
+
 /* ---- CSV ---- */
 
 /* A cell that begins with one of these is a formula, for a spreadsheet. */
@@ -128,11 +144,14 @@ static void put_attempt(FILE *f, const struct gpv_night *n, const struct gpv_att
 
 void gpv_report_csv(const struct gpv_night *n, FILE *f)
 {
+    bool some = any_asked(n);
+
     fputs("task,attempt,batch,name,class,outcome,status,signal,ready,started,ended,waited_s,ran_s,"
           "gpus,text\n",
           f);
     for (size_t i = 0; i < n->attempts.n; i++)
-        put_attempt(f, n, &n->attempts.row[i]);
+        if (!some || is_asked(n, &n->attempts.row[i]))
+            put_attempt(f, n, &n->attempts.row[i]);
 }
 
 /* ---- The joblog ---- */
@@ -148,10 +167,12 @@ static int exit_value(const struct gpv_attempt *a)
 
 void gpv_report_joblog(const struct gpv_night *n, FILE *f)
 {
+    bool some = any_asked(n);
+
     fputs("Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n", f);
     for (size_t i = 0; i < n->attempts.n; i++) {
         const struct gpv_attempt *a = &n->attempts.row[i];
-        if (!a->last || a->number == 0 || a->outcome == GPV_RUNNING)
+        if (!a->last || a->number == 0 || a->outcome == GPV_RUNNING || (some && !is_asked(n, a)))
             continue;
         fprintf(f, "%" PRIu32 "\t", GPV_NUMBER_OF(a->task));
         gpv_put_plain(f, gpv_text(n, n->host), 0);
