@@ -186,6 +186,8 @@ struct gpq_task {
     uint32_t losses;    /* returns in a row by LOST and DEVICE */
     bool cancel;        /* wish: end it */
     uint64_t not_before, expires, ended;
+    uint64_t ready;     /* since when it is READY; RUNNING: until its claim; DONE: if it was
+                           READY when it ended.  0 = it is HELD, or the time is not known */
     uint64_t cause;     /* SKIPPED: one of the tasks or batches whose condition cannot be
                            met; CANCELLED: the batch with too many failures */
     /* From here on only where the call says so. */
@@ -210,12 +212,14 @@ struct gpq_attempt {
     uint32_t number, round;
     uint32_t outcome;    /* 0 = running, or returned */
     uint32_t returned;   /* enum gpq_return, if returned_at is set */
+    uint64_t ready;      /* since when the task was READY; 0 = not known */
     uint64_t claimed, started, ended, returned_at;
     bool charged;
     int32_t status;      /* exit status, or minus the signal */
     const char *devices; /* as text */
     const char *run;     /* identity of the run: nonce, boot id */
     const char *text;    /* why it ended so */
+    const char *said;    /* the last line that the task printed */
 };
 
 struct gpq_round {
@@ -274,6 +278,9 @@ struct gpq_end {
     bool final;       /* no retry */
     int32_t status;
     const char *text;
+    const char *said;    /* the last line that it printed, up to GPQ_SAID bytes; not kept of
+                            SUCCESS */
+    const char *devices; /* if they were not known at the claim; NULL = as they are */
     uint64_t started, ended;
     struct gpq_bytes result; /* inline */
     const char *result_file; /* or a file below results/, whole and synced */
@@ -282,7 +289,7 @@ struct gpq_end {
     struct gpq_bytes shape; /* of the retry, if it asks for more; empty = as before */
 };
 
-enum { GPQ_PURGE_LOOKS = 16 };
+enum { GPQ_PURGE_LOOKS = 16, GPQ_SAID = 200 };
 
 /* One thing that is not as it has to be (findings.h). */
 struct gpq_finding {
@@ -347,7 +354,7 @@ struct gpq_engine {
     /* Ends an attempt: RUNNING -> DONE, or a retry: READY, or HELD until its backoff has
      * passed.  Returns 1 if the task is DONE, else 0.  With the wish to cancel it is not
      * retried.  The time is end->ended, which is not 0.  Errors: ENOTFOUND, ESTALE, EINVAL:
-     * outcome, ended, or the size of the result.  [Q3] */
+     * outcome, ended, or the size of the result or of said.  [Q3] */
     int (*complete)(struct gpq_store *s, const struct gpq_end *end, struct gpq_error *e);
     /* Returns a claimed attempt uncharged: RUNNING -> READY, at its place.  The third in
      * a row that is LOST or DEVICE ends the task LOST, and with at_most_once any return but

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* attempt.c - attempts: claimed, ended, given back.  The fence of Q3 is here. */
+#include <string.h>
+
 #include "queue/sqlite/ops.h"
 #include "queue/sqlite/settle.h"
 #include "queue/sqlite/spec.h"
@@ -29,7 +31,7 @@ int64_t gpq_sqlite_claim(struct gpq_store *s, uint64_t now, uint64_t task, const
                         GPQ_NUMBER_OF(task), gpq_state_text(r.state));
     r.attempt++;
     r.charged++;
-    code = gpq_move(db, &r, GPQ_RUNNING, e);
+    code = gpq_move(db, &r, GPQ_RUNNING, now, e);
     if (code == 0)
         code = gpq_row_write(db, &r, e);
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_ATTEMPT_ADD);
@@ -39,6 +41,7 @@ int64_t gpq_sqlite_claim(struct gpq_store *s, uint64_t now, uint64_t task, const
     gpq_bind(st, 4, (int64_t)now);
     gpq_bind_text(st, 5, devices);
     gpq_bind_text(st, 6, run);
+    gpq_bind(st, 7, (int64_t)r.ready);
     if (code == 0)
         code = gpq_db_run(db, st, e);
     return code < 0 ? code : (int64_t)r.attempt;
@@ -106,10 +109,10 @@ static int retry(struct gpq_db *db, struct gpq_row *r, const struct gpq_policy *
     if (code < 0)
         return code;
     if (wait == 0)
-        return gpq_move(db, r, GPQ_READY, e);
+        return gpq_move(db, r, GPQ_READY, end->ended, e);
     r->holds = GPQ_HOLD_TIME;
     r->not_before = end->ended < (uint64_t)INT64_MAX - wait ? end->ended + wait : INT64_MAX;
-    return gpq_move(db, r, GPQ_HELD, e);
+    return gpq_move(db, r, GPQ_HELD, end->ended, e);
 }
 
 static int note_end(struct gpq_db *db, const struct gpq_end *end, struct gpq_error *e)
@@ -122,8 +125,11 @@ static int note_end(struct gpq_db *db, const struct gpq_end *end, struct gpq_err
     gpq_bind(st, 5, (int64_t)end->ended);
     gpq_bind(st, 6, end->status);
     gpq_bind_text(st, 7, end->text);
+    const bool ok = end->outcome == GPQ_OUTCOME_SUCCESS;
     const struct gpq_bytes none = { 0 };
-    gpq_bind_some(st, 8, end->outcome == GPQ_OUTCOME_SUCCESS ? end->stamp : none);
+    gpq_bind_some(st, 8, ok ? end->stamp : none);
+    gpq_bind_text(st, 9, end->devices);
+    gpq_bind_text(st, 10, ok ? NULL : end->said);
     return gpq_db_run(db, st, e);
 }
 
@@ -152,6 +158,9 @@ static int check_end(const struct gpq_db *db, const struct gpq_end *end, struct 
         return gpq_fail(e, GPQ_EINVAL,
                         "end.result has %zu bytes, the maximum is %u: give result_file",
                         end->result.size, db->results_inline);
+    if (end->said && strlen(end->said) > GPQ_SAID)
+        return gpq_fail(e, GPQ_EINVAL, "end.said has %zu bytes, the maximum is %d",
+                        strlen(end->said), GPQ_SAID);
     return 0;
 }
 
@@ -213,7 +222,7 @@ int gpq_sqlite_give_back(struct gpq_store *s, uint64_t now, uint64_t task, uint3
         code = gpq_row_place(db, &r, e);
     }
     if (code == 0 && !over)
-        code = gpq_move(db, &r, GPQ_READY, e);
+        code = gpq_move(db, &r, GPQ_READY, now, e);
     else if (code == 0)
         code = gpq_finish(db, &r, r.cancel ? GPQ_OUTCOME_CANCELLED : GPQ_OUTCOME_LOST, now, 0, e);
     if (code == 0)

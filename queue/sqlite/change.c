@@ -83,7 +83,7 @@ static int open_one(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq
     if (code == 0 && plan.expires <= what->now)
         plan.expires = 0;
     if (code == 0)
-        code = gpq_round_open(db, r, &plan, e);
+        code = gpq_round_open(db, r, &plan, what->now, e);
     return code < 0 ? code : 1;
 }
 
@@ -117,23 +117,23 @@ int64_t gpq_sqlite_retry(struct gpq_store *s, uint64_t now, const struct gpq_sel
 
 static int hold_one(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq_error *e)
 {
-    (void)user;
+    const uint64_t *now = user;
     if (!gpq_waits(r) || r->holds & GPQ_HOLD_USER)
         return 0;
     int code = 0;
     r->holds = (r->holds & ~(uint32_t)GPQ_HOLD_TURN) | GPQ_HOLD_USER;
     if (r->state == GPQ_READY)
-        code = gpq_move(db, r, GPQ_HELD, e);
+        code = gpq_move(db, r, GPQ_HELD, *now, e);
     return changed(db, r, code, e);
 }
 
 static int release_one(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq_error *e)
 {
-    (void)user;
+    const uint64_t *now = user;
     if (r->state != GPQ_HELD || !(r->holds & GPQ_HOLD_USER))
         return 0;
     r->holds &= ~(uint32_t)GPQ_HOLD_USER;
-    return changed(db, r, gpq_release(db, r, e), e);
+    return changed(db, r, gpq_release(db, r, *now, e), e);
 }
 
 int64_t gpq_sqlite_hold(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
@@ -152,7 +152,7 @@ int64_t gpq_sqlite_hold(struct gpq_store *s, uint64_t now, const struct gpq_sele
     }
     if (code < 0)
         return code;
-    return settled(db, now, gpq_select_each(db, which, held ? hold_one : release_one, NULL, e), e);
+    return settled(db, now, gpq_select_each(db, which, held ? hold_one : release_one, &now, e), e);
 }
 
 /* ---- another spec, another place ---- */
@@ -281,10 +281,10 @@ int64_t gpq_sqlite_first(struct gpq_store *s, const struct gpq_select *which, st
 
 static int time_has_come(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq_error *e)
 {
-    (void)user;
+    const uint64_t *now = user;
     r->not_before = 0;
     r->holds &= ~(uint32_t)GPQ_HOLD_TIME;
-    return changed(db, r, gpq_release(db, r, e), e);
+    return changed(db, r, gpq_release(db, r, *now, e), e);
 }
 
 static int has_expired(struct gpq_db *db, struct gpq_row *r, void *user, struct gpq_error *e)

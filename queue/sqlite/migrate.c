@@ -10,9 +10,16 @@
 #include "queue/files/filesystem.h"
 #include "queue/files/save.h"
 
-/* XXX Version 1 is the first one.  A change of GPQ_SCHEMA adds its step here, and raises
- * GPQ_SCHEMA_VERSION. */
-const struct gpq_migration gpq_migration = { .version = GPQ_SCHEMA_VERSION };
+/* A change of GPQ_SCHEMA adds its step here, and raises GPQ_SCHEMA_VERSION. */
+static const char *const steps[] = {
+    /* 2: what views need; of the tasks and attempts that are there it is not known. */
+    "ALTER TABLE task ADD COLUMN ready INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE attempt ADD COLUMN ready INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE attempt ADD COLUMN said TEXT;",
+};
+_Static_assert(sizeof(steps) / sizeof(steps[0]) == GPQ_SCHEMA_VERSION - 1, "a step to each");
+
+const struct gpq_migration gpq_migration = { GPQ_SCHEMA_VERSION, steps };
 
 /* ---- The copy ---- */
 

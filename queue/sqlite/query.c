@@ -117,11 +117,11 @@ static int each_task(sqlite3_stmt *st, void *user)
         return 0;
     gpq_row_task(&r, &t);
     if (call->whole) {
-        t.line = (uint32_t)sqlite3_column_int64(st, 19);
-        t.name = gpq_column_text(st, 20);
-        t.content = gpq_column_bytes(st, 21);
-        t.key = gpq_column_bytes(st, 22);
-        t.stamp = gpq_column_bytes(st, 23);
+        t.line = (uint32_t)sqlite3_column_int64(st, 20);
+        t.name = gpq_column_text(st, 21);
+        t.content = gpq_column_bytes(st, 22);
+        t.key = gpq_column_bytes(st, 23);
+        t.stamp = gpq_column_bytes(st, 24);
     }
     return call->fn(&t, call->user);
 }
@@ -279,22 +279,8 @@ int gpq_sqlite_shape(struct gpq_store *s, uint32_t id, gpq_shape_fn fn, void *us
 static int each_attempt(sqlite3_stmt *st, void *user)
 {
     const struct call *call = user;
-    struct gpq_attempt a = {
-        .task = (uint64_t)sqlite3_column_int64(st, 0),
-        .number = (uint32_t)sqlite3_column_int64(st, 1),
-        .round = (uint32_t)sqlite3_column_int64(st, 2),
-        .outcome = (uint32_t)sqlite3_column_int64(st, 3),
-        .returned = (uint32_t)sqlite3_column_int64(st, 4),
-        .claimed = (uint64_t)sqlite3_column_int64(st, 5),
-        .started = (uint64_t)sqlite3_column_int64(st, 6),
-        .ended = (uint64_t)sqlite3_column_int64(st, 7),
-        .returned_at = (uint64_t)sqlite3_column_int64(st, 8),
-        .charged = sqlite3_column_int64(st, 9) != 0,
-        .status = (int32_t)sqlite3_column_int64(st, 10),
-        .devices = gpq_column_text(st, 11),
-        .run = gpq_column_text(st, 12),
-        .text = gpq_column_text(st, 13),
-    };
+    struct gpq_attempt a;
+    gpq_attempt_columns(st, &a);
     return call->fn.attempt(&a, call->user);
 }
 

@@ -23,9 +23,9 @@ int gpq_round_begin(struct gpq_db *db, struct gpq_row *r, const struct gpq_polic
         r->not_before = plan->begin;
     }
     if (v->impossible == 0)
-        return gpq_release(db, r, e);
+        return gpq_release(db, r, now, e);
     if (r->state != GPQ_HELD)
-        code = gpq_move(db, r, GPQ_HELD, e);
+        code = gpq_move(db, r, GPQ_HELD, now, e);
     return code < 0 ? code : gpq_finish(db, r, GPQ_OUTCOME_SKIPPED, now, v->impossible, e);
 }
 
@@ -51,14 +51,14 @@ static int judge_edges(struct gpq_db *db, uint64_t task, struct gpq_verdict *v, 
 }
 
 int gpq_round_open(struct gpq_db *db, struct gpq_row *r, const struct gpq_policy *plan,
-                   struct gpq_error *e)
+                   uint64_t now, struct gpq_error *e)
 {
     int code = GPQ_DB_DO(db, GPQ_SQL_ROUND_KEEP, e, (int64_t)r->id, r->round, r->outcome,
                          (int64_t)r->ended, (int64_t)r->cause);
     if (code == 0)
         code = GPQ_DB_DO(db, GPQ_SQL_RESULT_FORGET, e, (int64_t)r->id);
     if (code == 0)
-        code = gpq_move(db, r, GPQ_HELD, e);
+        code = gpq_move(db, r, GPQ_HELD, now, e);
     if (code < 0)
         return code;
     r->round++;

@@ -16,7 +16,7 @@ int gpq_round_begin(struct gpq_db *db, struct gpq_row *r, const struct gpq_polic
                     const struct gpq_verdict *v, uint64_t now, struct gpq_error *e);
 /* Opens a new round of a task that is DONE: HELD, without holds, until gpq_round_place. */
 int gpq_round_open(struct gpq_db *db, struct gpq_row *r, const struct gpq_policy *plan,
-                   struct gpq_error *e);
+                   uint64_t now, struct gpq_error *e);
 /* Judges its conditions anew, and writes the task. */
 int gpq_round_place(struct gpq_db *db, struct gpq_row *r, const struct gpq_policy *plan, bool held,
                     uint64_t now, struct gpq_error *e);

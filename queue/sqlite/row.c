@@ -60,8 +60,8 @@ void gpq_row_columns(sqlite3_stmt *st, struct gpq_row *r)
     r->cancel = sqlite3_column_int64(st, at++) != 0;
     r->unmet = (uint32_t)sqlite3_column_int64(st, at++);
     r->links = (uint32_t)sqlite3_column_int64(st, at++);
-    uint64_t *last[] = { &r->not_before, &r->expires, &r->ended, &r->cause };
-    for (int i = 0; i < 4; i++)
+    uint64_t *last[] = { &r->not_before, &r->expires, &r->ended, &r->cause, &r->ready };
+    for (int i = 0; i < 5; i++)
         *last[i] = (uint64_t)sqlite3_column_int64(st, at++);
 }
 
@@ -88,10 +88,11 @@ int gpq_row_read(struct gpq_db *db, uint64_t id, struct gpq_row *r, struct gpq_e
 
 int gpq_row_add(struct gpq_db *db, const struct gpq_row *r, uint64_t key, struct gpq_error *e)
 {
-    int code = GPQ_DB_DO(db, GPQ_SQL_TASK_ADD, e, (int64_t)r->id, r->state, r->holds, r->outcome,
-                         r->shape, r->spec, r->priority, r->order, r->round, r->attempt, r->charged,
-                         r->losses, r->cancel, r->unmet, r->links, (int64_t)r->not_before,
-                         (int64_t)r->expires, (int64_t)r->ended, (int64_t)r->cause, (int64_t)key);
+    int code =
+        GPQ_DB_DO(db, GPQ_SQL_TASK_ADD, e, (int64_t)r->id, r->state, r->holds, r->outcome, r->shape,
+                  r->spec, r->priority, r->order, r->round, r->attempt, r->charged, r->losses,
+                  r->cancel, r->unmet, r->links, (int64_t)r->not_before, (int64_t)r->expires,
+                  (int64_t)r->ended, (int64_t)r->cause, (int64_t)key, (int64_t)r->ready);
     if (code == 0)
         keep(db, r);
     return code;
@@ -112,7 +113,8 @@ int gpq_row_write(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *
     }
     return GPQ_DB_DO(db, GPQ_SQL_TASK_WRITE, e, (int64_t)r->id, r->state, r->holds, r->outcome,
                      r->round, r->attempt, r->charged, r->losses, r->cancel, r->unmet,
-                     (int64_t)r->not_before, (int64_t)r->ended, (int64_t)r->cause);
+                     (int64_t)r->not_before, (int64_t)r->ended, (int64_t)r->cause,
+                     (int64_t)r->ready);
 }
 
 int gpq_row_place(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e)
@@ -165,6 +167,29 @@ void gpq_row_task(const struct gpq_row *r, struct gpq_task *t)
         .expires = r->expires,
         .ended = r->ended,
         .cause = r->cause,
+        .ready = r->ready,
+    };
+}
+
+void gpq_attempt_columns(sqlite3_stmt *st, struct gpq_attempt *a)
+{
+    *a = (struct gpq_attempt){
+        .task = (uint64_t)sqlite3_column_int64(st, 0),
+        .number = (uint32_t)sqlite3_column_int64(st, 1),
+        .round = (uint32_t)sqlite3_column_int64(st, 2),
+        .outcome = (uint32_t)sqlite3_column_int64(st, 3),
+        .returned = (uint32_t)sqlite3_column_int64(st, 4),
+        .claimed = (uint64_t)sqlite3_column_int64(st, 5),
+        .started = (uint64_t)sqlite3_column_int64(st, 6),
+        .ended = (uint64_t)sqlite3_column_int64(st, 7),
+        .returned_at = (uint64_t)sqlite3_column_int64(st, 8),
+        .charged = sqlite3_column_int64(st, 9) != 0,
+        .status = (int32_t)sqlite3_column_int64(st, 10),
+        .devices = gpq_column_text(st, 11),
+        .run = gpq_column_text(st, 12),
+        .text = gpq_column_text(st, 13),
+        .ready = (uint64_t)sqlite3_column_int64(st, 14),
+        .said = gpq_column_text(st, 15),
     };
 }
 

@@ -17,7 +17,7 @@ struct gpq_row {
     bool cancel;
     uint32_t unmet; /* conditions of --after */
     uint32_t links;
-    uint64_t not_before, expires, ended, cause;
+    uint64_t not_before, expires, ended, cause, ready;
 };
 
 /* The part of a spec that the engine uses. */
@@ -47,6 +47,8 @@ int gpq_row_place(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *
 int gpq_row_link(struct gpq_db *db, uint64_t id, uint32_t flag, struct gpq_error *e);
 int gpq_row_forget(struct gpq_db *db, uint64_t id, struct gpq_error *e);
 void gpq_row_task(const struct gpq_row *r, struct gpq_task *t);
+/* Columns of GPQ_ATTEMPT_COLUMNS. */
+void gpq_attempt_columns(sqlite3_stmt *st, struct gpq_attempt *a);
 
 /* Forgets the kept rows, as after a rollback; and frees them. */
 void gpq_rows_drop(struct gpq_db *db);

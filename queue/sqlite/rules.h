@@ -100,7 +100,7 @@
       " (SELECT id, (SELECT count(*) FROM edge WHERE task = t.id AND met = 0) AS n FROM task t"   \
       " WHERE state = 2) WHERE n > 0",                                                            \
       "UPDATE task SET state = 1, holds = 1, unmet = ?2, not_before = 0, outcome = 0, ended = 0," \
-      " cause = 0, cancel = 0 WHERE id = ?1")                                                     \
+      " cause = 0, cancel = 0, ready = 0 WHERE id = ?1")                                          \
     X(TASK, TASK, SQL,                                                                            \
       "SELECT id, 'is ready with holds ' || holds || ', time ' || not_before || ', outcome '"     \
       " || outcome || ', end ' || ended || ', cause ' || cause || ', cancel ' || cancel ||"       \
@@ -148,8 +148,20 @@
       "(SELECT 1 FROM attempt WHERE task = t.id AND number = t.attempt AND " GPQ_LIVES ")",       \
       "UPDATE task SET attempt = attempt + (attempt = 0 OR EXISTS(SELECT 1 FROM attempt"          \
       " WHERE attempt.task = ?1 AND attempt.number = task.attempt)) WHERE id = ?1;"               \
-      "INSERT INTO attempt(task, number, round, claimed, text)"                                   \
-      " SELECT id, attempt, round, ?9, 'added by a check' FROM task WHERE id = ?1")               \
+      "INSERT INTO attempt(task, number, round, claimed, text, ready)"                            \
+      " SELECT id, attempt, round, ?9, 'added by a check', ready FROM task WHERE id = ?1")        \
+    X(TASK, TASK, SQL,                                                                            \
+      "SELECT id, CASE state WHEN 1 THEN 'is held' ELSE 'runs' END || ', and was ready at '"      \
+      " || ready || ', expected ' || want, want FROM (SELECT id, state, ready, CASE state"        \
+      " WHEN 1 THEN 0 ELSE (SELECT a.ready FROM attempt a WHERE a.task = t.id"                    \
+      " AND a.number = t.attempt) END AS want FROM task t WHERE state IN (1, 3))"                 \
+      " WHERE ready <> want",                                                                     \
+      "UPDATE task SET ready = ?2 WHERE id = ?1")                                                 \
+    X(ATTEMPT, TASK, SQL,                                                                         \
+      "SELECT task, 'has attempt ' || number || ' with outcome ' || outcome ||"                   \
+      " ' and a last line, expected after a bad end only', number FROM attempt"                   \
+      " WHERE said IS NOT NULL AND outcome < 2",                                                  \
+      "UPDATE attempt SET said = NULL WHERE task = ?1 AND number = ?2")                           \
     X(ROUND, TASK, SQL,                                                                           \
       "SELECT t.id, 'is in round ' || t.round || ', and round ' || max(r.round) || ' is over',"   \
       " max(r.round) + 1 FROM round r JOIN task t ON t.id = r.task GROUP BY r.task"               \

@@ -21,12 +21,14 @@
  *
  * Flags of a task (links): 1 an edge names it as a source, 2 another batch has joined it, 4 it has
  * edges.  not_before is above 0 exactly while it has the hold TIME.
+ *
+ * Columns that a later version has added are the last ones, as in a file that was migrated.
  */
 #ifndef GPQ_SQLITE_SCHEMA_H
 #define GPQ_SQLITE_SCHEMA_H
 
 #define GPQ_APPLICATION_ID 0x47505144 /* "GPQD" */
-#define GPQ_SCHEMA_VERSION 1
+#define GPQ_SCHEMA_VERSION 2
 
 #define GPQ_SCHEMA                                                                               \
     "CREATE TABLE counter(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;" \
@@ -66,7 +68,7 @@
     " attempt INTEGER NOT NULL, charged INTEGER NOT NULL, losses INTEGER NOT NULL,"              \
     " cancel INTEGER NOT NULL, unmet INTEGER NOT NULL, links INTEGER NOT NULL,"                  \
     " not_before INTEGER NOT NULL, expires INTEGER NOT NULL, ended INTEGER NOT NULL,"            \
-    " cause INTEGER NOT NULL, key INTEGER) STRICT;"                                              \
+    " cause INTEGER NOT NULL, key INTEGER, ready INTEGER NOT NULL DEFAULT 0) STRICT;"            \
     "CREATE INDEX task_ready ON task(shape, priority DESC, place) WHERE state = 2;"              \
     "CREATE INDEX task_running ON task(attempt) WHERE state = 3;"                                \
     "CREATE INDEX task_due ON task(not_before) WHERE not_before > 0;"                            \
@@ -85,6 +87,7 @@
     " started INTEGER NOT NULL DEFAULT 0, ended INTEGER NOT NULL DEFAULT 0,"                     \
     " returned_at INTEGER NOT NULL DEFAULT 0, charged INTEGER NOT NULL DEFAULT 1,"               \
     " status INTEGER NOT NULL DEFAULT 0, devices TEXT, run TEXT, text TEXT, stamp BLOB,"         \
+    " ready INTEGER NOT NULL DEFAULT 0, said TEXT,"                                              \
     " PRIMARY KEY(task, number)) STRICT, WITHOUT ROWID;"                                         \
     "CREATE TABLE round(task INTEGER NOT NULL, round INTEGER NOT NULL,"                          \
     " outcome INTEGER NOT NULL, attempt INTEGER NOT NULL, ended INTEGER NOT NULL,"               \
@@ -107,10 +110,10 @@
 #define GPQ_TASK_COLUMNS                                                                         \
     "t.id, t.state, t.holds, t.outcome, t.shape, t.spec, t.priority, t.place, t.round,"          \
     " t.attempt, t.charged, t.losses, t.cancel, t.unmet, t.links, t.not_before, t.expires,"      \
-    " t.ended, t.cause"
+    " t.ended, t.cause, t.ready"
 #define GPQ_ATTEMPT_COLUMNS                                                                      \
     "a.task, a.number, a.round, a.outcome, a.returned, a.claimed, a.started, a.ended,"           \
-    " a.returned_at, a.charged, a.status, a.devices, a.run, a.text"
+    " a.returned_at, a.charged, a.status, a.devices, a.run, a.text, a.ready, a.said"
 #define GPQ_BATCH_COLUMNS                                                                        \
     "id, name, made, ended, numbers, total, joined, busy, held, ready, running, done,"           \
     " success, error, timeout, crashed, cancelled, no_worker, skipped, lost, at_once,"           \
@@ -166,11 +169,11 @@
     X(SPEC_USES, "UPDATE spec SET uses = uses + ?2 WHERE id = ?1")                               \
     X(SPEC_FORGET, "DELETE FROM spec WHERE id = ?1")                                             \
     X(TASK_ADD, "INSERT INTO task VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"     \
-                " ?13, ?14, ?15, ?16, ?17, ?18, ?19, nullif(?20, 0))")                           \
+                " ?13, ?14, ?15, ?16, ?17, ?18, ?19, nullif(?20, 0), ?21)")                      \
     X(TASK_READ, "SELECT " GPQ_TASK_COLUMNS " FROM task t WHERE id = ?1")                        \
     X(TASK_WRITE, "UPDATE task SET state = ?2, holds = ?3, outcome = ?4, round = ?5,"            \
                   " attempt = ?6, charged = ?7, losses = ?8, cancel = ?9, unmet = ?10,"          \
-                  " not_before = ?11, ended = ?12, cause = ?13 WHERE id = ?1")                   \
+                  " not_before = ?11, ended = ?12, cause = ?13, ready = ?14 WHERE id = ?1")      \
     X(TASK_PLACE, "UPDATE task SET shape = ?2, spec = ?3, priority = ?4, place = ?5,"            \
                   " expires = ?6 WHERE id = ?1")                                                 \
     X(TASK_LINK, "UPDATE task SET links = links | ?2 WHERE id = ?1 AND links & ?2 <> ?2")        \
@@ -212,10 +215,11 @@
                      " WHERE e.source = ?1 AND e.met = 0 AND t.state = 1 LIMIT 1")               \
     X(EDGES_FORGET, "DELETE FROM edge WHERE task = ?1")                                          \
     X(EDGES_FORGET_SOURCE, "DELETE FROM edge WHERE source = ?1")                                 \
-    X(ATTEMPT_ADD, "INSERT INTO attempt(task, number, round, claimed, devices, run)"             \
-                   " VALUES(?1, ?2, ?3, ?4, ?5, ?6)")                                            \
+    X(ATTEMPT_ADD, "INSERT INTO attempt(task, number, round, claimed, devices, run, ready)"      \
+                   " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                        \
     X(ATTEMPT_END, "UPDATE attempt SET outcome = ?3, started = ?4, ended = ?5, status = ?6,"     \
-                   " text = ?7, stamp = ?8 WHERE task = ?1 AND number = ?2")                     \
+                   " text = ?7, stamp = ?8, devices = coalesce(?9, devices), said = ?10"         \
+                   " WHERE task = ?1 AND number = ?2")                                           \
     X(ATTEMPT_RETURN, "UPDATE attempt SET returned = ?3, returned_at = ?4, charged = 0,"         \
                       " text = ?5 WHERE task = ?1 AND number = ?2")                              \
     X(ATTEMPTS, "SELECT " GPQ_ATTEMPT_COLUMNS " FROM attempt a WHERE task = ?1 ORDER BY number") \

@@ -52,7 +52,7 @@ static int go_on(struct gpq_db *db, uint64_t task, uint64_t source, uint32_t con
         code = GPQ_DB_DO(db, GPQ_SQL_EDGE_MET, e, (int64_t)task, (int64_t)source, condition, 1);
         if (code == 0 && --r.unmet == 0) {
             r.holds &= ~(uint32_t)GPQ_HOLD_AFTER;
-            code = gpq_release(db, &r, e);
+            code = gpq_release(db, &r, now, e);
         }
     }
     return code < 0 ? code : gpq_row_write(db, &r, e);
@@ -127,7 +127,7 @@ static int too_many_fails(struct gpq_db *db, uint32_t batch, uint64_t now, struc
     return code;
 }
 
-static int give_turns(struct gpq_db *db, uint32_t batch, struct gpq_error *e)
+static int give_turns(struct gpq_db *db, uint32_t batch, uint64_t now, struct gpq_error *e)
 {
     int code = 0;
     const struct gpq_tally *t = gpq_tally(db, batch, &code, e);
@@ -146,7 +146,7 @@ static int give_turns(struct gpq_db *db, uint32_t batch, struct gpq_error *e)
         if (code < 0)
             break;
         r.holds = 0;
-        code = gpq_move(db, &r, GPQ_READY, e);
+        code = gpq_move(db, &r, GPQ_READY, now, e);
         if (code == 0)
             code = gpq_row_write(db, &r, e);
     }
@@ -198,7 +198,7 @@ int gpq_settle(struct gpq_db *db, uint64_t now, struct gpq_error *e)
             code = too_many_fails(db, (uint32_t)chore.id, now, e);
             break;
         default:
-            code = give_turns(db, (uint32_t)chore.id, e);
+            code = give_turns(db, (uint32_t)chore.id, now, e);
         }
         if (code == 0)
             code = db->failed;

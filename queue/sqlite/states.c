@@ -80,7 +80,15 @@ static int count_shape(struct gpq_db *db, uint32_t shape, int by, struct gpq_err
     return 0;
 }
 
-int gpq_move(struct gpq_db *db, struct gpq_row *r, uint32_t to, struct gpq_error *e)
+/* While it runs, the time stays: the row has the same size then, and is cheap to write. */
+static uint64_t ready_time(const struct gpq_row *r, uint32_t to, uint64_t now)
+{
+    if (to == GPQ_READY)
+        return now;
+    return to == GPQ_HELD || r->state == GPQ_RUNNING ? 0 : r->ready;
+}
+
+int gpq_move(struct gpq_db *db, struct gpq_row *r, uint32_t to, uint64_t now, struct gpq_error *e)
 {
     if (r->state >= GPQ_STATES || to >= GPQ_STATES || !may[r->state][to])
         return gpq_db_damaged(db, e, "task %u.%u cannot go from state %u to %u",
@@ -101,11 +109,12 @@ int gpq_move(struct gpq_db *db, struct gpq_row *r, uint32_t to, struct gpq_error
                                              .outcome = to == GPQ_DONE ? (uint8_t)r->outcome : 0 });
     if (to == GPQ_DONE && r->links & GPQ_LINK_SOURCE)
         gpq_db_chore(db, GPQ_CHORE_TASK_ENDED, r->id);
+    r->ready = ready_time(r, to, now);
     r->state = to;
     return db->failed;
 }
 
-int gpq_release(struct gpq_db *db, struct gpq_row *r, struct gpq_error *e)
+int gpq_release(struct gpq_db *db, struct gpq_row *r, uint64_t now, struct gpq_error *e)
 {
     if (r->holds == 0) {
         int code = 0;
@@ -113,11 +122,11 @@ int gpq_release(struct gpq_db *db, struct gpq_row *r, struct gpq_error *e)
         if (!t)
             return code;
         if (t->at_once == 0)
-            return gpq_move(db, r, GPQ_READY, e);
+            return gpq_move(db, r, GPQ_READY, now, e);
         r->holds = GPQ_HOLD_TURN;
         gpq_db_chore(db, GPQ_CHORE_TURN, t->id);
     }
-    return r->state == GPQ_HELD ? 0 : gpq_move(db, r, GPQ_HELD, e);
+    return r->state == GPQ_HELD ? 0 : gpq_move(db, r, GPQ_HELD, now, e);
 }
 
 int gpq_finish(struct gpq_db *db, struct gpq_row *r, uint32_t outcome, uint64_t now, uint64_t cause,
@@ -128,5 +137,5 @@ int gpq_finish(struct gpq_db *db, struct gpq_row *r, uint32_t outcome, uint64_t 
     r->cause = cause;
     r->holds = 0;
     r->not_before = 0;
-    return gpq_move(db, r, GPQ_DONE, e);
+    return gpq_move(db, r, GPQ_DONE, now, e);
 }

@@ -19,15 +19,16 @@
 #include "queue/sqlite/row.h"
 
 /*
- * Gives the task another state: in its row, in the counts of its batches and its shape, in the list
- * of changes.  Notes consequences for settle.h.  The caller writes the row.  For DONE the outcome
- * and `ended` are set before.
+ * Gives the task another state, and notes since when it is READY: in its row, in the counts of its
+ * batches and its shape, in the list of changes.  Notes consequences for settle.h.  The caller
+ * writes the row.  For DONE the outcome and `ended` are set before.
  */
-int gpq_move(struct gpq_db *db, struct gpq_row *r, uint32_t to, struct gpq_error *e);
+int gpq_move(struct gpq_db *db, struct gpq_row *r, uint32_t to, uint64_t now,
+             struct gpq_error *e);
 
 /* After a hold was taken from a HELD task, or for a new one: READY if nothing holds it.  In a batch
  * with at_once it waits for its turn, which settle.h gives. */
-int gpq_release(struct gpq_db *db, struct gpq_row *r, struct gpq_error *e);
+int gpq_release(struct gpq_db *db, struct gpq_row *r, uint64_t now, struct gpq_error *e);
 
 /* Ends a task.  cause: 0, or the task or batch that is the reason. */
 int gpq_finish(struct gpq_db *db, struct gpq_row *r, uint32_t outcome, uint64_t now,

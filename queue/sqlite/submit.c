@@ -335,7 +335,7 @@ static int again(struct work *w, const struct gpq_item *item, struct gpq_row *r)
     if (code < 0)
         return code;
     const struct gpq_policy *plan = &w->used[item->spec].plan;
-    code = gpq_round_open(w->db, r, plan, w->e);
+    code = gpq_round_open(w->db, r, plan, w->now, w->e);
     return code < 0
                ? code
                : gpq_round_place(w->db, r, plan, w->what->specs[item->spec].held, w->now, w->e);

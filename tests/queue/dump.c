@@ -63,9 +63,9 @@ static int add_task(const struct gpq_task *k, void *user)
              k->spec, k->priority, k->order, k->round, k->attempt, k->charged, k->losses,
              k->cancel);
     text_add(d->t,
-             " not before %" PRIu64 " expires %" PRIu64 " ended %" PRIu64 " cause %" PRIx64
-             " line %u %s",
-             k->not_before, k->expires, k->ended, k->cause, k->line, some(k->name));
+             " not before %" PRIu64 " expires %" PRIu64 " ended %" PRIu64 " ready %" PRIu64
+             " cause %" PRIx64 " line %u %s",
+             k->not_before, k->expires, k->ended, k->ready, k->cause, k->line, some(k->name));
     add_bytes(d->t, k->content);
     add_bytes(d->t, k->key);
     add_bytes(d->t, k->stamp);
@@ -90,8 +90,8 @@ static int add_attempt(const struct gpq_attempt *a, void *user)
              " claimed %" PRIu64 " started %" PRIu64 " ended %" PRIu64,
              GPQ_BATCH_OF(a->task), GPQ_NUMBER_OF(a->task), a->number, a->round, a->outcome,
              a->returned_at ? a->returned : 0, a->returned_at, a->claimed, a->started, a->ended);
-    text_add(t, " charged %d status %d %s %s %s\n", a->charged, a->status, some(a->devices),
-             some(a->run), some(a->text));
+    text_add(t, " ready %" PRIu64 " charged %d status %d %s %s %s %s\n", a->ready, a->charged,
+             a->status, some(a->devices), some(a->run), some(a->text), some(a->said));
     return 0;
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * migrate.c - the file of an older version becomes one of this version, whole or not at all, and a
- * copy of it stays.  The steps are the test's own, from the present version to two later ones.
+ * copy of it stays.  One case takes a file of version 1 to this version; the others go on to two
+ * later versions, by steps of the test.
  */
 #include <fcntl.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,24 +16,39 @@
 #include <unistd.h>
 
 #include "queue/sqlite/migrate.h"
+#include "schema_1.h"
 #include "steps.h"
 
 enum { NOW_VERSION = GPQ_SCHEMA_VERSION, NEWEST = NOW_VERSION + 2, TASKS = 60, SKIP = 77 };
 
-static const char *const good[] = {
+static const char *const good[NEWEST - NOW_VERSION] = {
     "ALTER TABLE mark ADD COLUMN colour TEXT;"
     "CREATE TABLE more(task INTEGER PRIMARY KEY, x INTEGER NOT NULL) STRICT;",
     "INSERT INTO more SELECT id, state FROM task; UPDATE spec SET priority = priority + 1;",
 };
-static const char *const bad[] = {
+static const char *const bad[NEWEST - NOW_VERSION] = {
     "UPDATE spec SET priority = priority + 1; CREATE TABLE more(x INTEGER) STRICT;",
     "INSERT INTO none_such VALUES(1);",
 };
 
-#if GPQ_SCHEMA_VERSION != 1
-#error "the steps of this test begin at version 1: put the program's own before them"
-#endif
-static const struct gpq_migration works = { NEWEST, good }, fails = { NEWEST, bad };
+/* The program's own steps, and then those. */
+static const char *all_good[NEWEST - 1], *all_bad[NEWEST - 1];
+static const struct gpq_migration works = { NEWEST, all_good }, fails = { NEWEST, all_bad };
+
+static void join_steps(void)
+{
+    for (int i = 0; i < NEWEST - 1; i++) {
+        bool own = i < NOW_VERSION - 1;
+
+        all_good[i] = own ? gpq_migration.step[i] : good[i - (NOW_VERSION - 1)];
+        all_bad[i] = own ? gpq_migration.step[i] : bad[i - (NOW_VERSION - 1)];
+    }
+}
+
+/* The copy of a file of the present version. */
+#define TEXT_OF(version) #version
+#define COPY_OF(version) "queue.db.v" TEXT_OF(version)
+#define COPY COPY_OF(GPQ_SCHEMA_VERSION)
 
 /* ---- A VFS that ends the process at a write, or has no space for the copy ---- */
 
@@ -119,6 +136,7 @@ static int try_open(const char *directory, const struct gpq_migration *m, struct
 
     *ret = NULL;
     e = (struct gpq_error){ 0 };
+    join_steps();
     return gpq_sqlite_open(&options, ret, &e);
 }
 
@@ -131,8 +149,14 @@ static struct gpq_store *opened(const char *directory, const struct gpq_migratio
     return s;
 }
 
-static void expect_text(const char *part)
+__attribute__((format(printf, 1, 2))) static void expect_text(const char *format, ...)
 {
+    char part[128];
+    va_list list;
+
+    va_start(list, format);
+    (void)vsnprintf(part, sizeof(part), format, list);
+    va_end(list);
     if (!strstr(e.text, part))
         T_FAIL("no \"%s\" in: %s", part, e.text);
 }
@@ -191,17 +215,68 @@ T_CASE(a_migration_keeps_all_and_a_copy)
     s->engine->close(s);
     T_EQ(number("queue.db", VERSION), NEWEST);
     T_EQ(number("queue.db", "SELECT count(*) FROM more"), TASKS);
-    T_CHECK(access("queue.db.v1.tmp", F_OK));
-    T_EQ(number("queue.db.v1", VERSION), NOW_VERSION);
-    T_EQ(number("queue.db.v1", COUNT), TASKS);
-    T_EQ(number("queue.db.v1", "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
+    T_CHECK(access(COPY ".tmp", F_OK));
+    T_EQ(number(COPY, VERSION), NOW_VERSION);
+    T_EQ(number(COPY, COUNT), TASKS);
+    T_EQ(number(COPY, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
     s = opened(".", &works); /* once is enough */
     s->engine->close(s);
     T_EQ(number("queue.db", PRIORITY), 1);
     /* The way back. */
-    T_EQ(rename("queue.db.v1", "queue.db"), 0);
+    T_EQ(rename(COPY, "queue.db"), 0);
     s = opened(".", NULL);
     T_TEXT(shown(s, GPQ_TASK(1, 2)), "done ok");
+    s->engine->close(s);
+}
+
+/* ---- From version 1 ---- */
+
+static void make_version_1(void)
+{
+    char *why = NULL;
+    sqlite3 *file = NULL;
+
+    T_EQ(sqlite3_open_v2("queue.db", &file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfs_name()),
+         SQLITE_OK);
+    if (sqlite3_exec(file,
+                     T_SCHEMA_1 T_QUEUE_1 "PRAGMA application_id = 0x47505144;" VERSION " = 1;",
+                     NULL, NULL, &why) != SQLITE_OK)
+        T_FAIL("%s", why);
+    sqlite3_close(file);
+}
+
+static int fail_at(const struct gpq_finding *f, void *user)
+{
+    (void)user;
+    T_FAIL("%s: %s", f->place, f->text);
+}
+
+static void expect_whole(struct gpq_store *s)
+{
+    T_EQ(s->engine->check(s, NOW, false, fail_at, NULL, &e), 0);
+}
+
+/* All that the queue had goes on, and of what version 1 did not keep nothing is known. */
+T_CASE(a_file_of_version_1_goes_on)
+{
+    struct gpq_store *s;
+
+    make_version_1();
+    s = opened(".", NULL);
+    expect_whole(s);
+    T_EQ(number("queue.db.v1", VERSION), 1);
+    T_TEXT(shown(s, GPQ_TASK(1, 1)), "done ok");
+    T_TEXT(shown(s, GPQ_TASK(1, 2)), "running 1");
+    T_TEXT(ready(s), "1.3 1.4");
+    T_TEXT(rounds(s, GPQ_TASK(1, 4)), "1: error at attempt 1");
+    T_TEXT(shown(s, GPQ_TASK(1, 5)), "held after");
+    T_EQ(end(s, GPQ_TASK(1, 2), GPQ_OUTCOME_SUCCESS, NOW), 1);
+    T_EQ(task(s, GPQ_TASK(1, 5)).ready, NOW);
+    for (uint32_t n = 3; n <= 5; n++)
+        T_EQ(run(s, GPQ_TASK(1, n), GPQ_OUTCOME_SUCCESS), 1);
+    SUBMIT(s, .items = "y", .at = 700);
+    T_EQ(task(s, GPQ_TASK(2, 1)).ready, 700);
+    expect_whole(s);
     s->engine->close(s);
 }
 
@@ -247,7 +322,7 @@ T_CASE(a_newer_file_is_not_written)
     copy("queue.db", "newer/queue.db");
     copy("queue.db-wal", "newer/queue.db-wal");
     T_EQ(try_open("newer", NULL, &other), GPQ_EVERSION);
-    expect_text("version 3, this program knows up to 1: use a newer one");
+    expect_text("version %d, this program knows up to %d: use a newer one", NEWEST, NOW_VERSION);
     T_CHECK(equal("queue.db", "newer/queue.db"));
     T_CHECK(equal("queue.db-wal", "newer/queue.db-wal"));
     s->engine->close(s);
@@ -262,9 +337,9 @@ T_CASE(a_check_migrates_nothing)
 
     make(".");
     T_EQ(gpq_sqlite_open(&options, &s, &e), GPQ_EVERSION);
-    expect_text("version 1, expected 3");
+    expect_text("version %d, expected %d", NOW_VERSION, NEWEST);
     expect_version(NOW_VERSION);
-    T_CHECK(access("queue.db.v1", F_OK));
+    T_CHECK(access(COPY, F_OK));
 }
 
 T_CASE(a_step_that_fails_changes_nothing)
@@ -273,7 +348,7 @@ T_CASE(a_step_that_fails_changes_nothing)
 
     make(".");
     T_CMP(try_open(".", &fails, &s), <, 0);
-    expect_text("queue.db stays at version 1");
+    expect_text("queue.db stays at version %d", NOW_VERSION);
     expect_text("none_such");
     expect_version(NOW_VERSION);
     s = opened(".", NULL);
@@ -289,7 +364,7 @@ T_CASE(no_space_for_the_copy)
     T_EQ(try_open(".", &works, &s), GPQ_EFULL);
     expect_text("the copy before the migration");
     full = false;
-    T_CHECK(access("queue.db.v1", F_OK) && access("queue.db.v1.tmp", F_OK));
+    T_CHECK(access(COPY, F_OK) && access(COPY ".tmp", F_OK));
     expect_version(NOW_VERSION);
 }
 
@@ -320,7 +395,7 @@ T_CASE(too_little_space)
         T_EQ(try_open("small", &works, &s), GPQ_EFULL);
         expect_text("needs");
         expect_text("make space, or use the agent of before");
-        T_CHECK(access("small/queue.db.v1", F_OK) && access("small/queue.db.v1.tmp", F_OK));
+        T_CHECK(access("small/" COPY, F_OK) && access("small/" COPY ".tmp", F_OK));
         _exit(0);
     }
     T_EQ(waitpid(pid, &status, 0), pid);
@@ -353,13 +428,13 @@ T_LONG_CASE(killed_at_any_write, 120)
         expect_version(version);
         migrated += version == NEWEST;
         if (version == NEWEST)
-            T_EQ(number("queue.db.v1", COUNT), TASKS);
+            T_EQ(number(COPY, COUNT), TASKS);
         s = opened(".", &works); /* the next agent */
         s->engine->close(s);
         expect_version(NEWEST);
-        T_EQ(number("queue.db.v1", COUNT), TASKS);
-        T_CHECK(access("queue.db.v1.tmp", F_OK));
-        T_EQ(unlink("queue.db") || unlink("queue.db.v1"), 0);
+        T_EQ(number(COPY, COUNT), TASKS);
+        T_CHECK(access(COPY ".tmp", F_OK));
+        T_EQ(unlink("queue.db") || unlink(COPY), 0);
         T_CMP(at, <, 5000);
     }
     T_CMP(migrated, >, 1);

@@ -81,6 +81,8 @@ static void op_complete(struct world *w)
         .final = world_once_in(w, 6),
         .status = (int32_t)world_below(w, 3) - 1,
         .text = world_below(w, 2) ? "so" : NULL,
+        .said = world_below(w, 2) ? "no such file" : NULL,
+        .devices = world_once_in(w, 3) ? "2,3" : NULL,
         .started = w->now - 1,
         .ended = w->now,
         .result = draw_bytes(world_once_in(w, 3) ? "result" : NULL),

@@ -129,11 +129,11 @@ static int add_task(const struct gpq_task *t, void *user)
     view_add(v,
              "task %s %s holds %u outcome %u shape %u spec %u priority %d order %" PRId64
              " round %u attempt %u charged %u losses %u%s not_before %" PRIu64 " expires %" PRIu64
-             " ended %" PRIu64 " cause %s",
+             " ended %" PRIu64 " ready %" PRIu64 " cause %s",
              view_id(t->id), gpq_state_text(t->state), t->holds, t->outcome,
              number_of(&making->shapes, t->shape), number_of(&making->specs, t->spec), t->priority,
              t->order, t->round, t->attempt, t->charged, t->losses, t->cancel ? " cancel" : "",
-             t->not_before, t->expires, t->ended,
+             t->not_before, t->expires, t->ended, t->ready,
              view_id(t->outcome == GPQ_OUTCOME_SKIPPED ? 0 : t->cause));
     view_add(v, " line %u name %s", t->line, or_none(t->name));
     add_bytes(v, "content", t->content);
@@ -148,11 +148,12 @@ static int add_attempt(const struct gpq_attempt *a, void *user)
     struct view *v = ((struct making *)user)->v;
 
     view_add(v,
-             "attempt %s %u round %u outcome %u returned %u at %" PRIu64 " claimed %" PRIu64
-             " started %" PRIu64 " ended %" PRIu64 "%s status %d devices %s run %s text %s\n",
+             "attempt %s %u round %u outcome %u returned %u at %" PRIu64 " ready %" PRIu64
+             " claimed %" PRIu64 " started %" PRIu64 " ended %" PRIu64
+             "%s status %d devices %s run %s text %s said %s\n",
              view_id(a->task), a->number, a->round, a->outcome, a->returned, a->returned_at,
-             a->claimed, a->started, a->ended, a->charged ? " charged" : "", a->status,
-             or_none(a->devices), or_none(a->run), or_none(a->text));
+             a->ready, a->claimed, a->started, a->ended, a->charged ? " charged" : "", a->status,
+             or_none(a->devices), or_none(a->run), or_none(a->text), or_none(a->said));
     return 0;
 }
 

@@ -3,6 +3,8 @@
 #include "operations.h"
 #include "rules.h"
 
+#include <string.h>
+
 int64_t mem_claim(struct gpq_store *store, uint64_t now, uint64_t task, const char *devices,
                   const char *run, struct gpq_error *e)
 {
@@ -15,13 +17,14 @@ int64_t mem_claim(struct gpq_store *store, uint64_t now, uint64_t task, const ch
         return gpq_fail(e, GPQ_ENOTFOUND, "claim: no such task");
     if (t->row.state != GPQ_READY)
         return gpq_fail(e, GPQ_ESTALE, "claim: the task is %s", gpq_state_text(t->row.state));
-    t->row.state = GPQ_RUNNING;
+    mem_set_state(t, GPQ_RUNNING, now);
     t->row.attempt++;
     t->row.charged++;
     *MEM_ADD(&m->now, attempts) = (struct gpq_attempt){
         .task = task,
         .number = t->row.attempt,
         .round = t->row.round,
+        .ready = t->row.ready,
         .claimed = now,
         .charged = true,
         .devices = mem_text(m, devices),
@@ -85,7 +88,7 @@ static void await_retry(struct mem_store *m, struct mem_task *t, const struct gp
     if (end->shape.size)
         t->row.shape = mem_shape_of(m, end->shape);
     t->row.expires = 0;
-    t->row.state = backoff ? GPQ_HELD : GPQ_READY;
+    mem_set_state(t, backoff ? GPQ_HELD : GPQ_READY, end->ended);
     t->row.holds = backoff ? GPQ_HOLD_TIME : 0;
     t->row.not_before = backoff ? end->ended + backoff : 0;
 }
@@ -117,6 +120,9 @@ int mem_complete(struct gpq_store *store, const struct gpq_end *end, struct gpq_
     if (end->outcome < GPQ_OUTCOME_SUCCESS || end->outcome > GPQ_OUTCOME_NO_WORKER)
         return gpq_fail(e, GPQ_EINVAL, "complete: %u is no outcome of an attempt", end->outcome);
 
+    if (end->said && strlen(end->said) > GPQ_SAID)
+        return gpq_fail(e, GPQ_EINVAL, "complete: said has more than %d bytes", GPQ_SAID);
+
     struct mem_task *t = running(m, end->task, end->attempt, &code, e);
 
     if (!t)
@@ -129,9 +135,13 @@ int mem_complete(struct gpq_store *store, const struct gpq_end *end, struct gpq_
     a->ended = end->ended;
     a->status = end->status;
     a->text = mem_text(m, end->text);
+    if (end->devices)
+        a->devices = mem_text(m, end->devices);
     t->row.losses = 0;
     if (end->outcome == GPQ_OUTCOME_SUCCESS)
         t->row.stamp = mem_bytes(m, end->stamp);
+    else
+        a->said = mem_text(m, end->said);
 
     bool retried = is_retried(t, &mem_spec(&m->now, t->row.spec)->spec, end);
 
@@ -178,7 +188,7 @@ int mem_give_back(struct gpq_store *store, uint64_t now, uint64_t task, uint32_t
     else if (once || t->row.losses >= LOSSES)
         mem_end(t, GPQ_OUTCOME_LOST, 0, now);
     else
-        t->row.state = GPQ_READY;
+        mem_set_state(t, GPQ_READY, now);
 
     bool ended = t->row.state == GPQ_DONE;
 

@@ -11,7 +11,7 @@ enum verdict { OPEN, MET, IMPOSSIBLE };
 
 void mem_end(struct mem_task *t, uint32_t outcome, uint64_t cause, uint64_t ended)
 {
-    t->row.state = GPQ_DONE;
+    mem_set_state(t, GPQ_DONE, ended);
     t->row.holds = 0;
     t->row.not_before = 0;
     t->row.outcome = outcome;
@@ -23,11 +23,11 @@ void mem_end(struct mem_task *t, uint32_t outcome, uint64_t cause, uint64_t ende
                 outcome == GPQ_OUTCOME_LOST;
 }
 
-void mem_place(struct mem_state *s, struct mem_task *t)
+void mem_place(struct mem_state *s, struct mem_task *t, uint64_t now)
 {
     if (!t->row.holds && mem_batch(s, GPQ_BATCH_OF(t->row.id))->row.at_once)
         t->row.holds = GPQ_HOLD_TURN;
-    t->row.state = t->row.holds ? GPQ_HELD : GPQ_READY;
+    mem_set_state(t, t->row.holds ? GPQ_HELD : GPQ_READY, now);
 }
 
 bool mem_has_edges(const struct mem_state *s, uint64_t task)
@@ -62,7 +62,7 @@ void mem_hold_new(struct mem_state *s, struct mem_task *t, uint64_t now, bool he
         t->row.not_before = spec->begin;
     }
     t->touched = true;
-    mem_place(s, t);
+    mem_place(s, t, now);
 }
 
 /* The last attempt of the task's present round; 0 = none. */
@@ -161,7 +161,7 @@ static bool judge(struct mem_state *s, struct mem_task *t, uint64_t now)
         mem_end(t, GPQ_OUTCOME_SKIPPED, impossible->after.id, now);
     } else if (!open) {
         t->row.holds &= ~(uint32_t)GPQ_HOLD_AFTER;
-        mem_place(s, t);
+        mem_place(s, t, now);
     }
     return impossible || !open;
 }
@@ -252,7 +252,7 @@ static struct mem_task *next_in_turn(struct mem_state *s, uint32_t batch)
     return best;
 }
 
-static void give_turns(struct mem_state *s)
+static void give_turns(struct mem_state *s, uint64_t now)
 {
     MEM_EACH (const struct mem_batch, b, s, batches) {
         uint32_t active = 0;
@@ -265,7 +265,7 @@ static void give_turns(struct mem_state *s)
                       (t->row.state == GPQ_READY || t->row.state == GPQ_RUNNING);
         while (active < b->row.at_once && (next = next_in_turn(s, b->row.id))) {
             next->row.holds = 0;
-            next->row.state = GPQ_READY;
+            mem_set_state(next, GPQ_READY, now);
             active++;
         }
     }
@@ -315,7 +315,7 @@ void mem_done(struct mem_store *m, uint64_t now)
 {
     mem_settle(m, now);
     note_ends(m, now);
-    give_turns(&m->now);
+    give_turns(&m->now, now);
     MEM_EACH (struct mem_task, t, &m->now, tasks) {
         if (t->touched || t->was != t->row.state)
             mem_change(m, t, t->row.state);

@@ -13,7 +13,7 @@
 /* Makes a task DONE. */
 void mem_end(struct mem_task *t, uint32_t outcome, uint64_t cause, uint64_t ended);
 /* Makes a waiting task HELD by its holds.  Without any it is READY, or HELD until its turn. */
-void mem_place(struct mem_state *s, struct mem_task *t);
+void mem_place(struct mem_state *s, struct mem_task *t, uint64_t now);
 /* Gives a task that waits for the first time the holds of its spec and of the batch. */
 void mem_hold_new(struct mem_state *s, struct mem_task *t, uint64_t now, bool held);
 /* Begins another round of a DONE task. */

@@ -85,7 +85,7 @@ int64_t mem_hold(struct gpq_store *store, uint64_t now, const struct gpq_select 
             continue;
         t->row.holds ^= GPQ_HOLD_USER;
         t->row.holds &= ~(uint32_t)GPQ_HOLD_TURN;
-        mem_place(&m->now, t);
+        mem_place(&m->now, t, now);
         n++;
     }
     mem_done(m, now);
@@ -180,7 +180,7 @@ int64_t mem_due(struct gpq_store *store, uint64_t now, uint64_t *ret_next, struc
             continue;
         t->row.holds &= ~(uint32_t)GPQ_HOLD_TIME;
         t->row.not_before = 0;
-        mem_place(&m->now, t);
+        mem_place(&m->now, t, now);
         n++;
     }
     MEM_EACH (struct mem_task, t, &m->now, tasks) {

@@ -157,6 +157,17 @@ uint32_t mem_shape_of(struct mem_store *m, struct gpq_bytes request)
     return new->id;
 }
 
+void mem_set_state(struct mem_task *t, uint32_t state, uint64_t now)
+{
+    bool was_ready = t->row.state == GPQ_READY;
+
+    if (state == GPQ_READY && !was_ready)
+        t->row.ready = now;
+    if (state == GPQ_HELD || (state == GPQ_DONE && !was_ready))
+        t->row.ready = 0;
+    t->row.state = state;
+}
+
 bool mem_waits(const struct mem_task *t)
 {
     return t->row.state == GPQ_HELD || t->row.state == GPQ_READY;

@@ -140,6 +140,8 @@ uint32_t mem_new_spec(struct mem_store *m, const struct gpq_spec *spec);
 /* The id of the shape with these bytes, which is made if there is none. */
 uint32_t mem_shape_of(struct mem_store *m, struct gpq_bytes request);
 
+/* Gives a task its state, and notes since when it is READY. */
+void mem_set_state(struct mem_task *t, uint32_t state, uint64_t now);
 bool mem_waits(const struct mem_task *t); /* HELD or READY */
 bool mem_is_own(const struct mem_task *t, uint32_t batch);
 /* Whether the task is in the batch: its own or joined. */

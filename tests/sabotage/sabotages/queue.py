@@ -35,6 +35,22 @@ SABOTAGES = [
         "    gpq_counts_drop(db);\n    gpq_rows_drop(db);\n    db->order",
         "    gpq_counts_drop(db);\n    db->order",
         "queue/in_step.the_engines_agree"),
+    # ---- What views need ----
+    Sabotage(
+        "a claim forgets since when the task was ready", "queue/sqlite/attempt.c",
+        "    gpq_bind(st, 7, (int64_t)r.ready);\n",
+        "    gpq_bind(st, 7, 0);\n",
+        "queue/conformance.ready_since_the_submit_sqlite"),
+    Sabotage(
+        "a turn does not make a task ready by now", "queue/sqlite/settle.c",
+        "            code = give_turns(db, (uint32_t)chore.id, now, e);\n",
+        "            code = give_turns(db, (uint32_t)chore.id, 0, e);\n",
+        "queue/in_step.the_engines_agree"),
+    Sabotage(
+        "a migration leaves a column out", "queue/sqlite/migrate.c",
+        '    "ALTER TABLE attempt ADD COLUMN ready INTEGER NOT NULL DEFAULT 0;"\n',
+        "",
+        "queue/migrate.a_file_of_version_1_goes_on"),
     # ---- Q3 ----
     Sabotage(
         "no fence: an old attempt may end the task", "queue/sqlite/attempt.c",
