@@ -227,6 +227,18 @@ struct gpq_round {
     uint64_t ended, cause;
 };
 
+/*
+ * A row of the history of a batch: an attempt, or the end of a round by which no attempt
+ * ended, such as a task that was cancelled while it waited.  Of such an end the attempt has
+ * task, round, outcome and ended, number 0, and ready if the task was READY then.
+ */
+struct gpq_history {
+    struct gpq_attempt attempt;
+    uint32_t shape, spec; /* of the task as it is now */
+    const char *name;     /* both only with `names` */
+    struct gpq_bytes content;
+};
+
 struct gpq_result {
     uint64_t task;
     uint32_t attempt;
@@ -304,6 +316,7 @@ typedef int (*gpq_finding_fn)(const struct gpq_finding *f, void *user);
 typedef int (*gpq_task_fn)(const struct gpq_task *t, void *user);
 typedef int (*gpq_batch_fn)(const struct gpq_batch *b, void *user);
 typedef int (*gpq_attempt_fn)(const struct gpq_attempt *a, void *user);
+typedef int (*gpq_history_fn)(const struct gpq_history *h, void *user);
 typedef int (*gpq_round_fn)(const struct gpq_round *r, void *user);
 typedef int (*gpq_result_fn)(const struct gpq_result *r, void *user);
 typedef int (*gpq_shape_fn)(const struct gpq_shape *s, void *user);
@@ -429,6 +442,15 @@ struct gpq_engine {
                    struct gpq_error *e); /* attempts of RUNNING tasks, by task */
     int (*attempts)(struct gpq_store *s, uint64_t task, gpq_attempt_fn fn, void *user,
                     struct gpq_error *e); /* by number */
+    /* The attempts of the batch's own tasks, and the ends of their rounds by which no attempt
+     * ended: those where the last attempt of the round has not the outcome of the round.
+     * Rows that ended before `since` are left out; an attempt that runs is always in.  By
+     * task, then by round, then by number, where number 0, the end of the round, is last.
+     * The rows behind a row, of which task, round and number count, so that a reader goes on
+     * behind the last row that it has seen; NULL: all rows. */
+    int (*history)(struct gpq_store *s, uint32_t batch, uint64_t since,
+                   const struct gpq_attempt *behind, bool names, gpq_history_fn fn, void *user,
+                   struct gpq_error *e);
     int (*rounds)(struct gpq_store *s, uint64_t task, gpq_round_fn fn, void *user,
                   struct gpq_error *e); /* those before the present one */
     int (*after)(struct gpq_store *s, uint64_t task,

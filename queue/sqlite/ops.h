@@ -17,6 +17,7 @@
     /* facts.c */ X(mark) X(unmark) X(marks) X(span_begin) X(span_end) X(spans)               \
     /* query.c */ X(batches) X(batch_named) X(tasks) X(ready) X(shapes) X(shape) X(running)   \
     X(attempts) X(rounds) X(after) X(result) X(result_files) X(names_file)                    \
+    /* history.c */ X(history)                                                                \
     /* spec.c */ X(spec)
 
 #define GPQ_X_OP(name) extern __typeof__(*((struct gpq_engine *)0)->name) gpq_sqlite_##name;

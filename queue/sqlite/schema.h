@@ -226,6 +226,13 @@
     X(ATTEMPTS_RUNNING, "SELECT " GPQ_ATTEMPT_COLUMNS " FROM task t INDEXED BY task_running"     \
                         " CROSS JOIN attempt a ON a.task = t.id AND a.number = t.attempt"        \
                         " WHERE t.state = 3 ORDER BY t.id")                                      \
+    X(HISTORY, "SELECT " GPQ_ATTEMPT_COLUMNS ", t.id, t.state, t.outcome, t.round, t.attempt,"   \
+               " t.ended, t.ready, t.shape, t.spec, p.name, p.content FROM task t"               \
+               " LEFT JOIN attempt a ON a.task = t.id"                                           \
+               " LEFT JOIN payload p ON p.id = iif(?3, t.id, NULL)"                              \
+               " WHERE t.id BETWEEN ?1 AND ?2 ORDER BY t.id, a.number")                          \
+    X(HISTORY_ROUNDS, "SELECT task, round, outcome, ended FROM round"                            \
+                      " WHERE task BETWEEN ?1 AND ?2 ORDER BY task, round")                      \
     X(ATTEMPTS_FORGET, "DELETE FROM attempt WHERE task = ?1")                                    \
     X(ROUND_KEEP, "INSERT INTO round SELECT ?1, ?2, ?3,"                                         \
                   " (SELECT coalesce(max(number), 0) FROM attempt"                               \

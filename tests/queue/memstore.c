@@ -87,6 +87,7 @@ static const struct gpq_engine engine = {
     .shape = mem_shape,
     .running = mem_running,
     .attempts = mem_attempts,
+    .history = mem_history,
     .rounds = mem_rounds,
     .after = mem_after,
     .spec = mem_spec_row,

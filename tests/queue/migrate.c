@@ -256,9 +256,20 @@ static void expect_whole(struct gpq_store *s)
     T_EQ(s->engine->check(s, NOW, false, fail_at, NULL, &e), 0);
 }
 
+static int add_outcome(const struct gpq_history *h, void *user)
+{
+    char *ret = user;
+    size_t n = strlen(ret);
+
+    (void)snprintf(ret + n, 128 - n, "%u.%u %s at %d; ", GPQ_NUMBER_OF(h->attempt.task),
+                   h->attempt.number, gpq_outcome_text(h->attempt.outcome), (int)h->attempt.ready);
+    return 0;
+}
+
 /* All that the queue had goes on, and of what version 1 did not keep nothing is known. */
 T_CASE(a_file_of_version_1_goes_on)
 {
+    char rows[128] = "";
     struct gpq_store *s;
 
     make_version_1();
@@ -270,6 +281,8 @@ T_CASE(a_file_of_version_1_goes_on)
     T_TEXT(ready(s), "1.3 1.4");
     T_TEXT(rounds(s, GPQ_TASK(1, 4)), "1: error at attempt 1");
     T_TEXT(shown(s, GPQ_TASK(1, 5)), "held after");
+    T_EQ(s->engine->history(s, 1, 0, NULL, false, add_outcome, rows, &e), 0);
+    T_TEXT(rows, "1.1 ok at 0; 2.1 ? at 0; 4.1 error at 0; ");
     T_EQ(end(s, GPQ_TASK(1, 2), GPQ_OUTCOME_SUCCESS, NOW), 1);
     T_EQ(task(s, GPQ_TASK(1, 5)).ready, NOW);
     for (uint32_t n = 3; n <= 5; n++)

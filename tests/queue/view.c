@@ -72,6 +72,8 @@ struct making {
     bool is_condition;
     bool done;                  /* the task whose details are added */
     uint32_t shape, last_shape; /* the number that is shown; the id before */
+    struct gpq_attempt behind;  /* the last row of a history; of it rows have been seen */
+    uint32_t rows, most;        /* and it stops at this many; 0 = at the end */
 };
 
 static uint32_t number_of(struct numbers *numbers, uint32_t id)
@@ -155,6 +157,20 @@ static int add_attempt(const struct gpq_attempt *a, void *user)
              a->ready, a->claimed, a->started, a->ended, a->charged ? " charged" : "", a->status,
              or_none(a->devices), or_none(a->run), or_none(a->text), or_none(a->said));
     return 0;
+}
+
+static int add_history(const struct gpq_history *h, void *user)
+{
+    struct making *making = user;
+
+    view_add(making->v, "shape %u spec %u name %s", number_of(&making->shapes, h->shape),
+             number_of(&making->specs, h->spec), or_none(h->name));
+    add_bytes(making->v, "content", h->content);
+    view_add(making->v, ": ");
+    making->behind = h->attempt;
+    making->rows++;
+    (void)add_attempt(&h->attempt, user);
+    return making->rows == making->most;
 }
 
 static int add_round(const struct gpq_round *r, void *user)
@@ -295,6 +311,52 @@ static void check_cause(struct making *making, struct gpq_store *s, const struct
         view_add(making->v, "%s is skipped by %s\n", view_id(t->id), view_id(t->cause));
 }
 
+/* The history of a batch.  Read in parts of two rows it is the same. */
+static void add_history_of(struct making *making, struct gpq_store *s, uint32_t batch)
+{
+    struct view *v = making->v;
+    struct gpq_error e;
+    int code;
+
+    view_add(v, "history of %u\n", batch);
+
+    size_t begin = v->size;
+
+    note(making, s->engine->history(s, batch, 0, NULL, true, add_history, making, &e), &e);
+
+    size_t size = v->size - begin;
+
+    making->behind = (struct gpq_attempt){ 0 };
+    making->most = 2;
+    do {
+        const struct gpq_attempt behind = making->behind;
+
+        making->rows = 0;
+        code = s->engine->history(s, batch, 0, &behind, true, add_history, making, &e);
+    } while (code == 1);
+    making->most = 0;
+
+    bool same =
+        v->size == begin + 2 * size && !memcmp(v->text + begin, v->text + begin + size, size);
+
+    v->size = begin + size;
+    v->text[v->size] = '\0';
+    note(making, code, &e);
+    if (!same)
+        view_add(v, "in parts it is another one\n");
+}
+
+/* Without the rows that ended before the last one, and without names. */
+static void add_late_history(struct making *making, struct gpq_store *s, uint32_t batch)
+{
+    const struct gpq_attempt *last = &making->behind;
+    uint64_t since = last->ended > last->returned_at ? last->ended : last->returned_at;
+    struct gpq_error e;
+
+    view_add(making->v, "history of %u since %" PRIu64 "\n", batch, since);
+    note(making, s->engine->history(s, batch, since, NULL, false, add_history, making, &e), &e);
+}
+
 void view_store(struct view *v, struct gpq_store *s, bool details)
 {
     const struct gpq_select all = { 0 };
@@ -324,6 +386,10 @@ void view_store(struct view *v, struct gpq_store *s, bool details)
         note(&making, s->engine->spec(s, making.specs.id[i], add_spec, &making, &e), &e);
     for (size_t i = 0; details && i < making.n_tasks; i++)
         add_details(&making, s, &making.tasks[i]);
+    for (uint32_t i = 0; details && i < making.batches.n; i++) {
+        add_history_of(&making, s, making.batches.id[i]);
+        add_late_history(&making, s, making.batches.id[i]);
+    }
     free(making.tasks);
 }
 

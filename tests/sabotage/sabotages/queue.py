@@ -47,6 +47,16 @@ SABOTAGES = [
         "            code = give_turns(db, (uint32_t)chore.id, 0, e);\n",
         "queue/in_step.the_engines_agree"),
     Sabotage(
+        "a history takes any last attempt for the end of its task", "queue/sqlite/history.c",
+        " && last->outcome == end->outcome;\n",
+        ";\n",
+        "queue/conformance.ends_without_an_attempt_sqlite"),
+    Sabotage(
+        "a history begins again with the rounds of a task", "queue/sqlite/history.c",
+        "a->number - 1 > b->number - 1;\n",
+        "a->number - 1 >= b->number - 1;\n",
+        "queue/conformance.a_history_goes_on_behind_a_row_sqlite"),
+    Sabotage(
         "a migration leaves a column out", "queue/sqlite/migrate.c",
         '    "ALTER TABLE attempt ADD COLUMN ready INTEGER NOT NULL DEFAULT 0;"\n',
         "",
