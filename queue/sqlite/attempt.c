@@ -33,7 +33,7 @@ int64_t gpq_sqlite_claim(struct gpq_store *s, uint64_t now, uint64_t task, const
     r.charged++;
     code = gpq_move(db, &r, GPQ_RUNNING, now, e);
     if (code == 0)
-        code = gpq_row_write(db, &r, e);
+        code = gpq_row_claim(db, &r, e);
     sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_ATTEMPT_ADD);
     gpq_bind(st, 1, (int64_t)task);
     gpq_bind(st, 2, r.attempt);

@@ -117,6 +117,14 @@ int gpq_row_write(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *
                      (int64_t)r->ready);
 }
 
+int gpq_row_claim(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e)
+{
+    struct gpq_row *known = kept(db, r->id);
+    if (known)
+        *known = *r;
+    return GPQ_DB_DO(db, GPQ_SQL_TASK_CLAIM, e, (int64_t)r->id, r->attempt, r->charged);
+}
+
 int gpq_row_place(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e)
 {
     struct gpq_row *known = kept(db, r->id);

@@ -43,6 +43,8 @@ int gpq_row_add(struct gpq_db *db, const struct gpq_row *r, uint64_t key, struct
 /* Writes the columns of the state; and gpq_row_place shape, spec, priority, order and expires. */
 int gpq_row_write(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e);
 int gpq_row_place(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e);
+/* Writes state, attempt and charged, which a claim changes.  SQLite looks at fewer indexes then. */
+int gpq_row_claim(struct gpq_db *db, const struct gpq_row *r, struct gpq_error *e);
 /* Sets a flag of links. */
 int gpq_row_link(struct gpq_db *db, uint64_t id, uint32_t flag, struct gpq_error *e);
 int gpq_row_forget(struct gpq_db *db, uint64_t id, struct gpq_error *e);

@@ -174,6 +174,7 @@
     X(TASK_WRITE, "UPDATE task SET state = ?2, holds = ?3, outcome = ?4, round = ?5,"            \
                   " attempt = ?6, charged = ?7, losses = ?8, cancel = ?9, unmet = ?10,"          \
                   " not_before = ?11, ended = ?12, cause = ?13, ready = ?14 WHERE id = ?1")      \
+    X(TASK_CLAIM, "UPDATE task SET state = 3, attempt = ?2, charged = ?3 WHERE id = ?1")         \
     X(TASK_PLACE, "UPDATE task SET shape = ?2, spec = ?3, priority = ?4, place = ?5,"            \
                   " expires = ?6 WHERE id = ?1")                                                 \
     X(TASK_LINK, "UPDATE task SET links = links | ?2 WHERE id = ?1 AND links & ?2 <> ?2")        \
