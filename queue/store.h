@@ -405,7 +405,9 @@ struct gpq_engine {
     /* Forgets up to `most` tasks that ended before `before`, those with the lowest ids, with
      * keep_failed only those of SUCCESS; never a task of a batch that goes on, or for which
      * another one waits.  Then batches that have no task left, and rows that nothing names
-     * any more.  The caller removes the files of the forgotten tasks after the commit.
+     * any more; spans that had ended before it, and before the first batch was made, so that
+     * each attempt keeps those of its time.  The caller removes the files of the forgotten
+     * tasks after the commit.
      *
      * With `from` it looks only at the GPQ_PURGE_LOOKS * most tasks behind *from, and at
      * their batches, and sets *from to the last one that it has looked at, 0 at the end: a

@@ -107,16 +107,16 @@
     " boot TEXT) STRICT;"                                                                        \
     "CREATE INDEX span_until ON span(until);"
 
-#define GPQ_TASK_COLUMNS                                                                         \
-    "t.id, t.state, t.holds, t.outcome, t.shape, t.spec, t.priority, t.place, t.round,"          \
-    " t.attempt, t.charged, t.losses, t.cancel, t.unmet, t.links, t.not_before, t.expires,"      \
+#define GPQ_TASK_COLUMNS                                                                    \
+    "t.id, t.state, t.holds, t.outcome, t.shape, t.spec, t.priority, t.place, t.round,"     \
+    " t.attempt, t.charged, t.losses, t.cancel, t.unmet, t.links, t.not_before, t.expires," \
     " t.ended, t.cause, t.ready"
-#define GPQ_ATTEMPT_COLUMNS                                                                      \
-    "a.task, a.number, a.round, a.outcome, a.returned, a.claimed, a.started, a.ended,"           \
+#define GPQ_ATTEMPT_COLUMNS                                                            \
+    "a.task, a.number, a.round, a.outcome, a.returned, a.claimed, a.started, a.ended," \
     " a.returned_at, a.charged, a.status, a.devices, a.run, a.text, a.ready, a.said"
-#define GPQ_BATCH_COLUMNS                                                                        \
-    "id, name, made, ended, numbers, total, joined, busy, held, ready, running, done,"           \
-    " success, error, timeout, crashed, cancelled, no_worker, skipped, lost, at_once,"           \
+#define GPQ_BATCH_COLUMNS                                                              \
+    "id, name, made, ended, numbers, total, joined, busy, held, ready, running, done," \
+    " success, error, timeout, crashed, cancelled, no_worker, skipped, lost, at_once," \
     " max_fails, percent, flags, options"
 
 /* Each statement is prepared once, at its first use. */
@@ -264,7 +264,8 @@
     X(SPAN_END, "UPDATE span SET until = ?2, until_boot = ?3 WHERE id = ?1 AND until = 0")       \
     X(SPANS, "SELECT id, kind, subject, reason, text, since, until, since_boot, until_boot,"     \
              " boot FROM span WHERE id > ?2 AND (until = 0 OR until >= ?1) ORDER BY id")         \
-    X(SPAN_FORGET, "DELETE FROM span WHERE until > 0 AND until < ?1")
+    X(SPAN_FORGET, "DELETE FROM span WHERE until > 0 AND until < ?1 AND until <"                 \
+                   " coalesce((SELECT made FROM batch ORDER BY id LIMIT 1), ?1)")
 
 #define GPQ_X_SQL(name, text) GPQ_SQL_##name,
 enum gpq_sql { GPQ_SQL_MAP(GPQ_X_SQL) GPQ_SQLS };

@@ -205,6 +205,29 @@ BOTH(spans_go_on_until_they_end)
     view_free(&v);
 }
 
+/* A purge by number forgets ended tasks, also late ones: the tasks that stay keep their spans. */
+BOTH(spans_stay_with_the_tasks_of_their_time)
+{
+    const struct gpq_span early = { .kind = "device", .subject = "0", .reason = "a", .since = 5 };
+    const struct gpq_span late = { .kind = "device", .subject = "0", .reason = "b", .since = 6 };
+    struct view v = { 0 };
+    struct gpq_error e;
+    uint64_t id[2];
+
+    SUBMIT(s, .items = "x"); /* made at NOW */
+    step_begin(s);
+    T_EQ(s->engine->span_begin(s, &early, &id[0], &e), 0);
+    T_EQ(s->engine->span_begin(s, &late, &id[1], &e), 0);
+    T_EQ(s->engine->span_end(s, id[0], NOW - 1, 1, &e), 0);
+    T_EQ(s->engine->span_end(s, id[1], NOW, 1, &e), 0);
+    T_EQ(s->engine->purge(s, NOW + 100, false, 10, NULL, &e), 0);
+    step_commit(s);
+    view_clear(&v);
+    T_EQ(s->engine->spans(s, 0, 0, add_span, &v, &e), 0);
+    T_CHECK(strncmp(v.text, "b 6-", 4) == 0);
+    view_free(&v);
+}
+
 static int see_result(const struct gpq_result *r, void *user)
 {
     view_add(user, "%u %d %.*s %s ", r->attempt, (int)r->size, (int)r->data.size,

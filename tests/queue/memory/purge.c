@@ -140,6 +140,8 @@ int64_t mem_purge(struct gpq_store *store, uint64_t before, bool keep_failed, ui
     FORGET(struct mem_spec, s, specs, !spec_is_used(s, row->id))
     FORGET(struct mem_shape, s, shapes, !shape_is_used(s, row->id))
     FORGET(struct mem_request, s, requests, row->made < before)
+    if (s->n_batches && s->batches[0].row.made < before)
+        before = s->batches[0].row.made;
     FORGET(struct mem_span, s, spans, row->row.until && row->row.until < before)
     if (from)
         *from = last == UINT64_MAX ? 0 : last;
