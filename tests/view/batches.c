@@ -122,6 +122,8 @@ T_CASE(of_the_night)
     T_EQ(f.tasks_by[GPV_ERROR], 0);
     T_EQ(f.tasks_by[GPV_OK], 3);
     T_EQ(f.tasks_by[GPV_SKIPPED], 1);
+    T_EQ(f.tasks_bad, 2);
+    T_EQ(f.waiting, 2);
     T_EQ(f.bad, 4);
     T_EQ(f.restarts, 1);
     T_EQ(f.evictions, 1);

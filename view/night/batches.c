@@ -157,6 +157,12 @@ bool gpv_is_eviction(const struct gpv_night *n, const struct gpv_tenancy *t)
     return begins(n, t, GPV_TENANCY_UNLOAD, "evicted");
 }
 
+/* A task that returned waits again: it has not ended. */
+static bool has_ended(const struct gpv_attempt *a)
+{
+    return a->last && a->ended != 0 && a->outcome != GPV_RETURNED;
+}
+
 static void count_attempts(const struct gpv_night *n, struct gpv_night_facts *ret)
 {
     for (size_t i = 0; i < n->attempts.n; i++) {
@@ -169,15 +175,10 @@ static void count_attempts(const struct gpv_night *n, struct gpv_night_facts *re
         if (!a->last)
             continue;
         ret->tasks++;
+        ret->tasks_bad += has_ended(a) && gpv_is_bad(a->outcome);
         if (a->outcome < GPV_OUTCOMES)
             ret->tasks_by[a->outcome]++;
     }
-}
-
-/* A task that returned waits again: it has not ended. */
-static bool has_ended(const struct gpv_attempt *a)
-{
-    return a->last && a->ended != 0 && a->outcome != GPV_RETURNED;
 }
 
 static int set_p95(const struct gpv_night *n, struct gpv_night_facts *ret)
@@ -204,6 +205,7 @@ int gpv_night_facts(const struct gpv_night *n, struct gpv_night_facts *ret)
     }
     int64_t latest = 0;
     for (uint32_t i = 0; i < n->batches.n; i++) {
+        ret->waiting += (uint64_t)n->batches.row[i].ready + n->batches.row[i].held;
         if (n->batches.row[i].ended <= latest)
             continue;
         latest = n->batches.row[i].ended;

@@ -27,6 +27,8 @@ struct gpv_night_facts {
     uint64_t attempts, tasks; /* with a number; rows of the night that are `last` */
     uint64_t ended_by[GPV_OUTCOMES]; /* rows by outcome: of attempts, and of tasks without one */
     uint64_t tasks_by[GPV_OUTCOMES]; /* tasks by outcome: rows that are `last` */
+    uint64_t tasks_bad; /* tasks that have ended otherwise than ok; one that returned goes on */
+    uint64_t waiting;   /* tasks that are ready or held, of each batch that has them */
     uint64_t bad;             /* ends that are bad: the sum of `bad` in findings.h */
     uint64_t restarts, evictions;
     int64_t p95;              /* by when 95 % of the ended tasks had ended; 0 = none */
