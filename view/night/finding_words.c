@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "view/names.h"
 #include "view/words.h"
 
 enum { NAME = 64 };
@@ -110,17 +111,6 @@ void gpv_finding_command(const struct gpv_night *n, struct gpv_finding *f)
 
 /* ---- What happened ---- */
 
-/* "GPU 5" of "gpu:5"; another name as it is. */
-static void put_gpu(const struct gpv_night *n, uint32_t gpu, char *ret, size_t size)
-{
-    const char *name = name_of(n, gpu);
-    bool number = strncmp(name, "gpu:", 4) == 0;
-    if (*name)
-        (void)snprintf(ret, size, "%s%s", number ? "GPU " : "", number ? name + 4 : name);
-    else
-        (void)snprintf(ret, size, "a GPU");
-}
-
 /* "NO WORKER" of "no worker". */
 static const char *upper(const char *word, char ret[GPV_WORD])
 {
@@ -163,12 +153,13 @@ static void end_at_character(char *text)
 char *gpv_finding_text(const struct gpv_night *n, const struct gpv_finding *f, char *ret,
                        size_t size)
 {
-    char count[GPV_WORD], word[GPV_WORD], status[GPV_WORD], times[GPV_WORD + 4] = "", gpu[256];
+    char count[GPV_WORD], word[GPV_WORD], status[GPV_WORD], times[GPV_WORD + 4] = "";
+    char name[GPV_NAME];
+    const char *gpu = gpv_gpu_label(n, f->gpu, name);
     int length = 0;
     (void)gpv_count(f->count, count);
     if (f->count != 1)
         (void)snprintf(times, sizeof(times), "%sx ", count);
-    put_gpu(n, f->gpu, gpu, sizeof(gpu));
     switch (f->kind) {
     case GPV_FINDING_BAD:
         put_status(f->status, status, sizeof(status));

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* names.h - what all views call GPUs and classes. */
+#ifndef GPV_NAMES_H
+#define GPV_NAMES_H
+
+#include "view/records.h"
+
+enum { GPV_NAME = 128 };
+
+/* "GPU 3"; "GPU 3:0 1g.10gb", which is an instance of GPU 3; any other name as it is.  GPV_NONE:
+ * "a GPU". */
+const char *gpv_gpu_label(const struct gpv_night *n, uint32_t gpu, char ret[GPV_NAME]);
+/* "GPU 0, 4-5", cut with " ..."; "" for none. */
+const char *gpv_gpu_labels(const struct gpv_night *n, struct gpv_set set, char ret[GPV_NAME]);
+/* "command": a task without a class. */
+const char *gpv_class_label(const struct gpv_night *n, uint32_t class);
+
+#endif
