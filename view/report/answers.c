@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* answers.c - the top of the page: a sentence and three answers. */
+#include "view/report/html.h"
+#include "view/report/page.h"
+#include "view/words.h"
+
+enum { OTHER_USES = 3 }; /* named beside the work */
+
+static double whole(const struct gpv_page *p)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < GPV_USES; i++)
+        sum += (double)p->all.ns[i];
+    return sum;
+}
+
+static void sentence(struct gpv_page *p)
+{
+    const struct gpv_night_facts *facts = &p->facts;
+    char a[GPV_WORD], b[GPV_WORD], c[GPV_WORD];
+    gpv_html(p->f, "<p class=\"verdict\">");
+    if (facts->tasks == 0)
+        gpv_html(p->f, "No task ran. ");
+    else if (p->n->over)
+        gpv_html(p->f, "%s of %s tasks ended well; %s did not. ",
+                 gpv_count(facts->tasks_by[GPV_OK], a), gpv_count(facts->tasks, b),
+                 facts->tasks_bad ? gpv_count(facts->tasks_bad, c) : "none");
+    else
+        gpv_html(p->f, "%s tasks have ended well; %s have not. ",
+                 gpv_count(facts->tasks_by[GPV_OK], a),
+                 facts->tasks_bad ? gpv_count(facts->tasks_bad, c) : "none");
+    if (!p->n->over)
+        gpv_html(p->f, "At %s %s run and %s wait. ", gpv_page_clock(p, p->n->to, c),
+                 gpv_count(facts->tasks_by[GPV_RUNNING], a), gpv_count(facts->waiting, b));
+    else if (facts->ended)
+        gpv_html(p->f, "Done at %s after %s. ", gpv_page_clock(p, facts->ended, a),
+                 gpv_span(facts->ended - p->n->from, b));
+    if (p->n->gpus.n)
+        gpv_html(p->f, "The GPUs worked %s of the time.",
+                 gpv_percent((double)p->all.ns[GPV_USE_OK], whole(p), a));
+    gpv_html(p->f, "</p>\n");
+}
+
+static void answer(struct gpv_page *p, const char *question, const char *big)
+{
+    gpv_html(p->f, "<div><h2>%s</h2><p class=\"big\">%s</p><p>", question, big);
+}
+
+static void when(struct gpv_page *p)
+{
+    const struct gpv_night *n = p->n;
+    char word[GPV_WORD];
+    answer(p, n->over ? "When was it done?" : "When will it be done?",
+           !n->over         ? "not yet"
+           : p->facts.ended ? gpv_page_clock(p, p->facts.ended, word)
+                            : "nothing ran");
+    if (p->facts.p95)
+        gpv_html(p->f, "95 %% of the %stasks by %s", n->over ? "" : "ended ",
+                 gpv_page_clock(p, p->facts.p95, word));
+    if (p->facts.last_batch < n->batches.n)
+        gpv_html(p->f, "; %s batch: %.*s", n->over ? "last" : "last ended", 60,
+                 gpv_text(n, n->batches.row[p->facts.last_batch].name));
+    gpv_html(p->f, "</p></div>\n");
+}
+
+/* The most frequent bad ends, and each GPU that is out of use for a fault. */
+static void wrong(struct gpv_page *p)
+{
+    const struct gpv_findings *all = p->findings;
+    const uint64_t bad = p->facts.tasks_bad;
+    char text[256], a[GPV_WORD], b[GPV_WORD];
+    (void)snprintf(text, sizeof(text), "%s task%s", bad ? gpv_count(bad, a) : "no",
+                   bad == 1 ? "" : "s");
+    answer(p, "What went wrong?", text);
+    bool any = false;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct gpv_finding *f = &all->row[i];
+        if (f->kind == GPV_FINDING_BAD && i == 0) {
+            const uint32_t batch = gpv_find_batch(p->n, f->batch);
+            gpv_html(p->f, "most: %s, %s–%s, in %.*s",
+                     gpv_finding_text(p->n, f, text, sizeof(text)), gpv_page_clock(p, f->first, a),
+                     gpv_page_clock(p, f->last, b), 60,
+                     batch != GPV_NONE ? gpv_text(p->n, p->n->batches.row[batch].name) : "?");
+        } else if (f->kind == GPV_FINDING_OUT && f->row < p->n->outs.n &&
+                   (p->n->outs.row[f->row].kind == GPV_OUT_QUARANTINED ||
+                    p->n->outs.row[f->row].kind == GPV_OUT_FAILED ||
+                    p->n->outs.row[f->row].kind == GPV_OUT_LOST)) {
+            gpv_html(p->f, "%s%s at %s", any ? "; " : "",
+                     gpv_finding_text(p->n, f, text, sizeof(text)), gpv_page_clock(p, f->first, a));
+        } else {
+            continue;
+        }
+        any = true;
+    }
+    gpv_html(p->f, "%s</p></div>\n", any ? "" : "nothing");
+}
+
+static void spent(struct gpv_page *p)
+{
+    struct gpv_uses left = p->all;
+    char text[GPV_WORD + 16], word[GPV_WORD];
+    const double all = whole(p);
+    (void)snprintf(text, sizeof(text), "%s worked",
+                   gpv_percent((double)left.ns[GPV_USE_OK], all, word));
+    answer(p, "Where did GPU time go?", p->n->gpus.n ? text : "no GPU");
+    for (unsigned k = 0; k < OTHER_USES; k++) {
+        unsigned most = GPV_USE_LOST;
+        for (unsigned i = most + 1; i < GPV_USES; i++)
+            most = left.ns[i] > left.ns[most] ? i : most;
+        if (left.ns[most] == 0)
+            break;
+        gpv_html(p->f, "%s<span class=\"nw\">%s</span> %s", k ? "; " : "",
+                 gpv_percent((double)left.ns[most], all, word), gpv_use_text(most));
+        left.ns[most] = 0;
+    }
+    gpv_html(p->f, "</p></div>\n");
+}
+
+int gpv_page_answers(struct gpv_page *p)
+{
+    sentence(p);
+    gpv_html(p->f, "<div class=\"answers\">\n");
+    when(p);
+    wrong(p);
+    spent(p);
+    gpv_html(p->f, "</div>\n");
+    return 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* embedded.h - the style sheet and the script of a page, from the files beside it (embed.py). */
+#ifndef GPV_EMBEDDED_H
+#define GPV_EMBEDDED_H
+
+#include <stddef.h>
+
+struct gpv_embedded {
+    const unsigned char *text;
+    size_t size;
+    const char *hash; /* "sha256-...": the policy of a page allows this text and no other */
+};
+
+extern const struct gpv_embedded gpv_page_style, gpv_page_script;
+
+#endif
