@@ -272,6 +272,13 @@ static uint16_t set_of(struct fields *f, struct field field)
     return set;
 }
 
+/* A length of time; -1 if the field is empty. */
+static int64_t next_length(struct fields *f)
+{
+    struct field field = next(f);
+    return field.size ? number_of(f, field, 0, INT64_MAX) : -1;
+}
+
 /* ---- Lines ---- */
 
 static int read_records(struct fields *f)
@@ -432,14 +439,25 @@ static int read_life(struct fields *f)
     return f->strange || f->no_memory ? 0 : gpv_add_life(f->night, &row);
 }
 
+static int read_left(struct fields *f)
+{
+    struct gpv_left_row row = { .batch = next_number(f) };
+    row.time = next_time(f);
+    row.least = next_length(f);
+    row.most = next_length(f);
+    f->strange = f->strange || row.batch == 0 || row.time == 0 ||
+                 (row.most >= 0 && (row.least < 0 || row.most < row.least));
+    return f->strange || f->no_memory ? 0 : gpv_add_left(f->night, &row);
+}
+
 static const struct {
     const char *word;
     int (*read)(struct fields *f);
 } kinds[] = {
     { "attempt", read_attempt }, { "tenancy", read_tenancy }, { "out", read_out },
-    { "reason", read_reason },   { "life", read_life },       { "gpu", read_gpu },
-    { "class", read_class },     { "shape", read_shape },     { "batch", read_batch },
-    { "records", read_records }, { "now", read_now },
+    { "reason", read_reason },   { "life", read_life },       { "left", read_left },
+    { "gpu", read_gpu },         { "class", read_class },     { "shape", read_shape },
+    { "batch", read_batch },     { "records", read_records }, { "now", read_now },
 };
 
 int gpv_line_read(struct gpv_night *n, const char *line, size_t size)
@@ -704,6 +722,14 @@ static void write_span(struct gpv_lines *l, const struct gpv_night *n, int64_t s
     gpv_line_end(l);
 }
 
+static void write_length(struct gpv_lines *l, int64_t ns)
+{
+    if (ns < 0)
+        gpv_line_text(l, NULL);
+    else
+        gpv_line_number(l, ns);
+}
+
 static void write_spans(struct gpv_lines *l, const struct gpv_night *n)
 {
     for (size_t i = 0; i < n->tenancies.n; i++) {
@@ -734,6 +760,15 @@ static void write_spans(struct gpv_lines *l, const struct gpv_night *n)
         gpv_line_begin(l, "life");
         gpv_line_text(l, gpv_life_word(life->kind));
         write_span(l, n, life->since, life->until, life->text);
+    }
+    for (size_t i = 0; i < n->lefts.n; i++) {
+        const struct gpv_left_row *left = &n->lefts.row[i];
+        gpv_line_begin(l, "left");
+        gpv_line_number(l, left->batch);
+        gpv_line_time(l, (uint64_t)left->time);
+        write_length(l, left->least);
+        write_length(l, left->most);
+        gpv_line_end(l);
     }
 }
 

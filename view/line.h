@@ -22,6 +22,7 @@
  *   out       GPU KIND SINCE UNTIL TEXT
  *   reason    SHAPE TASK KIND SINCE UNTIL TEXT
  *   life      KIND SINCE UNTIL TEXT
+ *   left      BATCH TIME LEAST MOST                           ns; empty: unknown
  *   now       TIME                                            the last line
  *
  * A GPU is written as its UUID or its name, which have no comma.  GPUs, classes and shapes stand

@@ -249,6 +249,7 @@ void gpv_night_free(struct gpv_night *n)
     free(n->outs.row);
     free(n->reasons.row);
     free(n->lives.row);
+    free(n->lefts.row);
     free(n);
 }
 
@@ -364,6 +365,13 @@ int gpv_add_life(struct gpv_night *n, const struct gpv_life *row)
     ADD_SPAN(n->lives, row);
 }
 
+int gpv_add_left(struct gpv_night *n, const struct gpv_left_row *row)
+{
+    if (outside(n, row->time, row->time))
+        return 0;
+    return APPEND(n->lefts, *row) ? 0 : -1;
+}
+
 /* ---- The end ---- */
 
 static int by_order(int64_t a, int64_t b)
@@ -415,6 +423,15 @@ SPAN_ORDER(tenancy_order, struct gpv_tenancy)
 SPAN_ORDER(out_order, struct gpv_out)
 SPAN_ORDER(reason_order, struct gpv_reason)
 SPAN_ORDER(life_order, struct gpv_life)
+
+static int left_order(const void *left, const void *right)
+{
+    const struct gpv_left_row *a = left, *b = right;
+    int order = by_order(a->time, b->time);
+    order = order ? order : by_order(a->batch, b->batch);
+    order = order ? order : by_order(a->least, b->least);
+    return order ? order : by_order(a->most, b->most);
+}
 
 /* A stable order is not needed, and qsort may take as much memory again: a heap does not. */
 static void swap(char *a, char *b, size_t size)
@@ -516,6 +533,7 @@ static void set_span(struct gpv_night *n, int64_t now)
     NOTE_ALL(n->outs, since, until);
     NOTE_ALL(n->reasons, since, until);
     NOTE_ALL(n->lives, since, until);
+    NOTE_ALL(n->lefts, time, time);
     now = now != 0 ? now : last;
     n->to = p->to != 0 && p->to < now ? p->to : now;
     n->from = p->from != 0 ? p->from : first != 0 ? first : n->to;
@@ -533,6 +551,7 @@ int gpv_night_end(struct gpv_night *n, int64_t now)
     SORT(n->outs, out_order);
     SORT(n->reasons, reason_order);
     SORT(n->lives, life_order);
+    SORT(n->lefts, left_order);
     set_span(n, now != 0 ? now : n->to);
     n->over = true;
     for (size_t i = 0; i < n->batches.n; i++) {

@@ -2,7 +2,7 @@
 /*
  * records.h - what is known of a night: the rows that an agent has kept, read into memory.
  *
- * Every view of the past reads a struct gpv_night and nothing else.  The rows are of five kinds:
+ * Every view of the past reads a struct gpv_night and nothing else.  The rows are of six kinds:
  *
  *   attempt   a task was on GPUs from a time to a time, and ended in some way; or a task ended
  *             without an attempt (number 0), such as one that was cancelled while it waited
@@ -11,6 +11,7 @@
  *   reason    why the first waiting task of a shape did not start; while such a row is open,
  *             at least one task waits
  *   life      an agent ran; or its clock was set
+ *   left      what was estimated then of the time that a batch would still need      [V8]
  *
  * Beside them are the lists that rows point into: GPUs, classes, shapes, batches.  line.h has
  * the form in which rows are sent and kept.
@@ -156,6 +157,12 @@ struct gpv_life {
     uint32_t kind; /* enum gpv_life_kind */
 };
 
+/* ns; -1: it was unknown (night/left.h). */
+struct gpv_left_row {
+    int64_t time, least, most;
+    uint32_t batch; /* its id */
+};
+
 /* The GPUs of an attempt, in ascending order; none of a task that needs none. */
 struct gpv_set {
     const uint16_t *gpu;
@@ -186,6 +193,7 @@ struct gpv_night {
     GPV_LIST(struct gpv_out) outs;
     GPV_LIST(struct gpv_reason) reasons;
     GPV_LIST(struct gpv_life) lives;
+    GPV_LIST(struct gpv_left_row) lefts; /* by time */
     struct gpv_pool *pool; /* records.c: texts and sets */
 };
 
@@ -213,6 +221,7 @@ int gpv_add_tenancy(struct gpv_night *n, const struct gpv_tenancy *row);
 int gpv_add_out(struct gpv_night *n, const struct gpv_out *row);
 int gpv_add_reason(struct gpv_night *n, const struct gpv_reason *row);
 int gpv_add_life(struct gpv_night *n, const struct gpv_life *row);
+int gpv_add_left(struct gpv_night *n, const struct gpv_left_row *row);
 
 /* All rows are there: sorts them, sets the span and `last`.  `now` 0: that of the line `now`, or
  * without it the last time of a row.  0, or -1 without memory. */

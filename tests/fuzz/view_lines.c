@@ -82,6 +82,17 @@ static void check_lives(const struct gpv_night *n)
     }
 }
 
+static void check_lefts(const struct gpv_night *n)
+{
+    for (size_t i = 0; i < n->lefts.n; i++) {
+        const struct gpv_left_row *l = &n->lefts.row[i];
+
+        FUZZ_CHECK(l->batch > 0 && l->time > 0 && l->least >= -1);
+        FUZZ_CHECK(l->most == -1 || (l->least >= 0 && l->least <= l->most));
+        FUZZ_CHECK(i == 0 || l[-1].time <= l->time);
+    }
+}
+
 static void check_lists(const struct gpv_night *n)
 {
     FUZZ_CHECK(n->from <= n->to);
@@ -94,6 +105,7 @@ static void check_lists(const struct gpv_night *n)
     check_outs(n);
     check_reasons(n);
     check_lives(n);
+    check_lefts(n);
 }
 
 static struct gpv_night *read_lines(const char *text, size_t size)
@@ -115,6 +127,7 @@ static void check_same(const struct gpv_night *a, const struct gpv_night *b)
     FUZZ_CHECK(a->attempts.n == b->attempts.n && a->names.n == b->names.n);
     FUZZ_CHECK(a->tenancies.n == b->tenancies.n && a->outs.n == b->outs.n);
     FUZZ_CHECK(a->reasons.n == b->reasons.n && a->lives.n == b->lives.n);
+    FUZZ_CHECK(a->lefts.n == b->lefts.n);
     for (size_t i = 0; i < a->attempts.n; i++)
         FUZZ_CHECK(a->attempts.row[i].last == b->attempts.row[i].last);
 }

@@ -64,6 +64,7 @@ static void check_counts(const struct gpv_night *n, const struct file *f)
     T_EQ(n->outs.n, lines_of(f, "out"));
     T_EQ(n->reasons.n, lines_of(f, "reason"));
     T_EQ(n->lives.n, lines_of(f, "life"));
+    T_EQ(n->lefts.n, lines_of(f, "left"));
     T_EQ(n->batches.n, lines_of(f, "batch"));
     T_EQ(n->shapes.n >= lines_of(f, "shape"), 1);
     T_EQ(n->gpus.n >= lines_of(f, "gpu"), 1);
@@ -174,6 +175,37 @@ T_CASE(too_many)
     T_EQ(n->attempts.n + n->unknown, LINES + LINES - ROOM);
     T_CMP(n->attempts.n, >=, ROOM - 1); /* the empty set is there, too */
     T_CMP(n->attempts.n, <, LINES);
+    gpv_night_free(n);
+    free(f.text);
+}
+
+/* Time left: an empty field is unknown; the least is not unknown where the most is known. */
+T_CASE(time_left)
+{
+    static const char lines[] = "left\t7\t90\t5\t8\nleft\t7\t80\t\t\nleft\t3\t90\t5\t\n"
+                                "left\t7\t90\t5\t4\nleft\t7\t90\t\t4\nleft\t0\t90\t5\t8\n"
+                                "left\t7\t\t5\t8\nleft\t7\t90\t-1\t8\nleft\n";
+    static const char written[] = "\nleft\t7\t80\t\t\nleft\t3\t90\t5\t\nleft\t7\t90\t5\t8\n";
+    struct file f = { strdup(lines), sizeof(lines) - 1 };
+    struct gpv_night *n = night_of(&f);
+    static const struct gpv_left_row rows[] = { { 80, -1, -1, 7 },
+                                                { 90, 5, -1, 3 },
+                                                { 90, 5, 8, 7 } };
+    struct gpv_lines l = { 0 };
+
+    T_EQ(n->unknown, 6);
+    T_EQ(n->lefts.n, 3);
+    for (size_t i = 0; i < n->lefts.n; i++) {
+        const struct gpv_left_row *row = &n->lefts.row[i];
+        T_EQ(row->time, rows[i].time);
+        T_EQ(row->least, rows[i].least);
+        T_EQ(row->most, rows[i].most);
+        T_EQ(row->batch, rows[i].batch);
+    }
+    T_EQ(n->to, 90);
+    T_CHECK(gpv_night_write(n, &l));
+    T_CHECK(memmem(l.text, l.size, written, strlen(written)));
+    gpv_lines_free(&l);
     gpv_night_free(n);
     free(f.text);
 }

@@ -52,7 +52,7 @@ class Night:
                 self.unknown += 1
             elif kind in read:
                 read[kind](*fields, *[b""] * FIELDS)
-            elif line and kind not in (b"records", b"class", b"shape"):
+            elif line and kind not in (b"records", b"class", b"shape", b"left"):
                 self.unknown += 1
         times = [t for a in self.attempts for t in (a.ready, a.started, a.ended)]
         times += [t for r in self.rows for t in (r.since, r.until)]
