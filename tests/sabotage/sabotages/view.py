@@ -42,6 +42,25 @@ SABOTAGES = [
         "    return s->kept_until > now ? earlier(next, s->kept_until) : next;\n",
         "    return next;\n",
         "view/waits.gathering"),
+    # ---- Time left ----
+    Sabotage(
+        "time left ignores the tasks that run", "view/night/left.c",
+        "        end = fmax(end, at + rest);\n",
+        "",
+        "view/left.the_last_ones_run"),
+    Sabotage(
+        "time left knows the end although tasks are held", "view/night/left.c",
+        "    *most = more ? -1 : ns_of(",
+        "    *most = ns_of(",
+        "view/left.held_or_open"),
+    Sabotage(
+        "time left takes as many at once as ever", "view/night/left.c",
+        "    return (now && l->running > 0) || time <= 0 || area <= 0 ? fmax(l->running, 1) : "
+        "area / time;\n",
+        "    (void)now;\n"
+        "    return time <= 0 || area <= 0 ? fmax(l->running, 1)\n"
+        "                                  : l->area / seconds(l->mark[0].time, l->changed);\n",
+        "view/left.fewer_at_once"),
     # ---- Findings ----
     Sabotage(
         "a failure is merged away", "view/night/findings.c",
