@@ -24,6 +24,7 @@ struct kept_set {
 };
 
 struct gpv_pool {
+    uint32_t nights; /* that use it */
     struct pool text;
     uint16_t *gpu; /* of all sets */
     size_t gpus, gpus_room;
@@ -216,6 +217,7 @@ struct gpv_night *gpv_night_new(void)
     struct gpv_pool *p = calloc(1, sizeof(*p));
     if (n && p) {
         n->pool = p;
+        p->nights = 1;
         if (text_room(&p->text, 0) == 0) {
             p->text.text[p->text.size++] = 0; /* offset 0 is the empty text */
             if (gpv_keep_set(n, NULL, 0) == 0)
@@ -229,16 +231,50 @@ struct gpv_night *gpv_night_new(void)
     return NULL;
 }
 
+/* The rows of a list, or NULL: there is none, or no memory. */
+static void *copied(const void *row, size_t n, size_t size)
+{
+    void *copy = n > 0 ? malloc(n * size) : NULL;
+    return copy ? memcpy(copy, row, n * size) : NULL;
+}
+
+/* False: no memory. */
+#define COPY(to, from)                                             \
+    ((to).row = copied((from).row, (from).n, sizeof(*(from).row)), \
+     (to).n = (to).room = (to).row ? (from).n : 0, (to).n == (from).n)
+
+struct gpv_night *gpv_night_beside(const struct gpv_night *n)
+{
+    struct gpv_night *beside = calloc(1, sizeof(*beside));
+    if (!beside)
+        return NULL;
+    beside->pool = n->pool;
+    beside->host = n->host;
+    n->pool->nights++;
+    if (COPY(beside->gpus, n->gpus) && COPY(beside->classes, n->classes) &&
+        COPY(beside->shapes, n->shapes))
+        return beside;
+    gpv_night_free(beside);
+    return NULL;
+}
+
+static void leave_pool(struct gpv_pool *p)
+{
+    if (--p->nights > 0)
+        return;
+    free(p->text.text);
+    free(p->text.texts.slot);
+    free(p->set_table.slot);
+    free(p->sets.row);
+    free(p->gpu);
+    free(p);
+}
+
 void gpv_night_free(struct gpv_night *n)
 {
     if (!n)
         return;
-    free(n->pool->text.text);
-    free(n->pool->text.texts.slot);
-    free(n->pool->set_table.slot);
-    free(n->pool->sets.row);
-    free(n->pool->gpu);
-    free(n->pool);
+    leave_pool(n->pool);
     free(n->gpus.row);
     free(n->classes.row);
     free(n->shapes.row);

@@ -199,6 +199,9 @@ struct gpv_night {
 
 /* An empty night; NULL: no memory. */
 struct gpv_night *gpv_night_new(void);
+/* One with the texts, sets, limits, GPUs, classes and shapes of another one, but no further rows;
+ * that one may be freed before it. */
+struct gpv_night *gpv_night_beside(const struct gpv_night *n);
 void gpv_night_free(struct gpv_night *n);
 
 /* Limits the night to a span, before rows are added: rows outside of it are left out.  0: the
