@@ -15,6 +15,7 @@
 struct gpv_json {
     FILE *f;      /* its error flag is for the caller to check */
     bool follows; /* something stands before in this object or array */
+    size_t size;  /* bytes that were written */
 };
 
 /* Each value is preceded by its key in an object; key NULL in an array.  Keys are plain names. */
@@ -22,6 +23,8 @@ void gpv_json_open(struct gpv_json *j, const char *key, char bracket);
 void gpv_json_close(struct gpv_json *j, char bracket);
 void gpv_json_text(struct gpv_json *j, const char *key, const char *text); /* "": null */
 void gpv_json_number(struct gpv_json *j, const char *key, int64_t number);
+/* Up to 6 digits behind the point; null where it is not finite. */
+void gpv_json_decimal(struct gpv_json *j, const char *key, double number);
 void gpv_json_bool(struct gpv_json *j, const char *key, bool truth);
 void gpv_json_null(struct gpv_json *j, const char *key);
 /* Ns since 1970, or a length in ns; null where it is below `least`. */

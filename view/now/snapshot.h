@@ -17,11 +17,27 @@
 #ifndef GPV_SNAPSHOT_H
 #define GPV_SNAPSHOT_H
 
+#include <stdio.h>
+
 #include "view/night/live.h"
 #include "view/night/waits.h"
+#include "view/now/measures.h"
 #include "view/records.h"
 
 enum { GPV_SNAPSHOT_VERSION = 1 };
+
+/* Rows of a list that a line has at most.  Batches, findings and ends are also cut behind so many
+ * bytes: so a line of 8 GPUs and a few classes has 16 KiB at most.  The rest is counted in `more`,
+ * but ends are not. */
+enum {
+    GPV_NOW_CLASSES = 32,
+    GPV_NOW_BATCHES = 64,
+    GPV_NOW_FINDINGS = 32,
+    GPV_NOW_ENDS = 20,
+    GPV_NOW_BATCH_BYTES = 8704,
+    GPV_NOW_FINDING_BYTES = 1536,
+    GPV_NOW_END_BYTES = 1024
+};
 
 /* What a GPU does now: name, value, word. */
 #define GPV_DOES_MAP(X)                                                                        \
@@ -54,13 +70,6 @@ struct gpv_now_gpu {
     struct gpv_uses uses; /* since `since` of the snapshot */
 };
 
-enum { GPV_BUCKETS = 20 }; /* up to 2^-3 s, 2^-2 s, ... 2^16 s; what is longer is in `count` */
-struct gpv_histogram {
-    uint64_t bucket[GPV_BUCKETS]; /* not cumulative */
-    uint64_t count;
-    double sum; /* s */
-};
-
 struct gpv_now_class {
     char name[64];
     uint32_t workers, ready, loading; /* 0 of the class "command", which has none */
@@ -79,7 +88,7 @@ struct gpv_now_batch {
     uint32_t total, ok, bad, running, ready, held;
     /* Of its first waiting task: */
     uint64_t first;  /* 0 = none waits */
-    uint32_t why;    /* enum gpv_why */
+    uint32_t why;    /* enum gpv_why; UNSEEN if none waits */
     char reason[32]; /* as explain names it: "BUSY" */
     char text[192];  /* as explain has it */
     int64_t since;   /* since when it is so; 0 = not known */
@@ -107,6 +116,12 @@ struct gpv_now_end {
     char batch_name[64], gpus[48];
 };
 
+/* Rows that a list does not have: batches, with the sums of their counts; findings; classes. */
+struct gpv_now_more {
+    uint32_t batches, total, ok, bad, running, ready, held;
+    uint32_t findings, classes;
+};
+
 struct gpv_snapshot {
     uint64_t sequence; /* one more with each snapshot of a connection */
     int64_t time;
@@ -120,12 +135,7 @@ struct gpv_snapshot {
                                                first, by priority and id */
     GPV_LIST(struct gpv_now_finding) findings; /* of the last 24 h, newest first */
     GPV_LIST(struct gpv_now_end) ends;         /* newest first */
-    /* What did not fit is counted: batches, their tasks by the same counts; findings, and the bad
-     * ends in them. */
-    struct {
-        uint32_t batches, ok, bad, running, ready, held, total;
-        uint32_t findings, classes;
-    } more;
+    struct gpv_now_more more;
     uint64_t bad_24h; /* bad ends in the last 24 h: the sum of the findings  [V4] */
     /* All listed batches together: ns; -1 = not known. */
     int64_t least, most;
@@ -136,10 +146,30 @@ struct gpv_snapshot {
 
 void gpv_snapshot_free(struct gpv_snapshot *s); /* what it points to */
 
-/* Appends it as one line of JSON to `l` (line.h), without a newline.  False: no memory. */
-struct gpv_lines;
-bool gpv_snapshot_write(const struct gpv_snapshot *s, struct gpv_lines *l);
-/* Reads such a line.  0; -1: it is none, or there is no memory; then *s is empty. */
+/* Writes it as one line of JSON, without a newline; rows beyond the limits are counted in `more` of
+ * the line.  The caller checks the stream's error flag. */
+void gpv_snapshot_write(const struct gpv_snapshot *s, FILE *f);
+/* Reads such a line into *s, which was not filled.  -1: it is none, or there is no memory; then *s
+ * is empty.  It is part of the programs that have jansson. */
 int gpv_snapshot_read(struct gpv_snapshot *s, const char *text, size_t size);
+
+/* Room for one more row of a list, all bytes 0; NULL: no memory. */
+struct gpv_now_gpu *gpv_now_gpu(struct gpv_snapshot *s);
+struct gpv_now_class *gpv_now_class(struct gpv_snapshot *s);
+struct gpv_now_batch *gpv_now_batch(struct gpv_snapshot *s);
+struct gpv_now_finding *gpv_now_finding(struct gpv_snapshot *s);
+struct gpv_now_end *gpv_now_end(struct gpv_snapshot *s);
+
+/* Sorts batches as the list has them; those that have ended, the last one first. */
+void gpv_now_sort_batches(struct gpv_now_batch *batch, size_t n);
+/* Counts a batch that the list does not have. */
+void gpv_now_fold_batch(struct gpv_now_more *more, const struct gpv_now_batch *batch);
+/* Copies a text, cut at the end of a character. */
+void gpv_now_text(char *to, size_t size, const char *text);
+/* "15 rec-11 610-631", "15 rec-11 1, 3-4 ...": tasks of a batch, cut to `size`. */
+struct gpv_finding;
+void gpv_now_whose(char *to, size_t size, const char *batch_name, const struct gpv_finding *f);
+/* "0, 4-5" of "gpu:0", "gpu:4", "gpu:5"; other names in full: "0, mig:3". */
+void gpv_now_gpus(char *to, size_t size, const char *const *name, size_t n);
 
 #endif
