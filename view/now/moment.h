@@ -3,10 +3,24 @@
 #ifndef GPV_MOMENT_H
 #define GPV_MOMENT_H
 
+#include "view/night/findings.h"
 #include "view/now/snapshot.h"
 
-/* Fills *ret, which gpv_snapshot_free frees, with what was so at `time`.  Limits of tasks and
- * readings of GPUs are not recorded, and unknown.  -1: no memory. */
+/* Fills *ret, which gpv_snapshot_free frees, with what was so at `time`, or at the nearest time of
+ * the span.  All rows are there.  Limits of tasks, readings of GPUs and the version of the agent
+ * are not recorded, and unknown; so is what gpv_night_part does not know.  Time left is unknown
+ * (-1).  -1: no memory; then *ret is empty. */
 int gpv_moment(struct gpv_night *n, int64_t time, struct gpv_snapshot *ret);
+
+/* ---- Rows that an agent makes in the same way ---- */
+
+/* "quarantined: XID 48", "drained": why a GPU is out of use. */
+void gpv_now_out(char *to, size_t size, uint32_t kind, const char *text);
+/* A finding of a night in words. */
+void gpv_now_finding_of(const struct gpv_night *n, const struct gpv_finding *f,
+                        struct gpv_now_finding *ret);
+/* Ends in the last hour, or since the batch was made, as a rate; it was made a minute ago at
+ * least. */
+double gpv_now_per_hour(uint64_t ends, int64_t made, int64_t now);
 
 #endif
