@@ -72,4 +72,40 @@ SABOTAGES = [
         "        if (a->last && a->outcome != GPV_OK &&\n",
         "        if (gpv_is_bad(a->outcome) &&\n",
         "view/findings.failed_and_later_ok"),
+    # ---- The present moment ----
+    Sabotage(
+        "time is lost although another task worked beside it", "view/night/live.c",
+        "    else if (i == 0)\n",
+        "    else if (i < 2)\n",
+        "view/live.beside_another_task"),
+    Sabotage(
+        "a report that comes late counts as the last one", "view/night/live.c",
+        "enum { LATE = 16 };\n",
+        "enum { LATE = 2 };\n",
+        "view/live.random_nights_with_late_reports"),
+    Sabotage(
+        "a minute of four hours ago is shown as that of now", "view/night/live.c",
+        "    if (copy.at % MINUTE == 0)",
+        "    if (copy.at < 0)",
+        "view/live.longer_than_the_ring"),
+    Sabotage(
+        "a task that ended later has ended", "view/night/part.c",
+        "            move(count_of(b, a), &b->ready);\n",
+        "            continue;\n",
+        "view/part.counts_at_a_time"),
+    Sabotage(
+        "batches that do not fit are dropped in silence", "view/now/snapshot.c",
+        "        gpv_now_fold_batch(&more, &s->batches.row[i]);\n",
+        "        more.batches += s->batches.row[i].total == 0;\n",
+        "view/snapshot.what_does_not_fit_is_counted"),
+    Sabotage(
+        "a word of another version is an index", "view/now/read.c",
+        "word && strcmp(f->word(i), \"?\") != 0; i++)\n",
+        "word && i < 32; i++)\n",
+        "view/snapshot.members_of_other_types"),
+    Sabotage(
+        "workers outlive their agent", "view/now/moment.c",
+        "    bool runs = !p->lived;\n",
+        "    bool runs = true;\n",
+        "view/moment.no_agent"),
 ]
