@@ -53,6 +53,7 @@ static const char rows[] = "records 1 box\n"
                            "out gpu:0 drained 48 -\n"
                            "reason 1 1.2 BUSY 5 20 busy\n"
                            "life opened 1 50\n"
+                           "left 1 9 7 8\nleft 1 30 5 6\nleft 1 31 3 4\n"
                            "now 60";
 
 T_CASE(rows_that_go_on)
@@ -66,6 +67,7 @@ T_CASE(rows_that_go_on)
             "attempt 1.2 1 1 gpu:0 5 20  running 0  first\n"
             "reason 1 1.2 BUSY 5 20 busy\n"
             "life opened 1  \n"
+            "left 1 30 5 6\n"
             "now 30");
 }
 

@@ -57,6 +57,11 @@ static int add_rows(struct gpv_night *p, const struct gpv_night *n, int64_t from
     for (size_t i = 0; i < n->names.n; i++)
         if (gpv_add_name(p, &n->names.row[i]) < 0)
             return -1;
+    for (size_t i = 0; i < n->lefts.n; i++) {
+        const struct gpv_left_row *left = &n->lefts.row[i];
+        if (is_in(left->time, left->time, from, to) && gpv_add_left(p, left) < 0)
+            return -1;
+    }
     ADD_SPANS(tenancies, gpv_tenancy, gpv_add_tenancy)
     ADD_SPANS(outs, gpv_out, gpv_add_out)
     ADD_SPANS(reasons, gpv_reason, gpv_add_reason)
