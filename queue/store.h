@@ -449,8 +449,9 @@ struct gpq_engine {
      * Rows that ended before `since` are left out; an attempt that runs is always in.  By
      * task, then by round, then by number, where number 0, the end of the round, is last.
      * The rows behind a row, of which task, round and number count, so that a reader goes on
-     * behind the last row that it has seen; NULL: all rows. */
-    int (*history)(struct gpq_store *s, uint32_t batch, uint64_t since,
+     * behind the last row that it has seen; NULL: all rows.  last: the greatest number of a
+     * task, 0 = that of the batch; the cost grows with the tasks, also where none has a row. */
+    int (*history)(struct gpq_store *s, uint32_t batch, uint32_t last, uint64_t since,
                    const struct gpq_attempt *behind, bool names, gpq_history_fn fn, void *user,
                    struct gpq_error *e);
     int (*rounds)(struct gpq_store *s, uint64_t task, gpq_round_fn fn, void *user,

@@ -122,12 +122,12 @@ static sqlite3_stmt *between(struct gpq_db *db, enum gpq_sql name, uint64_t firs
     return st;
 }
 
-int gpq_sqlite_history(struct gpq_store *s, uint32_t batch, uint64_t since,
+int gpq_sqlite_history(struct gpq_store *s, uint32_t batch, uint32_t until, uint64_t since,
                        const struct gpq_attempt *behind, bool names, gpq_history_fn fn, void *user,
                        struct gpq_error *e)
 {
     struct gpq_db *db = gpq_db_of(s);
-    uint64_t first = GPQ_TASK(batch, 1), last = GPQ_TASK(batch, UINT32_MAX);
+    uint64_t first = GPQ_TASK(batch, 1), last = GPQ_TASK(batch, until != 0 ? until : UINT32_MAX);
     int code = gpq_db_enter(db, false, e);
     if (behind && behind->task > first)
         first = behind->task;

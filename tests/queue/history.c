@@ -47,7 +47,7 @@ static struct line *read_history(struct gpq_store *s, uint32_t id, uint64_t sinc
 
     *l = (struct line){ .most = most };
 
-    int code = s->engine->history(s, id, since, behind, names, add_row, l, &e);
+    int code = s->engine->history(s, id, 0, since, behind, names, add_row, l, &e);
 
     T_EQ(code, most && l->rows == most);
     return l;
@@ -101,6 +101,29 @@ BOTH(ends_without_an_attempt)
     T_EQ(run(s, GPQ_TASK(5, 1), GPQ_OUTCOME_ERROR), 0);
     cancel(s, ONE(GPQ_TASK(5, 1)));
     T_TEXT(history(s, 5), "5.1#1 error, 5.1 cancelled");
+}
+
+/* A part of a batch. */
+BOTH(a_history_up_to_a_task)
+{
+    static const struct {
+        uint32_t last;
+        const char *rows;
+    } parts[] = { { 1, "1.1#1 ok" }, { 2, "1.1#1 ok" }, { 3, "1.1#1 ok, 1.3#1 ok" } };
+    const struct gpq_attempt behind = { .task = T1, .round = 1, .number = 1 };
+    struct gpq_error e;
+
+    SUBMIT(s, .items = "x y z");
+    T_EQ(run(s, T1, GPQ_OUTCOME_SUCCESS), 1);
+    T_EQ(run(s, GPQ_TASK(1, 3), GPQ_OUTCOME_SUCCESS), 1);
+    for (size_t i = 0; i < T_LENGTH(parts); i++) {
+        struct line l = { .most = 0 };
+        T_EQ(s->engine->history(s, 1, parts[i].last, 0, NULL, false, add_row, &l, &e), 0);
+        T_TEXT(l.text, parts[i].rows);
+    }
+    struct line l = { .most = 0 };
+    T_EQ(s->engine->history(s, 1, 2, 0, &behind, false, add_row, &l, &e), 0);
+    T_TEXT(l.text, "");
 }
 
 /* Each round has its end. */

@@ -281,7 +281,7 @@ T_CASE(a_file_of_version_1_goes_on)
     T_TEXT(ready(s), "1.3 1.4");
     T_TEXT(rounds(s, GPQ_TASK(1, 4)), "1: error at attempt 1");
     T_TEXT(shown(s, GPQ_TASK(1, 5)), "held after");
-    T_EQ(s->engine->history(s, 1, 0, NULL, false, add_outcome, rows, &e), 0);
+    T_EQ(s->engine->history(s, 1, 0, 0, NULL, false, add_outcome, rows, &e), 0);
     T_TEXT(rows, "1.1 ok at 0; 2.1 ? at 0; 4.1 error at 0; ");
     T_EQ(end(s, GPQ_TASK(1, 2), GPQ_OUTCOME_SUCCESS, NOW), 1);
     T_EQ(task(s, GPQ_TASK(1, 5)).ready, NOW);

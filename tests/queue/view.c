@@ -322,7 +322,7 @@ static void add_history_of(struct making *making, struct gpq_store *s, uint32_t 
 
     size_t begin = v->size;
 
-    note(making, s->engine->history(s, batch, 0, NULL, true, add_history, making, &e), &e);
+    note(making, s->engine->history(s, batch, 0, 0, NULL, true, add_history, making, &e), &e);
 
     size_t size = v->size - begin;
 
@@ -332,7 +332,7 @@ static void add_history_of(struct making *making, struct gpq_store *s, uint32_t 
         const struct gpq_attempt behind = making->behind;
 
         making->rows = 0;
-        code = s->engine->history(s, batch, 0, &behind, true, add_history, making, &e);
+        code = s->engine->history(s, batch, 0, 0, &behind, true, add_history, making, &e);
     } while (code == 1);
     making->most = 0;
 
@@ -354,7 +354,9 @@ static void add_late_history(struct making *making, struct gpq_store *s, uint32_
     struct gpq_error e;
 
     view_add(making->v, "history of %u since %" PRIu64 "\n", batch, since);
-    note(making, s->engine->history(s, batch, since, NULL, false, add_history, making, &e), &e);
+    note(making, s->engine->history(s, batch, 0, since, NULL, false, add_history, making, &e), &e);
+    view_add(making->v, "the same up to 2\n");
+    note(making, s->engine->history(s, batch, 2, since, NULL, false, add_history, making, &e), &e);
 }
 
 void view_store(struct view *v, struct gpq_store *s, bool details)

@@ -76,7 +76,7 @@ static bool is_over_before(const struct gpq_attempt *a, uint64_t since)
     return !runs && (a->returned_at ? a->returned_at : a->ended) < since;
 }
 
-int mem_history(struct gpq_store *store, uint32_t batch, uint64_t since,
+int mem_history(struct gpq_store *store, uint32_t batch, uint32_t last, uint64_t since,
                 const struct gpq_attempt *behind, bool names, gpq_history_fn fn, void *user,
                 struct gpq_error *e)
 {
@@ -86,7 +86,7 @@ int mem_history(struct gpq_store *store, uint32_t batch, uint64_t since,
 
     (void)e;
     MEM_EACH (const struct mem_task, t, s, tasks) {
-        if (!mem_is_own(t, batch))
+        if (!mem_is_own(t, batch) || (last && GPQ_NUMBER_OF(t->row.id) > last))
             continue;
         MEM_EACH (const struct gpq_attempt, a, s, attempts)
             if (a->task == t->row.id)

@@ -63,7 +63,7 @@ int mem_shape(struct gpq_store *s, uint32_t id, gpq_shape_fn fn, void *user, str
 int mem_running(struct gpq_store *s, gpq_attempt_fn fn, void *user, struct gpq_error *e);
 int mem_attempts(struct gpq_store *s, uint64_t task, gpq_attempt_fn fn, void *user,
                  struct gpq_error *e);
-int mem_history(struct gpq_store *s, uint32_t batch, uint64_t since,
+int mem_history(struct gpq_store *s, uint32_t batch, uint32_t last, uint64_t since,
                 const struct gpq_attempt *behind, bool names, gpq_history_fn fn, void *user,
                 struct gpq_error *e);
 int mem_rounds(struct gpq_store *s, uint64_t task, gpq_round_fn fn, void *user,
