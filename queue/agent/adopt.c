@@ -16,6 +16,7 @@
 #include "queue/agent/marks.h"
 #include "queue/agent/oom.h"
 #include "queue/agent/runs.h"
+#include "queue/agent/said.h"
 #include "queue/agent/workers.h"
 #include "queue/files/fault.h"
 #include "queue/files/names.h"
@@ -176,11 +177,14 @@ static int book_end(struct gpq_agent *a, struct claims *all, const struct claim 
         return give_back(a, c, GPQ_RETURN_LOST, text, e);
     }
     all->ended++;
-    gpq_oom_judge(a, &c->claimed.id, &c->found.record, &end, text, sizeof(text));
+    char *said;
+    gpq_oom_judge(a, &c->claimed.id, &c->found.record, &end, text, sizeof(text), &said);
+    end.said = said;
     char *stamp = gpq_runs_stamp(a, &c->claimed.id);
     end.stamp = (struct gpq_bytes){ stamp, stamp ? strlen(stamp) : 0 };
     code = complete(a, c, &end, e);
     free(stamp);
+    free(said);
     return code;
 }
 
@@ -207,7 +211,11 @@ static int book_killed(struct gpq_agent *a, struct claims *all, const struct cla
                            .started = c->found.record.wall,
                            .ended = gpq_wall(),
                            .text = "its runner was killed" };
-    return complete(a, c, &end, e);
+    char *said = gpq_said_by(a, &c->claimed.id);
+    end.said = said;
+    code = complete(a, c, &end, e);
+    free(said);
+    return code;
 }
 
 static int settle(struct gpq_agent *a, struct claims *all, struct claim *c, struct gpq_error *e)

@@ -2,18 +2,16 @@
 /* oom.c - finds attempts without memory, and gives their retries more. */
 #include "queue/agent/oom.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "queue/agent/lookup.h"
 #include "queue/agent/fit.h"
 #include "queue/agent/needs.h"
+#include "queue/agent/said.h"
 
-#define TAIL ((size_t)64 << 10)
 #define MIB (UINT64_C(1) << 20)
 enum { KILLED = 128 + SIGKILL, SHARE_WHOLE = 10000 };
 
@@ -71,22 +69,6 @@ bool gpq_oom_in_log(const char *data, size_t size)
     return false;
 }
 
-static bool read_log(struct gpq_agent *a, const struct gpq_run_id *run)
-{
-    char path[GPQ_PATH], name[GPQ_RUN_NAME];
-    gpq_run_name(name, run);
-    int fd =
-        gpq_path(path, "%s/logs/%s", a->state, name) == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
-    char *data = size > 0 ? malloc(TAIL) : NULL;
-    ssize_t n = data ? pread(fd, data, TAIL, size > (off_t)TAIL ? size - (off_t)TAIL : 0) : -1;
-    bool found = n > 0 && gpq_oom_in_log(data, (size_t)n);
-    free(data);
-    if (fd >= 0)
-        (void)close(fd);
-    return found;
-}
-
 /* ---- The end ---- */
 
 bool gpq_oom_in_record(const struct gpq_record *record)
@@ -104,11 +86,17 @@ static bool failed(const struct gpq_end *end)
 }
 
 void gpq_oom_judge(struct gpq_agent *a, const struct gpq_run_id *run,
-                   const struct gpq_record *record, struct gpq_end *end, char *text, size_t room)
+                   const struct gpq_record *record, struct gpq_end *end, char *text, size_t room,
+                   char **ret_said)
 {
     bool kernel = failed(end) && gpq_oom_in_record(record);
     size_t used = strlen(text);
-    end->oom = kernel || (failed(end) && read_log(a, run));
+    struct gpq_tail tail = { NULL, 0 };
+    if (end->outcome != GPQ_OUTCOME_SUCCESS)
+        tail = gpq_tail_read(a, run);
+    *ret_said = gpq_said(tail.data, tail.size);
+    end->oom = kernel || (failed(end) && gpq_oom_in_log(tail.data, tail.size));
+    free(tail.data);
     if (end->oom)
         (void)snprintf(text + used, room - used, "%s",
                        kernel ? ": the machine was out of memory" : ": a GPU was out of memory");

@@ -20,9 +20,11 @@ bool gpq_oom_in_log(const char *data, size_t size);
 /* Whether the kernel has ended the run for want of memory. */
 bool gpq_oom_in_record(const struct gpq_record *record);
 
-/* Judges the end of a run: sets end->oom, and adds to `text`, which has `room` bytes. */
+/* Judges the end of a run: sets end->oom, and adds to `text`, which has `room` bytes.  *ret_said:
+ * the last line of the log of a bad end (said.h). */
 void gpq_oom_judge(struct gpq_agent *a, const struct gpq_run_id *run,
-                   const struct gpq_record *record, struct gpq_end *end, char *text, size_t room);
+                   const struct gpq_record *record, struct gpq_end *end, char *text, size_t room,
+                   char **ret_said);
 
 /* Inside the transaction: the store's `complete`, with the needs of a retry if end->oom is set. */
 int gpq_oom_complete(struct gpq_agent *a, struct gpq_end *end, struct gpq_error *e);

@@ -237,5 +237,6 @@ json_t *gpq_attempt_json(const struct gpq_attempt *a)
         set_json(&b, "devices", (struct gpq_bytes){ a->devices, strlen(a->devices) });
     set_text(&b, "run", a->run);
     set_text(&b, "text", a->text);
+    set_text(&b, "said", a->said);
     return b.json;
 }

@@ -12,6 +12,7 @@
 
 #include "queue/agent/command.h"
 #include "queue/agent/oom.h"
+#include "queue/agent/said.h"
 #include "queue/agent/turn.h"
 #include "queue/files/out.h"
 #include "queue/files/pidfd.h"
@@ -263,15 +264,18 @@ static bool read_end(struct gpq_agent *a, struct gpq_unit *u, struct gpq_found *
     int code = gpq_run_look(a->state, &claimed, a->boot, found);
     if (code < 0 || found->state == GPQ_FOUND_RUNNING)
         return false;
+    free(u->said);
+    u->said = NULL;
     if (found->state == GPQ_FOUND_ENDED) {
         gpq_runs_judge(&found->record, u->alone ? u->limit : GPUD_NEVER, u->shell, end, text);
-        gpq_oom_judge(a, &u->run, &found->record, end, text, sizeof(text));
+        gpq_oom_judge(a, &u->run, &found->record, end, text, sizeof(text), &u->said);
     } else {
         if (!swept(u, &found->record))
             return false;
         end->outcome = found->record.has_stop ? GPQ_OUTCOME_LOST : GPQ_OUTCOME_CRASHED;
         end->status = -SIGKILL;
         end->ended = gpq_wall();
+        u->said = gpq_said_by(a, &u->run);
     }
     if (!u->decided)
         snprintf(u->text, sizeof(u->text), "%s", text);

@@ -124,6 +124,8 @@ static int store_end(struct gpq_agent *a, const struct gpq_note *n, struct gpq_u
                            .oom = u->oom,
                            .status = u->status,
                            .text = n->text,
+                           .said = u->said,
+                           .devices = u->class ? u->devices : NULL,
                            .started = u->started,
                            .stamp = { u->stamp, u->stamp ? strlen(u->stamp) : 0 },
                            .ended = u->ended != 0 ? u->ended : now };

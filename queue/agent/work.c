@@ -35,6 +35,7 @@ static void free_unit(struct gpq_unit *u)
         close(u->runner.fd);
     free(u->devices);
     free(u->stamp);
+    free(u->said);
     free(u->result);
     free(u);
 }

@@ -43,7 +43,7 @@ struct gpq_unit {
     void *result;     /* that its worker has set; freed with it */
     size_t result_size;
     uint64_t limit;   /* of the task, where the dispatcher does not enforce it, or for its worker */
-    char *devices;    /* of the grant, as the store keeps it: JSON */
+    char *devices;    /* of the grant, or of its worker, as the store keeps it: JSON */
     struct gpq_run_id run;
     struct gpq_watched runner; /* pidfd; fd -1: none */
     uint16_t port;             /* of its command (ports.h); 0 = none */
@@ -54,6 +54,7 @@ struct gpq_unit {
     bool oom;                  /* it ended for want of memory (oom.h) */
     bool outputs;              /* durable, to be published */
     char *stamp;               /* of a success (stamp.h) */
+    char *said;                /* the last line that it printed before a bad end (said.h) */
     char text[256];            /* why it ended so, if the runner knows better than the dispatcher */
     struct gpq_unit *next_id, *next_task;
 };

@@ -18,6 +18,7 @@
 #include "queue/agent/needs.h"
 #include "queue/agent/payload.h"
 #include "queue/agent/reasons.h"
+#include "queue/agent/said.h"
 #include "queue/agent/turn.h"
 #include "queue/files/save.h"
 #include "queue/files/stamp.h"
@@ -172,6 +173,24 @@ static void write_log(const struct gpq_agent *a, const struct gpq_unit *u,
         close(fd);
 }
 
+/* As a grant has them; the event has no UUIDs. */
+static char *devices_of(const struct gpud_event *event)
+{
+    json_t *json = *event->device ? json_pack("{s:s}", "names", event->device) : NULL;
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    return text;
+}
+
+/* An error has a text of the task itself.  Of a worker that has crashed it is the last line that it
+ * printed, and otherwise the text of the library. */
+static char *said_by(const struct gpud_event *event)
+{
+    bool error = event->outcome == GPUD_OUTCOME_ERROR && *event->text;
+    char *said = error ? NULL : gpq_said(event->output, (size_t)event->output_size);
+    return said ? said : gpq_said(event->text, strlen(event->text));
+}
+
 static int32_t status_of(const struct gpud_event *event)
 {
     if (event->outcome == GPUD_OUTCOME_SUCCESS)
@@ -206,6 +225,10 @@ void gpq_workers_ended(struct gpq_agent *a, struct gpq_unit *u, const struct gpu
     u->started = gpq_wall_of(event->started_at);
     u->ended = gpq_wall_of(event->ended_at);
     write_log(a, u, event);
+    free(u->devices);
+    free(u->said);
+    u->devices = devices_of(event);
+    u->said = success ? NULL : said_by(event);
     if (event->outcome == GPUD_OUTCOME_NO_WORKER) /* the event of its class may have been dropped */
         u->class->failed = true;
     if (success && event->result && !keep_result(u, event))

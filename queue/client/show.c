@@ -134,6 +134,7 @@ static int print_attempt(json_t *a, void *user)
         put_plain(text);
     }
     putchar('\n');
+    put_line("  said", gpq_text_of(a, "said"));
     put_line("  devices", gpq_text_of(json_object_get(a, "devices"), "names"));
     return 0;
 }
