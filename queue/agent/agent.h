@@ -175,5 +175,8 @@ json_t *gpq_request(struct gpq_agent *a, uint64_t now, json_t *request, struct g
 int gpq_work_explain(struct gpq_agent *a, const struct gpq_task *t, json_t *array);
 /* Adds to the row of a task that runs its `devices` and when it was `started`, if known. */
 void gpq_work_describe(struct gpq_agent *a, const struct gpq_task *t, json_t *row);
+/* When the attempt of a task that runs was started, 0 = not known, and for a task of a class the
+ * names of its devices. */
+uint64_t gpq_work_since(struct gpq_agent *a, uint64_t task, char devices[512]);
 
 #endif

@@ -179,10 +179,8 @@ static int add(struct gpq_agent *a, struct made *m, struct gpq_class *ret, struc
     int code = make(m, a->devices, e);
     if (code == GPQ_ENOMEM)
         return code;
-    ret->name = m->section->name;
     ret->batch = m->options.max_batch;
     ret->fit = fit_of(m, a->devices);
-    ret->gpus = m->needs.devices;
     if (code < 0)
         snprintf(ret->text, sizeof(ret->text), "%.255s", e->text);
     else if (gpud_dispatcher_class_add(a->dispatcher, &m->class, &why) < 0)
@@ -195,22 +193,35 @@ static int add(struct gpq_agent *a, struct made *m, struct gpq_class *ret, struc
     return 0;
 }
 
-int gpq_classes_open(struct gpq_agent *a, const struct gpq_config *config, struct gpq_error *e)
+int gpq_classes_list(struct gpq_agent *a, const struct gpq_config *config, struct gpq_error *e)
 {
     struct gpq_classes *all = calloc(1, sizeof(*all));
-    if (!all)
-        return gpq_fail(e, GPQ_ENOMEM, "no memory for the classes");
+    if (all)
+        all->list = calloc(config->n, sizeof(*all->list));
     a->classes = all;
-    all->path = config->path;
-    all->list = calloc(config->n, sizeof(*all->list));
-    if (!all->list)
+    if (!all || !all->list)
         return gpq_fail(e, GPQ_ENOMEM, "no memory for the classes");
-    int code = 0;
+    all->path = config->path;
+    for (size_t i = 0; i < config->n; i++) {
+        struct made m = { .config = config, .section = &config->section[i] };
+        if (m.section->kind != GPQ_SECTION_CLASS)
+            continue;
+        read_needs(&m, a->devices);
+        all->list[all->n++] =
+            (struct gpq_class){ .name = m.section->name, .gpus = m.needs.devices };
+    }
+    return 0;
+}
+
+int gpq_classes_open(struct gpq_agent *a, const struct gpq_config *config, struct gpq_error *e)
+{
+    int code = gpq_classes_list(a, config, e);
+    size_t n = 0;
     for (size_t i = 0; code == 0 && i < config->n; i++) {
         struct made m = { .config = config, .section = &config->section[i] };
         if (m.section->kind != GPQ_SECTION_CLASS)
             continue;
-        code = add(a, &m, &all->list[all->n++], e);
+        code = add(a, &m, &a->classes->list[n++], e);
         free_made(&m);
     }
     return code;

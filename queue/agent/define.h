@@ -13,6 +13,8 @@
  * it.  The config must outlive the classes.  ENOMEM.
  */
 int gpq_classes_open(struct gpq_agent *a, const struct gpq_config *config, struct gpq_error *e);
+/* The same without a dispatcher, for a closed store: names and numbers of GPUs. */
+int gpq_classes_list(struct gpq_agent *a, const struct gpq_config *config, struct gpq_error *e);
 /* Ends the workers, whose tasks get no outcome any more: the next agent returns them. */
 void gpq_classes_close(struct gpq_agent *a);
 

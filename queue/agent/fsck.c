@@ -93,25 +93,25 @@ static int print_summary(const struct fsck *k, bool files)
     return left != 0 ? LEFT : 0;
 }
 
-static int open_all(struct fsck *k, struct gpq_error *e)
+int gpq_closed_open(const char *given, char state[GPQ_PATH], int *ret_lock, struct gpq_store **ret,
+                    struct gpq_error *e)
 {
     struct gpq_places places;
     char path[GPQ_PATH];
-    gpq_places_read(k->how->state_dir, &places);
+    gpq_places_read(given, &places);
     int code = gpq_places_find(&places, path, e);
     if (code == 0)
-        code = gpq_statedir_check(path, k->state, e);
+        code = gpq_statedir_check(path, state, e);
     if (code == 0)
-        code = gpq_statedir_own(k->state, &k->lock, e);
+        code = gpq_statedir_own(state, ret_lock, e);
     if (code == GPQ_EBUSY)
         return gpq_fail(e, code,
                         "%.300s: an agent runs, which has the store to itself; `gpudispatch agent "
                         "stop` ends it and leaves its commands running",
-                        k->state);
+                        state);
     if (code < 0)
         return code;
-    return gpq_sqlite_open(&(struct gpq_options){ .directory = k->state, .only_check = true },
-                           &k->store, e);
+    return gpq_sqlite_open(&(struct gpq_options){ .directory = state, .only_check = true }, ret, e);
 }
 
 /* The findings of a damaged file are the only ones that a check makes before it fails. */
@@ -153,7 +153,7 @@ int gpq_fsck(const struct gpq_fsck *how)
     struct fsck k = { .how = how, .lock = -1 };
     struct gpq_error e = { 0 };
     bool files = false;
-    int code = open_all(&k, &e);
+    int code = gpq_closed_open(how->state_dir, k.state, &k.lock, &k.store, &e);
     if (code == 0)
         code = check(&k, &files, &e);
     int status = code < 0 ? print_error(&k, &e) : print_summary(&k, files);

@@ -10,6 +10,15 @@
 
 #include <stdbool.h>
 
+#include "queue/files/files.h"
+#include "queue/store.h"
+
+/* Takes the lock of a state directory, and opens its store without a change.  `given` NULL: that of
+ * the environment.  ENOTFOUND: there is none; EBUSY: an agent runs; EVERSION: the store is of
+ * another version.  The caller closes what was opened, also after a failure. */
+int gpq_closed_open(const char *given, char state[GPQ_PATH], int *ret_lock, struct gpq_store **ret,
+                    struct gpq_error *e);
+
 struct gpq_fsck {
     const char *state_dir; /* NULL: that of the environment */
     bool repair;

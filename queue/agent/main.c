@@ -2,7 +2,8 @@
 /*
  * main.c - gpudispatch-agent: opens everything in order, turns until it shall end, closes.
  *
- * settings.h has its options.  With --fsck it checks the state directory instead (fsck.h).
+ * settings.h has its options.  Instead, it checks the state directory with --fsck (fsck.h), and
+ * prints the records of a closed store with --records (closed.h).
  *
  * SIGTERM and SIGINT end it and leave commands running.  Exit status: 0; 1: it could not start;
  * 2: usage; 75: the state directory is unusable, or another agent owns it.
@@ -27,6 +28,7 @@
 
 #include "queue/agent/adopt.h"
 #include "queue/agent/ahead.h"
+#include "queue/agent/closed.h"
 #include "queue/agent/define.h"
 #include "queue/agent/descriptors.h"
 #include "queue/agent/dispatch.h"
@@ -445,9 +447,11 @@ static void start_anew(const struct gpq_agent *a, char **argv)
     (void)execv("/proc/self/exe", argv);
 }
 
-static int check_files(struct gpq_settings *s)
+/* What is done instead of the agent's work. */
+static int serve_once(struct gpq_settings *s)
 {
-    int status = gpq_fsck(&(struct gpq_fsck){ s->state, s->repair, s->json });
+    int status = s->fsck ? gpq_fsck(&(struct gpq_fsck){ s->state, s->repair, s->json })
+                         : gpq_closed_print(s);
     gpq_settings_free(s);
     return status;
 }
@@ -467,8 +471,8 @@ int main(int argc, char **argv)
         gpq_settings_free(&s);
         return gpq_error_status(code);
     }
-    if (s.fsck)
-        return check_files(&s);
+    if (s.fsck || s.records)
+        return serve_once(&s);
     (void)mallopt(M_MMAP_THRESHOLD, 256 << 10); /* long requests return their memory */
     unsetenv(GPQ_RUN_VARIABLE); /* the agent is no part of the command that has started it */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);

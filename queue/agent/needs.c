@@ -2,6 +2,7 @@
 /* needs.c - what a task needs, as JSON and as the dispatcher's request. */
 #include "queue/agent/needs.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,57 @@ char *gpq_needs_write(const struct gpq_needs *n)
     char *text = json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     json_decref(json);
     return text;
+}
+
+/* ---- In words ---- */
+
+__attribute__((format(printf, 3, 4))) static void append(char *ret, size_t size, const char *format,
+                                                         ...)
+{
+    size_t used = strlen(ret);
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(ret + used, size - used, format, list);
+    va_end(list);
+}
+
+static void append_size(char *ret, size_t size, uint64_t bytes, const char *of)
+{
+    bool large = bytes >= UINT64_C(1) << 30;
+    append(ret, size, ", %.4g %s%s", (double)bytes / (large ? 1 << 30 : 1 << 20),
+           large ? "GiB" : "MiB", of);
+}
+
+static void append_variant(char *ret, size_t size, const struct gpud_request *r)
+{
+    if (r->devices == 1 && r->share < SHARE_WHOLE)
+        append(ret, size, "%g of a GPU", (double)r->share / SHARE_WHOLE);
+    else if (r->devices == 0)
+        append(ret, size, "no GPU");
+    else
+        append(ret, size, "%u GPU%s", r->devices, r->devices == 1 ? "" : "s");
+    if (r->memory != 0)
+        append_size(ret, size, r->memory, r->devices > 1 ? " each" : "");
+    if (r->compute != 0)
+        append(ret, size, ", compute %u.%u", r->compute / 100, r->compute % 100);
+    if (r->on)
+        append(ret, size, ", on %.100s", r->on);
+    if (r->not_on)
+        append(ret, size, ", not on %.100s", r->not_on);
+    if (r->cpus > 1)
+        append(ret, size, ", %u CPU slots", r->cpus);
+    if (r->host_memory != 0)
+        append_size(ret, size, r->host_memory, " of the machine");
+}
+
+const char *gpq_needs_text(const struct gpq_needs *n, char *ret, size_t size)
+{
+    ret[0] = '\0';
+    for (uint32_t i = 0; i < n->n; i++) {
+        append(ret, size, "%s", i == 0 ? "" : " or ");
+        append_variant(ret, size, &n->request[i]);
+    }
+    return ret;
 }
 
 /* ---- Names of devices ---- */

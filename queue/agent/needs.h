@@ -44,6 +44,9 @@ int gpq_needs_parse(struct gpq_bytes shape, struct gpq_needs *ret, struct gpq_er
 json_t *gpq_needs_json(const struct gpq_needs *n);
 /* The same as text, which the caller frees. */
 char *gpq_needs_write(const struct gpq_needs *n);
+/* In words, as far as there is room: "2 GPUs, 40 GiB", "0.5 of a GPU or no GPU, 8 CPU slots".
+ * Members at their defaults are left out. */
+const char *gpq_needs_text(const struct gpq_needs *n, char *ret, size_t size);
 /* Completes the names of devices in "on" and "not_on": a number, or the beginning of a UUID,
  * becomes the name or UUID that the dispatcher knows.  Names of devices that are not here are
  * refused, unless they may come. */

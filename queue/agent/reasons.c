@@ -115,31 +115,50 @@ int gpq_reason_add(json_t *array, const char *reason, const char *text)
 
 /* ---- A task that runs ---- */
 
-/* A worker has it, perhaps behind others. */
-static void describe_worker(struct gpq_agent *a, const struct gpq_unit *u, json_t *row)
+/* The slot of the worker that runs it.  False: it is behind others. */
+static bool find_slot(struct gpq_agent *a, const struct gpq_unit *u, struct gpud_slot_stats *ret)
 {
     int n = gpud_dispatcher_slots(a->dispatcher, NULL, 0);
     struct gpud_slot_stats *slots = n > 0 ? calloc((size_t)n, sizeof(*slots)) : NULL;
+    bool found = false;
     for (int i = 0; slots && i < n; i++)
         slots[i] = (struct gpud_slot_stats)GPUD_SLOT_STATS_INIT;
     int there = slots ? gpud_dispatcher_slots(a->dispatcher, slots, (size_t)n) : 0;
-    for (int i = 0; i < there && i < n; i++)
+    for (int i = 0; i < there && i < n && !found; i++)
         if (slots[i].task_id == u->id) {
-            (void)json_object_set_new(row, "devices", gpq_text_json(slots[i].devices));
-            (void)json_object_set_new(row, "started",
-                                      json_integer((json_int_t)gpq_wall_of(slots[i].task_started)));
+            *ret = slots[i];
+            found = true;
         }
     free(slots);
+    return found;
+}
+
+uint64_t gpq_work_since(struct gpq_agent *a, uint64_t task, char devices[512])
+{
+    const struct gpq_unit *u = a->work ? gpq_work_of(a, task) : NULL;
+    struct gpud_slot_stats slot = GPUD_SLOT_STATS_INIT;
+    devices[0] = '\0';
+    if (!u || !u->class)
+        return u ? u->since : 0;
+    if (!find_slot(a, u, &slot))
+        return 0;
+    snprintf(devices, 512, "%s", slot.devices);
+    return gpq_wall_of(slot.task_started);
 }
 
 void gpq_work_describe(struct gpq_agent *a, const struct gpq_task *t, json_t *row)
 {
     const struct gpq_unit *u = t->state == GPQ_RUNNING && row ? gpq_work_of(a, t->id) : NULL;
+    struct gpud_slot_stats slot = GPUD_SLOT_STATS_INIT;
     struct gpq_grant grant;
     if (!u)
         return;
     if (u->class) {
-        describe_worker(a, u, row);
+        if (!find_slot(a, u, &slot))
+            return;
+        (void)json_object_set_new(row, "devices", gpq_text_json(slot.devices));
+        (void)json_object_set_new(row, "started",
+                                  json_integer((json_int_t)gpq_wall_of(slot.task_started)));
         return;
     }
     (void)gpq_grant_read(u->devices, &grant);

@@ -61,11 +61,12 @@ void gpq_devices_text(struct gpq_agent *a, char *ret, size_t room);
 extern const struct gpq_field gpq_retries_fields[];
 
 /* submit.c, query.c, results.c, explain.c, changes.c, set.c, facts.c, control.c, wait.c,
- * history.c */
+ * history.c, records.c */
 #define GPQ_VERB_MAP(X)                                                                \
     X(submit) X(batches) X(tasks) X(task) X(results) X(attempts) X(explain) X(cancel)  \
     X(retry) X(hold) X(release) X(set) X(seal) X(pause) X(resume) X(drain) X(undrain)  \
-    X(purge) X(wait) X(follow) X(status) X(classes) X(spans) X(stop)
+    X(purge) X(wait) X(follow) X(status) X(classes) X(spans) X(records)    \
+    X(stop)
 #define GPQ_X_VERB(name)                                                               \
     json_t *gpq_do_##name(struct gpq_call *c);                                         \
     extern const struct gpq_field gpq_##name##_fields[];

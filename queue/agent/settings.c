@@ -10,13 +10,14 @@
 #include "queue/files/program.h"
 
 /* Values of getopt_long: keys have their own number. */
-enum { CONFIG = GPQ_KEYS, RUNNER, FOREGROUND, FSCK, REPAIR, JSON, OPTIONS };
+enum { CONFIG = GPQ_KEYS, RUNNER, FOREGROUND, FSCK, REPAIR, JSON, RECORDS, SINCE, NAMES, OPTIONS };
 
 static const char usage[] =
     "usage: gpudispatch-agent [--config FILE] [--state-dir DIR] [--devices LIST] [--cpus N]"
     " [--notify COMMAND] [--keep-age DURATION] [--keep-tasks N] [--log-limit SIZE]"
     " [--ports FIRST-LAST] [--allow-network-fs] [--runner PROGRAM] [--foreground]\n"
-    "       gpudispatch-agent --fsck [--repair] [--json] [--state-dir DIR]";
+    "       gpudispatch-agent --fsck [--repair] [--json] [--state-dir DIR]\n"
+    "       gpudispatch-agent --records [--since NS] [--names] [--state-dir DIR] [BATCH...]";
 
 static bool is_option(int key)
 {
@@ -38,12 +39,15 @@ static void list_options(struct option list[OPTIONS + 1])
     list[n++] = (struct option){ "fsck", no_argument, NULL, FSCK };
     list[n++] = (struct option){ "repair", no_argument, NULL, REPAIR };
     list[n++] = (struct option){ "json", no_argument, NULL, JSON };
+    list[n++] = (struct option){ "records", no_argument, NULL, RECORDS };
+    list[n++] = (struct option){ "since", required_argument, NULL, SINCE };
+    list[n++] = (struct option){ "names", no_argument, NULL, NAMES };
     list[n] = (struct option){ 0 };
 }
 
 /* What the command line has; NULL: nothing. */
 struct given {
-    const char *config, *runner, *key[GPQ_KEYS];
+    const char *config, *runner, *since, *key[GPQ_KEYS];
     bool flag[OPTIONS - GPQ_KEYS]; /* from CONFIG on */
 };
 
@@ -62,9 +66,13 @@ static int read_options(int argc, char **argv, struct given *g, struct gpq_error
             g->config = optarg;
         if (c == RUNNER)
             g->runner = optarg;
+        if (c == SINCE)
+            g->since = optarg;
     }
-    bool checks = g->flag[FSCK - CONFIG];
-    if (optind < argc || (!checks && (g->flag[REPAIR - CONFIG] || g->flag[JSON - CONFIG])))
+    bool checks = g->flag[FSCK - CONFIG], prints = g->flag[RECORDS - CONFIG];
+    if ((checks && prints) || (optind < argc && !prints) ||
+        (!checks && (g->flag[REPAIR - CONFIG] || g->flag[JSON - CONFIG])) ||
+        (!prints && (g->since || g->flag[NAMES - CONFIG])))
         return gpq_fail(e, GPQ_EINVAL, "%s", usage);
     return 0;
 }
@@ -129,9 +137,15 @@ int gpq_settings_read(int argc, char **argv, struct gpq_settings *ret, struct gp
     ret->fsck = given.flag[FSCK - CONFIG];
     ret->repair = given.flag[REPAIR - CONFIG];
     ret->json = given.flag[JSON - CONFIG];
+    ret->records = given.flag[RECORDS - CONFIG];
+    ret->names = given.flag[NAMES - CONFIG];
+    ret->batches = argv + optind;
+    ret->n_batches = (size_t)(argc - optind);
+    if (code == 0 && given.since && gpq_value_number(given.since, 0, INT64_MAX, &ret->since, e) < 0)
+        code = gpq_fail(e, GPQ_EINVAL, "since: '%.40s': expected ns since 1970", given.since);
     ret->runner = given.runner;
     ret->config_file = given.config;
-    if (code == 0 && !ret->runner && !ret->fsck) {
+    if (code == 0 && !ret->runner && !ret->fsck && !ret->records) {
         code = gpq_program_find("gpudispatch-runner", ret->found, e);
         ret->runner = ret->found;
     }

@@ -23,12 +23,16 @@ struct gpq_settings {
     uint64_t log_limit;   /* bytes */
     bool allow_network;
     bool fsck, repair, json; /* fsck.h */
+    bool records, names;     /* closed.h */
+    uint64_t since;          /* ns since 1970 */
+    char **batches;          /* operands */
+    size_t n_batches;
 };
 
 /*
  * Reads them.  Each key of the agent before the first section of the config file is an option of
  * its command line, too; beside these there are --config FILE, --runner PROGRAM, --foreground, and
- * --fsck with --repair and --json.
+ * --fsck with --repair and --json, and --records with --since NS, --names and batches.
  * EINVAL: getopt_long has printed the fault of an option, or *e has a text.
  */
 int gpq_settings_read(int argc, char **argv, struct gpq_settings *ret, struct gpq_error *e);

@@ -25,6 +25,14 @@ int gpq_work_explain(struct gpq_agent *a, const struct gpq_task *task, json_t *a
     return 0;
 }
 
+uint64_t gpq_work_since(struct gpq_agent *a, uint64_t task, char devices[512])
+{
+    (void)a;
+    (void)task;
+    devices[0] = 0;
+    return 0;
+}
+
 void gpq_work_describe(struct gpq_agent *a, const struct gpq_task *task, json_t *row)
 {
     (void)a;

@@ -113,6 +113,7 @@ T_CASE(each_allocation_of_a_reader_fails)
     fail_each("{'do':'status'}", 10);
     fail_each("{'do':'classes'}", 3);
     fail_each("{'do':'spans','kinds':['device']}", 3);
+    fail_each("{'do':'records','batches':['1','2'],'names':true}", 20);
     fail_each("{'do':'stop','how':'drain'}", 1);
     t_desk_close();
 }

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record_lines.h - rows of the store as lines of view/line.h.
+ */
+#ifndef GPQ_AGENT_RECORD_LINES_H
+#define GPQ_AGENT_RECORD_LINES_H
+
+#include "queue/agent/agent.h"
+#include "view/line.h"
+
+/* Rows name shapes and GPUs, whose lines have to come before them.  Lines of GPUs that the head
+ * does not have are written when a row names one; the ids of shapes are kept for the caller, since
+ * a reader of the store calls no store. */
+struct gpq_record_lines {
+    struct gpv_lines rows, named; /* named: for before the rows */
+    uint32_t *shape;              /* each once */
+    size_t shapes, shapes_room;
+    char (*gpu)[96]; /* UUIDs that have a line */
+    size_t gpus, gpus_room;
+};
+void gpq_record_lines_free(struct gpq_record_lines *l);
+
+/* What is known of an attempt that runs, beside its row. */
+struct gpq_at_work {
+    uint64_t started;    /* 0 = not known */
+    const char *devices; /* of a worker: their names; else NULL */
+};
+
+/* A GPU that the agent has: its line is written, or was written in another page. */
+void gpq_record_gpu(struct gpq_record_lines *l, const struct gpud_device_info *d, bool written);
+void gpq_record_class(struct gpq_record_lines *l, const char *name);
+/* `shape`, before the rows. */
+void gpq_record_shape(struct gpq_record_lines *l, const struct gpq_agent *a,
+                      const struct gpq_shape *shape);
+/* first: the first waiting task of the batch; NULL: none waits, or it is not known. */
+void gpq_record_batch(struct gpq_record_lines *l, const struct gpq_batch *b,
+                      const struct gpq_task *first);
+/* False: the task is claimed for a worker, and does not run yet: it has no line. */
+bool gpq_record_attempt(struct gpq_record_lines *l, const struct gpq_history *h,
+                        const struct gpq_at_work *at_work);
+/* `tenancy`, `out`, `reason` or `life`; nothing for a kind that has no line. */
+void gpq_record_span(struct gpq_record_lines *l, const struct gpq_span *span);
+
+#endif

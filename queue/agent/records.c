@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: MIT */
+/* records.c - writes the records of the store, page by page. */
+#include "queue/agent/records.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "queue/agent/classes.h"
+#include "queue/agent/needs.h"
+#include "queue/agent/record_lines.h"
+#include "queue/agent/requests.h"
+#include "queue/files/numbers.h"
+#include "queue/utf8.h"
+
+/* What other things cost than a row, in rows. */
+enum { COST_SHAPE = 5, COST_BATCH = 20, COST_AT_WORK = 5 };
+/* Of tasks and batches, as many are passed over for the cost of a row; and so many tasks at once,
+ * since a reader of the store cannot be stopped between its rows. */
+enum { PASSED = 4, LOOKS = 1024 };
+
+/* Where a page begins: behind a span; behind a batch; or behind a row of a batch. */
+enum part { SPANS, BATCHES, ROWS };
+static const char *const part_names[] = { "span", "batch", "row" };
+
+struct page {
+    struct gpq_agent *a;
+    const struct gpq_records *asked;
+    struct gpq_error *e;
+    struct gpq_record_lines lines;
+    enum part part;
+    uint64_t span;
+    uint32_t batch;
+    struct gpq_attempt row; /* its task, round and number */
+    uint32_t cost, passed;
+};
+
+/* ---- Places ---- */
+
+static bool read_number(const char **at, char separator, uint64_t most, uint64_t *ret)
+{
+    if (**at != separator)
+        return false;
+    *at = gpq_decimal_read(*at + 1, ret);
+    return *at && *ret <= most;
+}
+
+/* "span 17", "batch 12", "row 12.44.1.2": task, round and number. */
+static bool read_place(struct page *p, const char *place)
+{
+    uint64_t n[4] = { 0 };
+    bool there = *place == '\0';
+    for (int i = SPANS; !there && i <= ROWS; i++) {
+        const char *at = place + strlen(part_names[i]);
+        if (strncmp(place, part_names[i], strlen(part_names[i])) != 0)
+            continue;
+        p->part = (enum part)i;
+        there = read_number(&at, ' ', i == SPANS ? INT64_MAX : UINT32_MAX, &n[0]);
+        for (int k = 1; there && i == ROWS && k < 4; k++)
+            there = read_number(&at, '.', UINT32_MAX, &n[k]);
+        there = there && *at == '\0';
+    }
+    p->span = n[0];
+    p->batch = p->part == SPANS ? 0 : (uint32_t)n[0];
+    p->row = (struct gpq_attempt){ .task = GPQ_TASK(n[0], n[1]),
+                                   .round = (uint32_t)n[2],
+                                   .number = (uint32_t)n[3] };
+    return there;
+}
+
+static void write_place(const struct page *p, char place[GPQ_RECORDS_PLACE])
+{
+    if (p->part == ROWS)
+        snprintf(place, GPQ_RECORDS_PLACE, "row %u.%u.%u.%u", p->batch, GPQ_NUMBER_OF(p->row.task),
+                 p->row.round, p->row.number);
+    else
+        snprintf(place, GPQ_RECORDS_PLACE, "%s %llu", part_names[p->part],
+                 (unsigned long long)(p->part == SPANS ? p->span : p->batch));
+}
+
+static bool is_full(const struct page *p)
+{
+    return p->cost + p->lines.shapes * COST_SHAPE >= p->asked->most ||
+           p->lines.rows.size >= GPQ_PAGE_BYTES;
+}
+
+/* ---- The head ---- */
+
+static void write_head(struct page *p)
+{
+    const struct gpq_classes *all = p->a->classes;
+    struct gpv_lines *to = &p->lines.named;
+    char host[256] = "";
+    (void)gethostname(host, sizeof(host) - 1);
+    gpv_line_begin(to, "records");
+    gpv_line_number(to, GPV_LINES_VERSION);
+    gpv_line_text(to, host);
+    gpv_line_end(to);
+    gpq_record_class(&p->lines, GPQ_COMMANDS);
+    for (size_t i = 0; all && i < all->n; i++)
+        gpq_record_class(&p->lines, all->list[i].name);
+}
+
+/* GPUs that the agent has not have their lines where rows name them. */
+static void write_gpus(struct page *p, bool head)
+{
+    int n;
+    struct gpud_device_info *rows = p->a->dispatcher ? gpq_devices_read(p->a, &n) : NULL;
+    for (int i = 0; rows && i < n; i++)
+        if (rows[i].kind != GPUD_DEVICE_CPU)
+            gpq_record_gpu(&p->lines, &rows[i], head);
+    free(rows);
+}
+
+/* ---- Spans ---- */
+
+static int one_span(const struct gpq_span *span, void *user)
+{
+    struct page *p = user;
+    if (is_full(p))
+        return 1;
+    gpq_record_span(&p->lines, span);
+    p->span = span->id;
+    p->cost++;
+    return 0;
+}
+
+/* ---- Batches ---- */
+
+/* The first id behind `behind` that is asked for; 0: there is none. */
+static uint32_t next_asked(const struct gpq_records *asked, uint32_t behind)
+{
+    if (asked->n_batches == 0)
+        return behind + 1;
+    for (size_t i = 0; i < asked->n_batches; i++)
+        if (asked->batch[i] > behind)
+            return asked->batch[i];
+    return 0;
+}
+
+/* A copy of a row: while its reader runs, no other one may. */
+struct found {
+    struct page *p;
+    struct gpq_batch row; /* id 0: none, and the page may be full */
+    char *name;
+};
+
+static int find_batch(const struct gpq_batch *b, void *user)
+{
+    struct found *f = user;
+    struct page *p = f->p;
+    p->batch = b->id;
+    if (p->asked->n_batches != 0 && next_asked(p->asked, b->id - 1) != b->id)
+        return 1;
+    if (b->ended != 0 && b->ended < p->asked->since) {
+        p->cost += p->passed++ % PASSED == 0;
+        return is_full(p) || p->asked->n_batches != 0;
+    }
+    f->row = *b;
+    f->name = strdup(b->name ? b->name : "");
+    return f->name ? 1 : GPQ_ENOMEM;
+}
+
+/* ---- The first waiting task of a batch ---- */
+
+struct first {
+    struct page *p;
+    struct gpq_task task; /* id 0: none */
+    uint32_t looks;
+};
+
+static int keep_first(const struct gpq_task *t, void *user)
+{
+    ((struct first *)user)->task = *t;
+    return 1;
+}
+
+static int look_at(const struct gpq_task *t, void *user)
+{
+    struct first *f = user;
+    f->looks++;
+    if (t->state != GPQ_READY && t->state != GPQ_HELD)
+        return f->looks >= LOOKS;
+    f->task = *t;
+    return 1;
+}
+
+/*
+ * Mostly the tasks of a batch have one shape and one priority, and their places are in the order of
+ * their numbers: then the first READY one is found from the place of the first of all.  Otherwise
+ * the first tasks of the batch are looked at, up to LOOKS, one by one.
+ */
+static int find_first(struct page *p, const struct gpq_batch *b, struct first *ret)
+{
+    const struct gpq_engine *o = p->a->store->engine;
+    const struct gpq_select own = { .batch = b->id, .first = 1, .last = INT32_MAX };
+    int code = o->tasks(p->a->store, &own, 0, false, keep_first, ret, p->e);
+    if (code < 0 || ret->task.id == 0)
+        return code < 0 ? code : 0;
+    const struct gpq_task head = ret->task;
+    ret->task.id = 0;
+    if (b->state[GPQ_READY] != 0)
+        code = o->ready(p->a->store, head.shape, head.priority, head.order - 1, 1, keep_first, ret,
+                        p->e);
+    if (code < 0 || GPQ_BATCH_OF(ret->task.id) == b->id)
+        return code < 0 ? code : 0;
+    ret->task.id = 0;
+    code = o->tasks(p->a->store, &own, 0, false, look_at, ret, p->e);
+    p->cost += ret->looks / PASSED;
+    return code < 0 ? code : 0;
+}
+
+static int write_batch(struct page *p, const struct gpq_batch *b)
+{
+    struct first first = { .p = p };
+    bool waits = b->state[GPQ_READY] + b->state[GPQ_HELD] != 0;
+    int code = waits ? find_first(p, b, &first) : 0;
+    if (code == 0)
+        gpq_record_batch(&p->lines, b, first.task.id != 0 ? &first.task : NULL);
+    p->cost += COST_BATCH + (b->total < LOOKS ? b->total : LOOKS) / PASSED;
+    return code;
+}
+
+/* ---- Attempts ---- */
+
+static int one_row(const struct gpq_history *h, void *user)
+{
+    struct page *p = user;
+    struct gpq_at_work at_work = { 0 };
+    const struct gpq_attempt *a = &h->attempt;
+    char devices[512];
+    if (is_full(p))
+        return 1;
+    if (a->number != 0 && a->outcome == 0 && a->returned_at == 0) {
+        at_work.started = gpq_work_since(p->a, a->task, devices);
+        at_work.devices = devices;
+        p->cost += COST_AT_WORK;
+    }
+    (void)gpq_record_attempt(&p->lines, h, &at_work);
+    p->row = (struct gpq_attempt){ .task = a->task, .round = a->round, .number = a->number };
+    p->cost++;
+    return 0;
+}
+
+/* ---- A page ---- */
+
+/* 0: there is none. */
+static int write_next_batch(struct page *p)
+{
+    struct found f = { .p = p };
+    uint32_t next = next_asked(p->asked, p->batch);
+    int code =
+        next == 0 ? 0 : p->a->store->engine->batches(p->a->store, next, find_batch, &f, p->e);
+    if (code == GPQ_ENOMEM)
+        (void)gpq_fail(p->e, code, "no memory for the records");
+    if (!f.name)
+        return code;
+    f.row.name = f.name;
+    code = write_batch(p, &f.row);
+    free(f.name);
+    p->row = (struct gpq_attempt){ .task = GPQ_TASK(p->batch, 0) };
+    p->part = ROWS;
+    return code < 0 ? code : 1;
+}
+
+/* Rows of the next tasks of the batch.  Behind them the place is that of the next task there is,
+ * since numbers may be missing. */
+static int write_rows(struct page *p)
+{
+    const struct gpq_engine *o = p->a->store->engine;
+    uint32_t number = GPQ_NUMBER_OF(p->row.task);
+    uint32_t last = number < INT32_MAX - LOOKS ? number + LOOKS : INT32_MAX;
+    const struct gpq_attempt begin = p->row; /* which moves with each row */
+    struct first next = { .p = p };
+    int code = o->history(p->a->store, p->batch, last, p->asked->since, &begin, p->asked->names,
+                          one_row, p, p->e);
+    if (code != 0)
+        return code;
+    const struct gpq_select behind = { .batch = p->batch, .first = last + 1, .last = INT32_MAX };
+    if (last < INT32_MAX)
+        code = o->tasks(p->a->store, &behind, 0, false, keep_first, &next, p->e);
+    if (next.task.id == 0) {
+        p->part = BATCHES;
+    } else {
+        p->row = (struct gpq_attempt){ .task = next.task.id - 1, .round = UINT32_MAX };
+        p->cost += LOOKS / PASSED;
+    }
+    return code < 0 ? code : 0;
+}
+
+/* 1: the page is full. */
+static int write_all(struct page *p)
+{
+    int code = 0;
+    if (p->part == SPANS) {
+        code = p->a->store->engine->spans(p->a->store, p->asked->since, p->span, one_span, p, p->e);
+        if (code != 0)
+            return code;
+        p->part = BATCHES;
+    }
+    while (code == 0) {
+        if (is_full(p))
+            return 1;
+        if (p->part == ROWS) {
+            code = write_rows(p);
+            continue;
+        }
+        int found = write_next_batch(p);
+        if (found <= 0)
+            return found;
+    }
+    return code;
+}
+
+static int one_shape(const struct gpq_shape *shape, void *user)
+{
+    struct page *p = user;
+    gpq_record_shape(&p->lines, p->a, shape);
+    return 0;
+}
+
+/* Those that no task has any more have no line. */
+static int write_shapes(struct page *p)
+{
+    for (size_t i = 0; i < p->lines.shapes; i++) {
+        struct gpq_error e = { 0 };
+        int code = p->a->store->engine->shape(p->a->store, p->lines.shape[i], one_shape, p, &e);
+        if (code < 0 && code != GPQ_ENOTFOUND) {
+            *p->e = e;
+            return code;
+        }
+    }
+    return 0;
+}
+
+/* What rows name is before them.  Texts of the store may have been cut within a character. */
+static int join(struct page *p, bool last, struct gpv_lines *ret)
+{
+    struct gpv_lines *named = &p->lines.named, *rows = &p->lines.rows;
+    if (last) {
+        gpv_line_begin(rows, "now");
+        gpv_line_time(rows, p->asked->now);
+        gpv_line_end(rows);
+    }
+    char *larger = realloc(named->text, named->size + rows->size + 1);
+    if (!larger || named->failed || rows->failed) {
+        named->text = larger ? larger : named->text;
+        return gpq_fail(p->e, GPQ_ENOMEM, "no memory for the records");
+    }
+    if (rows->size != 0)
+        memcpy(larger + named->size, rows->text, rows->size);
+    named->text = NULL;
+    *ret = (struct gpv_lines){ .text = larger, .size = named->size + rows->size };
+    for (size_t at = 0; (at += gpq_utf8_fault(larger + at, ret->size - at)) < ret->size;)
+        larger[at] = '?';
+    return 0;
+}
+
+static int by_id(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+void gpq_records_sort(uint32_t *batch, size_t n)
+{
+    if (n != 0)
+        qsort(batch, n, sizeof(*batch), by_id);
+}
+
+int gpq_records_page(struct gpq_agent *a, const struct gpq_records *r,
+                     char place[GPQ_RECORDS_PLACE], struct gpv_lines *ret, struct gpq_error *e)
+{
+    struct page p = { .a = a, .asked = r, .e = e };
+    bool head = *place == '\0';
+    *ret = (struct gpv_lines){ 0 };
+    if (!read_place(&p, place))
+        return gpq_fail(e, GPQ_EINVAL, "after is \"%.64s\", expected the value of next", place);
+    if (head)
+        write_head(&p);
+    write_gpus(&p, head);
+    int more = write_all(&p);
+    int code = more < 0 ? more : write_shapes(&p);
+    if (code == 0)
+        code = join(&p, more == 0, ret);
+    place[0] = '\0';
+    if (code == 0 && more != 0)
+        write_place(&p, place);
+    gpq_record_lines_free(&p.lines);
+    return code;
+}
+
+/* ---- The request ---- */
+
+struct asked {
+    uint64_t since;
+    json_t *batches;
+    const char *after;
+    uint32_t most;
+    bool names;
+};
+
+const struct gpq_field gpq_records_fields[] = {
+    GPQ_MEMBER(asked, since, U64, 0, INT64_MAX),
+    GPQ_MEMBER(asked, batches, LIST, 1, GPQ_ROWS_MOST),
+    GPQ_MEMBER(asked, names, BOOL, 0, 0),
+    GPQ_MEMBER(asked, after, TEXT, 1, GPQ_RECORDS_PLACE - 1),
+    GPQ_MEMBER(asked, most, U32, 1, GPQ_ROWS_MOST),
+    { 0 },
+};
+
+static int read_batches(struct gpq_call *c, json_t *list, uint32_t **ret)
+{
+    const struct gpq_at at = { NULL, "batches", GPQ_NO_INDEX };
+    size_t i, n = json_array_size(list);
+    json_t *json;
+    uint32_t *ids = n != 0 ? calloc(n, sizeof(*ids)) : NULL;
+    if (n != 0 && !ids)
+        return gpq_fail(c->e, GPQ_ENOMEM, "no memory for the request");
+    *ret = ids;
+    json_array_foreach(list, i, json)
+    {
+        const char *text = json_string_value(json);
+        if (!text || !gpq_numbers_read(text, "", &ids[i], 1, NULL))
+            return gpq_at_fail(&at, c->e, GPQ_EINVAL, "has an item that is no id of a batch");
+    }
+    gpq_records_sort(ids, n);
+    return 0;
+}
+
+json_t *gpq_do_records(struct gpq_call *c)
+{
+    struct asked asked = { .most = GPQ_RECORDS };
+    char place[GPQ_RECORDS_PLACE] = "";
+    uint32_t *batches = NULL;
+    struct gpv_lines lines = { 0 };
+    int code = gpq_call_read(c, gpq_records_fields, &asked);
+    if (code == 0)
+        code = read_batches(c, asked.batches, &batches);
+    if (code == 0 && asked.after)
+        memcpy(place, asked.after, strlen(asked.after) + 1);
+    const struct gpq_records r = { .now = c->now,
+                                   .since = asked.since,
+                                   .batch = batches,
+                                   .n_batches = json_array_size(asked.batches),
+                                   .most = asked.most,
+                                   .names = asked.names };
+    if (code == 0)
+        code = gpq_records_page(c->a, &r, place, &lines, c->e);
+    json_t *reply = code == 0 ? json_object() : NULL;
+    if (reply && gpq_reply_set(c, reply, "lines", json_stringn_nocheck(lines.text, lines.size)) &&
+        *place)
+        (void)gpq_reply_set(c, reply, "next", json_string(place));
+    gpv_lines_free(&lines);
+    free(batches);
+    return gpq_reply_end(c, reply);
+}

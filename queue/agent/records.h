@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * records.h - the records of the store, page by page, as the lines of view/line.h.
+ *
+ * The first page has the lines `records`, `gpu` and `class`.  Spans follow, and then each batch
+ * with its attempts, by their ids.  The last line of the last page is `now`.  A page has the lines
+ * of the shapes that its rows name, too.  It costs the agent 3 ms at most, since all else waits
+ * meanwhile; so a reader asks for the next one, and other requests come between.
+ *
+ * A row that a page has is in no later page.  What changes meanwhile behind the place of the
+ * reader is in, and what changes before it is not.
+ */
+#ifndef GPQ_AGENT_RECORDS_H
+#define GPQ_AGENT_RECORDS_H
+
+#include "queue/agent/agent.h"
+#include "view/line.h"
+
+struct gpq_records {
+    uint64_t now;          /* of the line `now` */
+    uint64_t since;        /* rows that ended before are left out; 0 = all are in */
+    const uint32_t *batch; /* only these, sorted */
+    size_t n_batches;      /* 0: all */
+    uint32_t most;         /* rows of a page, about */
+    bool names;            /* the names of tasks are in */
+};
+
+/* Rows of a page, unless it is asked for fewer or more. */
+enum { GPQ_RECORDS = 1000, GPQ_RECORDS_PLACE = 64 };
+
+/* Writes the next page.  `place` is where it begins, "" for the first one, and becomes that of the
+ * next page, "" after the last one.  The lines are UTF-8.  EINVAL: there is no such place. */
+int gpq_records_page(struct gpq_agent *a, const struct gpq_records *r,
+                     char place[GPQ_RECORDS_PLACE], struct gpv_lines *ret, struct gpq_error *e);
+void gpq_records_sort(uint32_t *batch, size_t n);
+
+#endif
