@@ -235,6 +235,44 @@ int gpq_agent_check(const struct call *call, const char *state)
     return execute(&c);
 }
 
+static _Noreturn void print_to(const char *program, const char **argv, int output)
+{
+    gpq_interrupts_release();
+    if (dup3(output, STDOUT_FILENO, 0) >= 0)
+        execv(program, (char *const *)(uintptr_t)argv);
+    _exit(gpq_say(EXIT_FAILED, "%s: %s", program, strerror(errno)));
+}
+
+pid_t gpq_agent_reads(const struct call *call, const char *state, const char *const *argument,
+                      size_t n, int *ret_output)
+{
+    struct command c;
+    int end[2];
+    pid_t pid = -1;
+    if (agent_command(&c, state) != 0)
+        return -1;
+    add_chosen(&c, state);
+    add_agent_options(&c, call);
+    const char **argv = calloc(c.n + n + 1, sizeof(*argv));
+    if (argv && pipe2(end, O_CLOEXEC) == 0) {
+        memcpy(argv, c.argv, c.n * sizeof(*argv));
+        memcpy(argv + c.n, argument, n * sizeof(*argv));
+        fflush(NULL);
+        pid = fork();
+        if (pid == 0)
+            print_to(c.program, argv, end[1]);
+        close(end[1]);
+        *ret_output = end[0];
+        if (pid < 0)
+            close(end[0]);
+    }
+    if (pid < 0)
+        (void)gpq_say(EXIT_FAILED, "no process for gpudispatch-agent: %s", strerror(errno));
+    free(argv);
+    free(c.chosen);
+    return pid;
+}
+
 /* ---- In the background ---- */
 
 /* An address that the kernel chooses, for NOTIFY_SOCKET: the agent reports there that it is

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "tools/cli/verb.h"
 
@@ -31,5 +32,10 @@ int gpq_agent_become(const struct call *call, const char *state);
 
 /* Runs it for `fsck`, and returns its status. */
 int gpq_agent_check(const struct call *call, const char *state);
+
+/* Runs it with further arguments and the configuration of the last agent.  *ret_output: what it
+ * prints, to be closed.  -1: it cannot be run, which was said. */
+pid_t gpq_agent_reads(const struct call *call, const char *state, const char *const *argument,
+                      size_t n, int *ret_output);
 
 #endif
