@@ -11,6 +11,7 @@
 #include "queue/agent/needs.h"
 #include "queue/agent/record_lines.h"
 #include "queue/agent/requests.h"
+#include "queue/agent/spans.h"
 #include "queue/files/numbers.h"
 #include "queue/utf8.h"
 
@@ -115,13 +116,27 @@ static void write_gpus(struct page *p, bool head)
 
 /* ---- Spans ---- */
 
+/* The agent writes the end of a row with a later commit. */
 static int one_span(const struct gpq_span *span, void *user)
 {
     struct page *p = user;
+    struct gpq_span now = *span;
     if (is_full(p))
         return 1;
-    gpq_record_span(&p->lines, span);
+    if (now.until == 0)
+        now.until = gpq_spans_until(p->a, span->id);
+    if (now.until == 0 || now.until >= p->asked->since)
+        gpq_record_span(&p->lines, &now);
     p->span = span->id;
+    p->cost++;
+    return 0;
+}
+
+static int unwritten_span(const struct gpq_span *span, void *user)
+{
+    struct page *p = user;
+    if (span->until == 0 || span->until >= p->asked->since)
+        gpq_record_span(&p->lines, span);
     p->cost++;
     return 0;
 }
@@ -295,6 +310,8 @@ static int write_all(struct page *p)
     int code = 0;
     if (p->part == SPANS) {
         code = p->a->store->engine->spans(p->a->store, p->asked->since, p->span, one_span, p, p->e);
+        if (code == 0)
+            code = gpq_spans_unwritten(p->a, unwritten_span, p);
         if (code != 0)
             return code;
         p->part = BATCHES;

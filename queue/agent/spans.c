@@ -168,21 +168,45 @@ uint64_t gpq_spans_next(const struct gpq_agent *a)
 
 /* ---- The store ---- */
 
+static struct gpq_span span_of(const struct gpq_agent *a, const struct row *r)
+{
+    return (struct gpq_span){ .kind = r->kind,
+                              .subject = strcmp(r->kind, "life") != 0 ? r->subject : "",
+                              .reason = r->reason,
+                              .text = r->text,
+                              .since = r->since.wall,
+                              .until = r->until.wall,
+                              .since_boot = r->since.boot,
+                              .until_boot = r->until.boot,
+                              .boot = a->boot };
+}
+
+uint64_t gpq_spans_until(const struct gpq_agent *a, uint64_t id)
+{
+    for (const struct row *r = a->spans ? a->spans->first : NULL; r; r = r->next)
+        if (r->id == id)
+            return r->until.wall;
+    return 0;
+}
+
+int gpq_spans_unwritten(const struct gpq_agent *a, gpq_span_fn fn, void *user)
+{
+    int code = 0;
+    for (const struct row *r = a->spans ? a->spans->first : NULL; code == 0 && r; r = r->next)
+        if (r->id == 0) {
+            const struct gpq_span span = span_of(a, r);
+            code = fn(&span, user);
+        }
+    return code;
+}
+
 static int store_row(struct gpq_agent *a, struct row *r, struct gpq_error *e)
 {
     const struct gpq_engine *o = a->store->engine;
     if (r->id != 0)
         return r->until.wall != 0 ? o->span_end(a->store, r->id, r->until.wall, r->until.boot, e)
                                   : 0;
-    struct gpq_span span = { .kind = r->kind,
-                             .subject = strcmp(r->kind, "life") != 0 ? r->subject : "",
-                             .reason = r->reason,
-                             .text = r->text,
-                             .since = r->since.wall,
-                             .until = r->until.wall,
-                             .since_boot = r->since.boot,
-                             .until_boot = r->until.boot,
-                             .boot = a->boot };
+    const struct gpq_span span = span_of(a, r);
     return o->span_begin(a->store, &span, &r->new_id, e);
 }
 

@@ -116,7 +116,13 @@ def night(agent):
     c.ask("drain", device="fake:3", now=True)  # one of the wide commands returns
     until(lambda: c.ask("tasks", batch="5", states=["running"])["tasks"] and
           len(c.ask("tasks", batch="5", states=["ready"])["tasks"]) == 1, "the return")
+    until(lambda: len(open_spans(c)) >= 3, "a GPU out of use, and reasons of two shapes")
     return c, gate
+
+
+def open_spans(client):
+    """What goes on: rows in the memory of the agent are in, though no commit has followed."""
+    return [r for r in rows(pages(client)[0], "out", "reason") if not r["until"]]
 
 
 def end_of(c, gate):
@@ -126,6 +132,7 @@ def end_of(c, gate):
     with gate.opened(2):
         for batch in range(5, 8):
             c.ask("wait", batch=str(batch))
+    until(lambda: not open_spans(c), "the ends of the reasons")
 
 
 def all_ends(agent):
@@ -136,6 +143,10 @@ def all_ends(agent):
     waits = next(r for r in during if r["kind_of_line"] == "batch" and r["name"] == "waits")
     equal((waits["ready"], waits["first"], waits["priority"], waits["ended"]), ("3", "1", "7", ""))
     shapes = {r["id"]: r for r in during if r["kind_of_line"] == "shape"}
+    (out,) = [r for r in during if r["kind_of_line"] == "out"]
+    equal((gpus_of(pages(c)[0])[out["gpu"]], out["kind"], out["until"]), ("fake:3", "drained", ""))
+    reasons = [r for r in during if r["kind_of_line"] == "reason" and r["shape"] == waits["shape"]]
+    equal(({r["task"] for r in reasons}, sum(not r["until"] for r in reasons)), ({"6.1"}, 1))
     equal((shapes[waits["shape"]]["gpus"], shapes[waits["shape"]]["text"]),
           ("4", "4 GPUs, 1 GiB each"))
     (runs,) = [r for r in during if r["kind_of_line"] == "attempt" and r["outcome"] == "running"]
