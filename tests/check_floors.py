@@ -49,15 +49,16 @@ QUEUE_FLOORS = {
               "out", "publish", "results"],
     "runner": ["run", "plan", "record", "process", "find", "sweep", "start"],
     "sqlite": ["db", "counts", "row", "facts", "migrate", "spec", "select", "states", "settle",
-               "round", "join", "submit", "attempt", "change", "purge", "query", "check_report",
+               "round", "join", "submit", "attempt", "change", "purge", "query", "history",
+               "check_report",
                "check_batch", "check_file", "check", "open"],
     "config": ["split", "values", "check", "sections", "parse", "config"],
     "jobs": ["texts", "template", "make", "array", "reader", "csv", "jsonl", "lines", "jobs",
              "file"],
     "client": ["environment", "interrupts", "log", "option", "place", "say", "stay", "words",
                "doctor", "reasons", "start", "session", "config", "ids", "spec", "agent", "marks",
-               "purge", "change", "follow", "left", "results", "show", "ls", "submit", "wait",
-               "submit_verbs"],
+               "purge", "change", "follow", "left", "records", "results", "show", "ls", "submit",
+               "wait", "submit_verbs"],
 }
 # Calls upward by pointer: the function, its file, the file that sets the pointer, and the reason.
 # The functions by which threads tell loop.c that they have waited enough (gpi_done_fn) are static.
