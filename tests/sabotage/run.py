@@ -37,7 +37,8 @@ PLANS, TWINS = "tests/sched/plans", "tests/sched/twins"
 EXPLAINS = "tests/sched/explains"
 AGENT = "queue/gpudispatch-agent"
 BESIDE_AGENT = ["queue/gpudispatch-agent-points", "queue/gpudispatch-runner",
-                "lib/gpudispatch-worker", "tests/queue/queue_worker.so", TOOL]
+                "lib/gpudispatch-worker", "tests/queue/queue_worker.so",
+                "tests/queue/queue_records", TOOL]
 CASE_PATIENCE = 300  # seconds; the runner has deadlines of its own
 
 

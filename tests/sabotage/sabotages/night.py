@@ -145,4 +145,30 @@ SABOTAGES = [
         "    if (!jumped)\n",
         "    if (jumped || !jumped)\n",
         "agent/night.spans_of_clock"),
+    # ---- Records ----
+    Sabotage(
+        "a page of records passes over an attempt", "queue/agent/records.c",
+        ".round = a->round, .number = a->number };\n",
+        ".round = a->round, .number = a->number + 1 };\n",
+        "agent/records.sizes_of_pages"),
+    Sabotage(
+        "records have no reason of an end", "queue/agent/record_lines.c",
+        "        shorten(a->text, cause);\n",
+        "        shorten(\"\", cause);\n",
+        "agent/records.all_ends"),
+    Sabotage(
+        "an attempt of a worker has no GPU", "queue/agent/turn.c",
+        "                           .devices = u->class ? u->devices : NULL,\n",
+        "",
+        "agent/records.all_ends"),
+    Sabotage(
+        "records pass over the end of a waiting task", "queue/agent/record_lines.c",
+        "    bool runs = a->number != 0 && a->outcome == 0",
+        "    bool runs = a->number == 0 || a->outcome == 0",
+        "agent/records.all_ends"),
+    Sabotage(
+        "the last line keeps its control characters", "queue/agent/said.c",
+        "        return first >= ' ' && first != DELETE;\n",
+        "        return first != DELETE;\n",
+        "queue/said.control_characters"),
 ]

@@ -217,8 +217,8 @@ SABOTAGES = [
         "queue/check.a_random_store_is_healthy"),
     Sabotage(
         "a check runs beside an agent", "queue/agent/fsck.c",
-        "        code = gpq_statedir_own(k->state, &k->lock, e);\n",
-        "        code = k->lock < 0 ? 0 : GPQ_EBUSY;\n",
+        "        code = gpq_statedir_own(state, ret_lock, e);\n",
+        "        code = *ret_lock < 0 ? 0 : GPQ_EBUSY;\n",
         "agent/fsck.an_agent_runs"),
     Sabotage(
         "a check removes the record of a runner that lives", "queue/agent/leftovers.c",
@@ -284,8 +284,8 @@ SABOTAGES = [
         "agent/ends.out_of_memory"),
     Sabotage(
         "a new agent forgets why a command failed", "queue/agent/adopt.c",
-        "    gpq_oom_judge(a, &c->claimed.id, &c->found.record, &end, text, sizeof(text));\n",
-        "",
+        "    gpq_oom_judge(a, &c->claimed.id, &c->found.record, &end, text, sizeof(text), &said);",
+        "    said = NULL;",
         "agent/ends.out_of_memory"),
     Sabotage(
         "commands have the limit of the agent", "queue/agent/runs.c",
