@@ -96,7 +96,7 @@ def record(verdict, name, reason=""):
             out.write(f"{verdict} {name}{reason and ': '}{reason}\n")
 
 
-def run(cases):
+def run(cases, suite="tools"):
     """Runs the functions test_* of a module's globals; ends the program."""
     stem = os.path.splitext(os.path.basename(sys.argv[0]))[0]
     failed = 0
@@ -116,7 +116,7 @@ def run(cases):
             verdict, what = "fail", traceback.format_exc()
             failed += 1
         tool.scratch.cleanup()
-        record(verdict, f"tools_{stem}/{name.removeprefix('test_')}",
+        record(verdict, f"{suite}_{stem}/{name.removeprefix('test_')}",
                what if verdict == "skip" else "")
         print(verdict, name, what, flush=True)
     sys.exit(1 if failed else 0)

@@ -166,6 +166,24 @@ const struct option_entry options[OPTION_COUNT] = {
     [OPTION_REPAIR] = { "repair", 0, NONE, "make the repairs that are possible", false },
     [OPTION_ORIGIN] = { "origin", 0, NONE, "print the source of each value", false },
 
+    [OPTION_SINCE] = { "since", 0, NEEDS("TIME"),
+                       "show what was since then: 8h, 2d, 22:00 or RFC 3339 [24h, or the time of "
+                       "the batches]",
+                       false },
+    [OPTION_FROM] = { "from", 0, NEEDS("FILE"),
+                      "read a recording, which report --records writes; - is standard input",
+                      false },
+    [OPTION_OUTPUT] = { "output", 'o', NEEDS("FILE"),
+                        "write this file, whole or not at all; - is standard output", false },
+    [OPTION_EVERY] = { "every", 0, NEEDS("TIME"),
+                       "write the file again after this time, such as 10s, until the tasks have "
+                       "ended",
+                       false },
+    [OPTION_CSV] = { "csv", 0, NONE, "write a row for each attempt", false },
+    [OPTION_JOBLOG] = { "joblog", 0, NONE,
+                        "write the columns of GNU parallel's joblog, a row for each task", false },
+    [OPTION_RECORDS] = { "records", 0, NONE, "write a recording, for --from", false },
+
     [OPTION_SLOTS] = { "cpus", 'c', NEEDS("N"), "CPU slots for tasks [one per CPU]", false },
     [OPTION_QUEUE_GPUS] = { "devices", 'd', NEEDS("SPEC"),
                             "use these: all (the default), free, a list such as 0,1 or GPU-5c, or "

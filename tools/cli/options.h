@@ -89,6 +89,14 @@ enum option_id {
     OPTION_KEEP_FAILED,
     OPTION_REPAIR,
     OPTION_ORIGIN,
+    /* Of the views of a night. */
+    OPTION_SINCE,
+    OPTION_FROM,
+    OPTION_OUTPUT,
+    OPTION_EVERY,
+    OPTION_CSV,
+    OPTION_JOBLOG,
+    OPTION_RECORDS,
     /* Of the agent. */
     OPTION_SLOTS,      /* agent --cpus */
     OPTION_QUEUE_GPUS, /* agent --devices */

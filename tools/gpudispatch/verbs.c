@@ -2,6 +2,7 @@
 /* verbs.c - the table of verbs.  A new verb is an entry here, and a file with its function. */
 #include <stdio.h>
 
+#include "report.h"
 #include "verbs.h"
 
 #ifdef GPQ_CLIENT
@@ -124,6 +125,16 @@ static const struct status_entry fsck_statuses[] = {
     { 0, NULL },
 };
 
+static const struct status_entry view_statuses[] = {
+    { EXIT_OK, "written" },
+    { EXIT_FAILED,
+      "the records could not be read, the output could not be written, or there is no memory" },
+    { EXIT_USAGE, "wrong usage" },
+    { EXIT_NONE, "there is no queue here, or no such batch" },
+    { EXIT_UNUSABLE, "the state directory cannot be used" },
+    { 0, NULL },
+};
+
 const struct verb verbs[] = {
     /* ---- tasks ---- */
     { "submit", "[FILE]", 0, OPERANDS_ANY, true, "put tasks into the queue",
@@ -188,6 +199,26 @@ const struct verb verbs[] = {
       OPTIONS(NEEDS_OPTIONS, OPTION_PRIORITY, OPTION_LIMIT, OPTION_EXPIRES, OPTION_RETRIES,
               OPTION_BACKOFF, OPTION_FIRST, OPTION_JSON, QUEUE_OPTIONS),
       QUEUE(set), done_statuses },
+    /* ---- a night ---- */
+    { "report", "[BATCH...]", 0, OPERANDS_ANY, false, "write what happened in a night, as a page",
+      "Writes one HTML file: what ran where, why tasks waited, what went wrong and what to type "
+      "next. It needs no other file and no network. Without BATCH it shows the last 24 hours, else "
+      "the time in which the named batches ran. The page goes to standard output, or, where that "
+      "is a terminal, to the file gpudispatch-report.html.\n"
+      "With --every the page loads itself again, until its batches have ended, or all tasks "
+      "without BATCH. --json writes the numbers of the page, --csv its attempts, and --records "
+      "a recording of all that it shows. No agent needs to run. Nothing is changed.",
+      OPTIONS(OPTION_SINCE, OPTION_OUTPUT, OPTION_EVERY, OPTION_JSON, OPTION_CSV, OPTION_JOBLOG,
+              OPTION_RECORDS, OPTION_FROM, QUEUE_OPTIONS),
+      report_run, view_statuses },
+    { "trace", "[BATCH...]", 0, OPERANDS_ANY, false, "write a night as a trace for Perfetto",
+      "Writes JSON of the Chrome trace event format, which https://ui.perfetto.dev opens: a "
+      "process for each GPU with tracks of its tasks, its worker and its device, a mark for each "
+      "bad end, and the number of waiting tasks of each batch. It shows what report shows. The "
+      "trace goes to standard output, or, where that is a terminal, to the file "
+      "gpudispatch-trace.json.",
+      OPTIONS(OPTION_SINCE, OPTION_OUTPUT, OPTION_FROM, QUEUE_OPTIONS), trace_run,
+      view_statuses },
     /* ---- the queue ---- */
     { "pause", NULL, 0, 0, false, "start no further tasks",
       "Running tasks go on. It holds until resume, also after a restart.",

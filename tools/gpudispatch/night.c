@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* night.c - reads the records of a night: from the queue, or from a recording. */
+#include "night.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "view/line.h"
+
+#ifdef GPQ_CLIENT
+#include "queue/client/option.h"
+#include "queue/client/records.h"
+#include "queue/client/session.h"
+#endif
+
+int night_no_memory(const struct call *call)
+{
+    fprintf(stderr, "gpudispatch: %s: out of memory\n", call->verb->name);
+    return EXIT_FAILED;
+}
+
+/* ---- A recording ---- */
+
+enum { BLOCK = 4 * GPV_LINE_MOST }; /* holds any line that counts */
+
+struct recording {
+    const char *name;
+    int fd;
+    char *block;
+    size_t used;
+    bool begun; /* its first line was there */
+    bool skips; /* the rest of a line that is too long */
+};
+
+static int say(const struct call *call, const char *name, const char *why)
+{
+    fprintf(stderr, "gpudispatch: %s: %s: %s\n", call->verb->name, name, why);
+    return EXIT_FAILED;
+}
+
+/* A file of another kind is noticed at its first bytes. */
+static bool is_recording(const struct recording *r)
+{
+    static const char first[] = "records\t";
+
+    return r->used >= sizeof first - 1 && memcmp(r->block, first, sizeof first - 1) == 0;
+}
+
+/* Adds the whole lines of the block, and leaves the rest.  0, or -1 without memory. */
+static int take_lines(struct recording *r, struct gpv_night *night)
+{
+    char *newline = memrchr(r->block, '\n', r->used);
+    char *from = r->block, *to = newline ? newline + 1 : r->block;
+
+    if (r->skips && newline) {
+        from = (char *)memchr(r->block, '\n', r->used) + 1;
+        r->skips = false;
+    }
+    if (!newline && r->used == BLOCK) {
+        night->unknown += !r->skips;
+        r->skips = true;
+        r->used = 0;
+        return 0;
+    }
+    if (gpv_lines_read(night, from, (size_t)(to - from)))
+        return -1;
+    r->used -= (size_t)(to - r->block);
+    memmove(r->block, to, r->used);
+    return 0;
+}
+
+/* The last line may lack its newline. */
+static int take_rest(struct recording *r, struct gpv_night *night)
+{
+    return r->skips ? 0 : gpv_lines_read(night, r->block, r->used);
+}
+
+static int read_block(struct recording *r, ssize_t *ret)
+{
+    do
+        *ret = read(r->fd, r->block + r->used, BLOCK - r->used);
+    while (*ret < 0 && errno == EINTR);
+    r->used += *ret > 0 ? (size_t)*ret : 0;
+    return *ret < 0 ? errno : 0;
+}
+
+static int read_lines(const struct call *call, struct recording *r, struct gpv_night *night)
+{
+    ssize_t n = 1;
+
+    while (n > 0) {
+        int error = read_block(r, &n);
+        if (error)
+            return say(call, r->name, strerror(error));
+        if (!r->begun && n > 0 && r->used < sizeof "records\t")
+            continue; /* a pipe may give a few bytes at a time */
+        if (!r->begun && !is_recording(r))
+            return say(call, r->name, "not a recording, which gpudispatch report --records writes");
+        r->begun = true;
+        if (n > 0 ? take_lines(r, night) : take_rest(r, night))
+            return night_no_memory(call);
+    }
+    return 0;
+}
+
+static int read_recording(const struct call *call, struct gpv_night *night)
+{
+    const char *name = call->value[OPTION_FROM];
+    bool is_input = !strcmp(name, "-");
+    struct recording r = { .name = is_input ? "standard input" : name };
+    int status;
+
+    r.fd = is_input ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
+    if (r.fd < 0)
+        return say(call, r.name, strerror(errno));
+    r.block = malloc(BLOCK);
+    status = r.block ? read_lines(call, &r, night) : night_no_memory(call);
+    free(r.block);
+    if (!is_input)
+        (void)close(r.fd);
+    if (status == 0 && gpv_night_end(night, 0))
+        status = night_no_memory(call);
+    return status;
+}
+
+/* ---- The queue ---- */
+
+#ifdef GPQ_CLIENT
+
+#define SECOND UINT64_C(1000000000)
+#define DAY (24 * 3600 * SECOND)
+
+static int add_lines(const char *lines, size_t size, void *user)
+{
+    return gpv_lines_read(user, lines, size) ? gpq_say(EXIT_FAILED, "no memory") : 0;
+}
+
+/* Of each batch its own line alone. */
+static int add_batches(const char *lines, size_t size, void *user)
+{
+    for (const char *end; size > 0; size -= (size_t)(end - lines), lines = end) {
+        const char *newline = memchr(lines, '\n', size);
+        end = newline ? newline + 1 : lines + size;
+        if (size > 6 && !memcmp(lines, "batch\t", 6) &&
+            gpv_lines_read(user, lines, (size_t)(end - lines)))
+            return gpq_say(EXIT_FAILED, "no memory");
+    }
+    return 0;
+}
+
+/* The time of the named batches: from the first that was made to the last end; 0: they go on.  The
+ * store and the attempts have their times from different moments, so that a second more is shown. */
+static void span_of(const struct gpv_night *asked, uint64_t *from, uint64_t *to)
+{
+    *from = *to = 0;
+    for (size_t i = 0; i < asked->batches.n; i++) {
+        const struct gpv_batch *b = &asked->batches.row[i];
+        uint64_t made = (uint64_t)b->made, ended = (uint64_t)b->ended;
+        *from = *from == 0 || made < *from ? made : *from;
+        *to = ended > *to ? ended : *to;
+    }
+    *to = asked->over ? *to + SECOND : 0;
+}
+
+static void mark_asked(const struct gpv_night *asked, struct gpv_night *night)
+{
+    for (size_t i = 0; i < asked->batches.n; i++) {
+        uint32_t at = gpv_find_batch(night, asked->batches.row[i].id);
+        if (at != GPV_NONE)
+            night->batches.row[at].asked = true;
+    }
+    night->over = asked->over;
+}
+
+/* All rows of the time, also those of other batches. */
+static int read_span(const struct call *call, uint64_t from, uint64_t to, struct gpv_night *night)
+{
+    struct call all = *call;
+    int status;
+
+    all.operands = 0;
+    gpv_night_limit(night, (int64_t)from, (int64_t)to);
+    status = gpq_records_read(&all, from, !call->given[OPTION_JSON], add_lines, night);
+    if (status == 0 && gpv_night_end(night, 0))
+        return night_no_memory(call);
+    return status;
+}
+
+static int read_batches(const struct call *call, struct gpv_night *night)
+{
+    struct gpv_night *asked = gpv_night_new();
+    uint64_t from, to, since = 0;
+    int status = asked ? gpq_option_since(call, OPTION_SINCE, &since) : night_no_memory(call);
+
+    if (status == 0)
+        status = gpq_records_read(call, 0, false, add_batches, asked);
+    if (status == 0 && gpv_night_end(asked, 0))
+        status = night_no_memory(call);
+    if (status == 0) {
+        span_of(asked, &from, &to);
+        status = read_span(call, since > from ? since : from, to, night);
+    }
+    if (status == 0)
+        mark_asked(asked, night);
+    gpv_night_free(asked);
+    return status;
+}
+
+static int read_queue(const struct call *call, struct gpv_night *night)
+{
+    uint64_t since = gpq_now_wall() - DAY;
+    int status;
+
+    if (call->operands > 0)
+        return read_batches(call, night);
+    status = gpq_option_since(call, OPTION_SINCE, &since);
+    return status ? status : read_span(call, since, 0, night);
+}
+
+#else
+
+static int read_queue(const struct call *call, struct gpv_night *night)
+{
+    (void)night;
+    fprintf(stderr,
+            "gpudispatch: %s: built without the queue (-Dqueue=enabled); --from reads a "
+            "recording\n",
+            call->verb->name);
+    return EXIT_FAILED;
+}
+
+#endif
+
+/* ---- Either ---- */
+
+int night_read(const struct call *call, struct gpv_night **ret)
+{
+    struct gpv_night *night;
+    int status;
+
+    *ret = NULL;
+    if (call->given[OPTION_FROM] && (call->operands > 0 || call->given[OPTION_SINCE]))
+        return usage(call->verb, "%s: --from takes no %s: a recording has its span",
+                     call->verb->name, call->operands > 0 ? "BATCH" : "--since");
+    night = gpv_night_new();
+    if (!night)
+        return night_no_memory(call);
+    status = call->given[OPTION_FROM] ? read_recording(call, night) : read_queue(call, night);
+    if (status == 0)
+        *ret = night;
+    else
+        gpv_night_free(night);
+    return status;
+}
