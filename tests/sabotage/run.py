@@ -42,14 +42,20 @@ BESIDE_AGENT = ["queue/gpudispatch-agent-points", "queue/gpudispatch-runner",
 CASE_PATIENCE = 300  # seconds; the runner has deadlines of its own
 
 
+def is_script(test):
+    """Whether it is a script that tests the tool.  Suite view has programs, too."""
+    return (test.startswith(("tools/", "view/"))
+            and (ROOT / "tests" / (test.split(".")[0] + ".py")).exists())
+
+
 def parts(test):
     """SUITE/PROGRAM.CASE -> build target of the program, case.  In suite tools PROGRAM is a script,
-    and tests the tool.  In suites agent and client it is a script of their folder in tests/queue.
-    In suite sched it is worlds or explains; scripts or traces, with a file of tests/sched as its
-    case; plans or twins, with the id of a rule or guarantee."""
+    and tests the tool; so it may be in suite view.  In suites agent and client it is a script of
+    their folder in tests/queue.  In suite sched it is worlds or explains; scripts or traces, with a
+    file of tests/sched as its case; plans or twins, with the id of a rule or guarantee."""
     suite, rest = test.split("/")
     program, case = rest.split(".")
-    if suite == "tools":
+    if is_script(test):
         return TOOL, case
     if suite in ("agent", "client"):
         return AGENT, case
@@ -125,7 +131,7 @@ class Tree:
             return [sys.executable, script, self.build, case]
         if program != TOOL:
             return [self.build / "tests/runner", "--only", case, self.build / program]
-        script = self.source / "tests/tools" / (test.split("/")[1].split(".")[0] + ".py")
+        script = self.source / "tests" / (test.split(".")[0] + ".py")
         return [sys.executable, script, self.build / TOOL, self.source, "none",
                 self.build / "tests/programs"]
 

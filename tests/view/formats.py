@@ -297,6 +297,21 @@ def test_hostile_texts(tool):
     assert "<script>alert(1)</script>" in names or any("<script" in (n or "") for n in names), names
 
 
+def test_csv_has_no_formulas(tool):
+    """A spreadsheet takes a cell that begins so for a formula; other texts come back."""
+    plain = ["a,b", 'say "x"', '"', "a=b", " =1", "é漢", "\\n"]
+    formulas = ["=1+1", "+1", "-1", "@SUM(A1)", '=HYPERLINK("x","y")', "-rf,x"]
+    night = nights.Night()
+    night.batch(1, "b", len(plain + formulas), 0, 1)
+    for i, text in enumerate(plain + formulas):
+        night.attempt(1, i + 1, 1, 1, [], 0, 0, nights.SECOND, "ok", 0, text, text)
+    out = io.BytesIO()
+    night.write(out, 2 * nights.SECOND)
+    seen, _ = cells(tool, out.getvalue())
+    equal([row["name"] for row in seen], plain + ["'" + text for text in formulas])
+    equal([row["text"] for row in seen], [row["name"] for row in seen])
+
+
 # ---- Recordings ----
 
 

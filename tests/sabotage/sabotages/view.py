@@ -108,4 +108,20 @@ SABOTAGES = [
         "    bool runs = !p->lived;\n",
         "    bool runs = true;\n",
         "view/moment.no_agent"),
+    # ---- Formats ----
+    Sabotage(
+        "the trace has no mark of a task without an attempt", "view/trace/trace.c",
+        "    if (gpv_is_bad(a->outcome))\n",
+        "    if (gpv_is_bad(a->outcome) && a->number)\n",
+        "view/formats.trace_agrees"),
+    Sabotage(
+        "each use is rounded for itself", "view/report/json.c",
+        "        ret[i] = (sum + u->ns[i]) / NS_PER_MS - sum / NS_PER_MS;\n",
+        "        ret[i] = u->ns[i] / NS_PER_MS;\n",
+        "view/formats.uses_add_up"),
+    Sabotage(
+        "a name is a formula", "view/report/rows.c",
+        "    return *text && strchr(\"=+-@\", *text) != NULL;\n",
+        "    return *text == '=';\n",
+        "view/formats.csv_has_no_formulas"),
 ]
