@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 import nights  # noqa: E402
+import recount  # noqa: E402
 from tool import contains, equal, run  # noqa: E402
 
 MS, US = 10**6, 1000
@@ -94,6 +95,21 @@ def test_numbers_are_those_of_the_rows(tool):
             equal((name, seen["to"]), (name, now))
 
 
+def test_uses_are_those_of_a_recount(tool):
+    """Of each GPU, to the ms; and the outcomes of tasks."""
+    for name in SANE:
+        text = nights.text(name)
+        seen, wanted = numbers(tool, text), recount.recount(text)
+        equal((name, seen["from"], seen["to"]), (name, wanted["since"], wanted["to"]))
+        equal((name, seen["outcomes"]), (name, wanted["tasks_by"]))
+        for gpu, again in zip(seen["gpus"], wanted["gpus"], strict=True):
+            for use, ms in gpu["gpu_ms"].items():
+                assert abs(ms - again["uses"][use] / MS) <= 1, (name, gpu["name"], use, gpu, again)
+        for batch, again in zip(seen["batches"], wanted["batches"], strict=True):
+            equal((name, batch["batch"], batch["attempts"], sum(batch["outcomes"].values())),
+                  (name, str(again["id"]), again["attempts"], again["ok"] + again["bad"]))
+
+
 def test_batches_have_their_counts(tool):
     text = nights.text("night")
     lines = [line.split(b"\t") for line in text.split(b"\n") if line.startswith(b"batch\t")]
@@ -115,6 +131,12 @@ def test_findings_have_commands(tool):
     equal(worst["outcome"], "crashed")
     assert worst["gpus"] and worst["ranges"], worst
     contains(worst["command"], "gpudispatch ")
+
+
+def test_a_gpu_that_is_only_named(tool):
+    """Of a GPU that is gone no more than its name is known."""
+    gone = [g for g in numbers(tool, nights.text("gone"))["gpus"] if g["index"] is None]
+    assert gone and all(g["name"] and g["model"] is None for g in gone), gone
 
 
 def test_unknown_lines_are_counted(tool):
@@ -260,7 +282,7 @@ def test_trace_has_tracks_for_shares(tool):
 
 def test_trace_of_a_gpu_that_does_two_things(tool):
     """Rows of a worker and of a device that overlap have tracks of their own, too."""
-    seen, _ = numbers(tool, nights.text("any")), None
+    seen = numbers(tool, nights.text("any"))
     trace = json.loads(show(tool, nights.text("any"), "trace"))
     ends = {}
     for e in sorted((e for e in trace["traceEvents"] if e["ph"] == "X"), key=lambda e: e["ts"]):

@@ -59,7 +59,10 @@ static int put_gpu(struct gpv_json *j, const struct gpv_night *n, uint32_t i,
     gpv_json_open(j, NULL, '{');
     put_text(j, n, "name", gpu->name);
     put_text(j, n, "uuid", gpu->uuid);
-    gpv_json_number(j, "index", gpu->index);
+    if (gpu->index != GPV_NONE)
+        gpv_json_number(j, "index", gpu->index);
+    else
+        gpv_json_null(j, "index");
     put_text(j, n, "model", gpu->model);
     put_text(j, n, "pci", gpu->pci);
     put_text(j, n, "profile", gpu->profile);
