@@ -131,49 +131,66 @@ static int read_recording(const struct call *call, struct gpv_night *night)
 
 #ifdef GPQ_CLIENT
 
-#define SECOND UINT64_C(1000000000)
-#define DAY (24 * 3600 * SECOND)
+#define DAY (UINT64_C(24) * 3600 * 1000000000)
 
 static int add_lines(const char *lines, size_t size, void *user)
 {
     return gpv_lines_read(user, lines, size) ? gpq_say(EXIT_FAILED, "no memory") : 0;
 }
 
-/* Of each batch its own line alone. */
-static int add_batches(const char *lines, size_t size, void *user)
+/* The batches that the operands name, and their time. */
+struct asked {
+    uint32_t *id;
+    size_t n;
+    uint64_t from, to; /* to 0: they go on */
+    bool over;
+};
+
+/* From the first batch that was made to the last end. */
+static void set_span(const struct gpv_night *night, struct asked *ret)
 {
-    for (const char *end; size > 0; size -= (size_t)(end - lines), lines = end) {
-        const char *newline = memchr(lines, '\n', size);
-        end = newline ? newline + 1 : lines + size;
-        if (size > 6 && !memcmp(lines, "batch\t", 6) &&
-            gpv_lines_read(user, lines, (size_t)(end - lines)))
-            return gpq_say(EXIT_FAILED, "no memory");
+    ret->over = night->over;
+    ret->to = night->over ? (uint64_t)night->to : 0;
+    for (size_t i = 0; i < night->batches.n; i++) {
+        const struct gpv_batch *b = &night->batches.row[i];
+        uint64_t made = (uint64_t)b->made, ended = (uint64_t)b->ended;
+        ret->id[ret->n++] = b->id;
+        ret->from = i == 0 || made < ret->from ? made : ret->from;
+        ret->to = night->over && ended > ret->to ? ended : ret->to;
+    }
+}
+
+/* Lines of the batches and their attempts.  Without the others the last time is their last end. */
+static int add_own(const char *lines, size_t size, void *user)
+{
+    static const char *const own[] = { "batch\t", "attempt\t" };
+    const char *all = lines + size;
+
+    for (const char *end; lines < all; lines = end) {
+        const char *newline = memchr(lines, '\n', (size_t)(all - lines));
+        end = newline ? newline + 1 : all;
+        for (size_t i = 0; i < 2; i++)
+            if ((size_t)(end - lines) > strlen(own[i]) && !memcmp(lines, own[i], strlen(own[i])) &&
+                gpv_lines_read(user, lines, (size_t)(end - lines)))
+                return gpq_say(EXIT_FAILED, "no memory");
     }
     return 0;
 }
 
-/* The time of the named batches: from the first that was made to the last end; 0: they go on.  The
- * store and the attempts have their times from different moments, so that a second more is shown. */
-static void span_of(const struct gpv_night *asked, uint64_t *from, uint64_t *to)
+static int find_asked(const struct call *call, struct asked *ret)
 {
-    *from = *to = 0;
-    for (size_t i = 0; i < asked->batches.n; i++) {
-        const struct gpv_batch *b = &asked->batches.row[i];
-        uint64_t made = (uint64_t)b->made, ended = (uint64_t)b->ended;
-        *from = *from == 0 || made < *from ? made : *from;
-        *to = ended > *to ? ended : *to;
-    }
-    *to = asked->over ? *to + SECOND : 0;
-}
+    struct gpv_night *night = gpv_night_new();
+    int status = night ? gpq_records_read(call, 0, false, add_own, night) : night_no_memory(call);
 
-static void mark_asked(const struct gpv_night *asked, struct gpv_night *night)
-{
-    for (size_t i = 0; i < asked->batches.n; i++) {
-        uint32_t at = gpv_find_batch(night, asked->batches.row[i].id);
-        if (at != GPV_NONE)
-            night->batches.row[at].asked = true;
+    if (status == 0) {
+        ret->id = calloc(night->batches.n + 1, sizeof *ret->id);
+        if (!ret->id || gpv_night_end(night, 0))
+            status = night_no_memory(call);
+        else
+            set_span(night, ret);
     }
-    night->over = asked->over;
+    gpv_night_free(night);
+    return status;
 }
 
 /* All rows of the time, also those of other batches. */
@@ -190,35 +207,33 @@ static int read_span(const struct call *call, uint64_t from, uint64_t to, struct
     return status;
 }
 
-static int read_batches(const struct call *call, struct gpv_night *night)
+static int read_batches(const struct call *call, uint64_t since, struct gpv_night *night)
 {
-    struct gpv_night *asked = gpv_night_new();
-    uint64_t from, to, since = 0;
-    int status = asked ? gpq_option_since(call, OPTION_SINCE, &since) : night_no_memory(call);
+    struct asked asked = { 0 };
+    int status = find_asked(call, &asked);
 
     if (status == 0)
-        status = gpq_records_read(call, 0, false, add_batches, asked);
-    if (status == 0 && gpv_night_end(asked, 0))
-        status = night_no_memory(call);
-    if (status == 0) {
-        span_of(asked, &from, &to);
-        status = read_span(call, since > from ? since : from, to, night);
+        status = read_span(call, since > asked.from ? since : asked.from, asked.to, night);
+    for (size_t i = 0; status == 0 && i < asked.n; i++) {
+        uint32_t at = gpv_find_batch(night, asked.id[i]);
+        if (at != GPV_NONE)
+            night->batches.row[at].asked = true;
+        night->over = asked.over;
     }
-    if (status == 0)
-        mark_asked(asked, night);
-    gpv_night_free(asked);
+    free(asked.id);
     return status;
 }
 
 static int read_queue(const struct call *call, struct gpv_night *night)
 {
-    uint64_t since = gpq_now_wall() - DAY;
-    int status;
+    uint64_t since = 0;
+    int status = gpq_option_since(call, OPTION_SINCE, &since);
 
+    if (status)
+        return status;
     if (call->operands > 0)
-        return read_batches(call, night);
-    status = gpq_option_since(call, OPTION_SINCE, &since);
-    return status ? status : read_span(call, since, 0, night);
+        return read_batches(call, since, night);
+    return read_span(call, since ? since : gpq_now_wall() - DAY, 0, night);
 }
 
 #else
