@@ -124,4 +124,20 @@ SABOTAGES = [
         "    return *text && strchr(\"=+-@\", *text) != NULL;\n",
         "    return *text == '=';\n",
         "view/formats.csv_has_no_formulas"),
+    # ---- The page ----
+    Sabotage(
+        "a failure is merged away in the timeline", "view/report/marks.c",
+        "        a->n[i] += b->n[i];\n",
+        "        a->n[i] = b->n[i] ? b->n[i] : a->n[i];\n",
+        "view/report.each_night"),
+    Sabotage(
+        "a failure on two GPUs is marked twice", "view/report/lanes.c",
+        "(set.n ? set.gpu[0] == l->gpu : l->gpu == GPV_NONE);\n",
+        "(set.n ? gpv_set_has(set, l->gpu) : l->gpu == GPV_NONE);\n",
+        "view/page.each_bad_end_is_on_one_lane"),
+    Sabotage(
+        "a name is markup", "view/report/html.c",
+        "        return \"&lt;\";\n",
+        "        return \"<\";\n",
+        "view/report.hostile_texts"),
 ]
