@@ -136,7 +136,7 @@ def check_cases(root, faults):
         text = source.read_text(errors="replace")
         cases[source.stem] |= set(re.findall(r"^T_(?:LONG_)?CASE\((\w+)", text, flags=re.M))
     named = re.compile(r"(?<![\w./])(?:hosts/|proc/|unit/)?([a-z]\w*)\.([a-z]\w+)\b(?![\w.(])")
-    suffixes = ("cc", "csv", "db", "jsonl", "md", "py", "sh", "svg", "txt")
+    suffixes = ("cc", "csv", "db", "html", "json", "jsonl", "md", "prom", "py", "sh", "svg", "txt")
     for doc in documents(root):
         for file, case in named.findall(doc.read_text()):
             if cases.get(file) and case not in cases[file] and case not in suffixes:

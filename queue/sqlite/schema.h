@@ -264,8 +264,9 @@
     X(SPAN_END, "UPDATE span SET until = ?2, until_boot = ?3 WHERE id = ?1 AND until = 0")       \
     X(SPANS, "SELECT id, kind, subject, reason, text, since, until, since_boot, until_boot,"     \
              " boot FROM span WHERE id > ?2 AND (until = 0 OR until >= ?1) ORDER BY id")         \
-    X(SPAN_FORGET, "DELETE FROM span WHERE until > 0 AND until < ?1 AND until <"                 \
-                   " coalesce((SELECT made FROM batch ORDER BY id LIMIT 1), ?1)")
+    X(SPAN_FORGET,                                                                               \
+      "DELETE FROM span WHERE until > 0 AND until < ?1 AND until <"                              \
+      " coalesce((SELECT made FROM batch WHERE id = (SELECT min(id) FROM batch)), ?1)")
 
 #define GPQ_X_SQL(name, text) GPQ_SQL_##name,
 enum gpq_sql { GPQ_SQL_MAP(GPQ_X_SQL) GPQ_SQLS };
