@@ -599,6 +599,23 @@ int gpv_night_end(struct gpv_night *n, int64_t now)
     return mark_last(n);
 }
 
+void gpv_night_fit(struct gpv_night *n)
+{
+    int64_t first = 0, last = 0;
+    for (size_t i = 0; i < n->attempts.n; i++) {
+        const struct gpv_attempt *a = &n->attempts.row[i];
+        note(&first, &last, a->ready != 0 ? a->ready : a->started, a->ended);
+    }
+    for (size_t i = 0; i < n->batches.n; i++)
+        if (n->batches.row[i].ready != 0)
+            note(&first, &last, n->batches.row[i].made, 0);
+    if (first == 0)
+        return;
+    n->from = first > n->from ? first : n->from;
+    n->to = n->over && last < n->to ? last : n->to;
+    n->from = n->from < n->to ? n->from : n->to;
+}
+
 /* ---- Finding ---- */
 
 uint32_t gpv_find_gpu(const struct gpv_night *n, const char *name)

@@ -230,6 +230,10 @@ int gpv_add_left(struct gpv_night *n, const struct gpv_left_row *row);
  * without it the last time of a row.  0, or -1 without memory. */
 int gpv_night_end(struct gpv_night *n, int64_t now);
 
+/* Narrows the span to its tasks: from the time at which the first one could start, to the end of
+ * the last one if none goes on.  Without a task it stays as it is. */
+void gpv_night_fit(struct gpv_night *n);
+
 /* ---- Texts and sets ---- */
 
 /* The offset of a text, which is kept once.  GPV_NONE: no memory. */

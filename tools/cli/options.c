@@ -167,8 +167,8 @@ const struct option_entry options[OPTION_COUNT] = {
     [OPTION_ORIGIN] = { "origin", 0, NONE, "print the source of each value", false },
 
     [OPTION_SINCE] = { "since", 0, NEEDS("TIME"),
-                       "show what was since then: 8h, 2d, 22:00 or RFC 3339 [24h, or the time of "
-                       "the batches]",
+                       "show what was since then: 8h, 2d, 22:00 or RFC 3339 [the tasks of 24h, or "
+                       "the time of the batches]",
                        false },
     [OPTION_FROM] = { "from", 0, NEEDS("FILE"),
                       "read a recording, which report --records writes; - is standard input",

@@ -233,7 +233,10 @@ static int read_queue(const struct call *call, struct gpv_night *night)
         return status;
     if (call->operands > 0)
         return read_batches(call, since, night);
-    return read_span(call, since ? since : gpq_now_wall() - DAY, 0, night);
+    status = read_span(call, since ? since : gpq_now_wall() - DAY, 0, night);
+    if (status == 0 && since == 0)
+        gpv_night_fit(night);
+    return status;
 }
 
 #else

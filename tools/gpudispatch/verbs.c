@@ -202,9 +202,9 @@ const struct verb verbs[] = {
     /* ---- a night ---- */
     { "report", "[BATCH...]", 0, OPERANDS_ANY, false, "write what happened in a night, as a page",
       "Writes one HTML file: what ran where, why tasks waited, what went wrong and what to type "
-      "next. It needs no other file and no network. Without BATCH it shows the last 24 hours, else "
-      "the time in which the named batches ran. The page goes to standard output, or, where that "
-      "is a terminal, to the file gpudispatch-report.html.\n"
+      "next. It needs no other file and no network. Without BATCH it shows the tasks of the last "
+      "24 hours, else the time in which the named batches ran. The page goes to standard output, "
+      "or, where that is a terminal, to the file gpudispatch-report.html.\n"
       "With --every the page loads itself again, until its batches have ended, or all tasks "
       "without BATCH. --json writes the numbers of the page, --csv its attempts, and --records "
       "a recording of all that it shows. No agent needs to run. Nothing is changed.",
