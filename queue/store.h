@@ -445,7 +445,8 @@ struct gpq_engine {
     int (*attempts)(struct gpq_store *s, uint64_t task, gpq_attempt_fn fn, void *user,
                     struct gpq_error *e); /* by number */
     /* The attempts of the batch's own tasks, and the ends of their rounds by which no attempt
-     * ended: those where the last attempt of the round has not the outcome of the round.
+     * ended: those where the last attempt of the round has not the outcome of the round.  An
+     * attempt whose return ended the round has its outcome here.
      * Rows that ended before `since` are left out; an attempt that runs is always in.  By
      * task, then by round, then by number, where number 0, the end of the round, is last.
      * The rows behind a row, of which task, round and number count, so that a reader goes on

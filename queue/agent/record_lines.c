@@ -327,6 +327,9 @@ bool gpq_record_attempt(struct gpq_record_lines *l, const struct gpq_history *h,
     if (started == 0 && !worker)
         started = a->claimed;
     bool runs = a->number != 0 && a->outcome == 0 && a->returned_at == 0;
+    bool returned = a->returned_at != 0;
+    if (returned && a->returned == GPQ_RETURN_UNSTARTED && a->outcome == 0)
+        return true; /* it was claimed, and never began */
     if (runs && started == 0)
         return false;
     gpv_line_begin(to, "attempt");
@@ -336,8 +339,8 @@ bool gpq_record_attempt(struct gpq_record_lines *l, const struct gpq_history *h,
     write_devices(l, a->devices, at_work->devices);
     gpv_line_time(to, a->ready);
     gpv_line_time(to, started);
-    gpv_line_time(to, a->returned_at != 0 ? a->returned_at : a->ended);
-    gpv_line_text(to, gpv_outcome_word(a->returned_at != 0 ? GPV_RETURNED : a->outcome));
+    gpv_line_time(to, returned ? a->returned_at : a->ended);
+    gpv_line_text(to, gpv_outcome_word(returned && a->outcome == 0 ? GPV_RETURNED : a->outcome));
     gpv_line_number(to, a->status);
     write_end(to, a);
     write_name(to, h);

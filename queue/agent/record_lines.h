@@ -35,7 +35,8 @@ void gpq_record_shape(struct gpq_record_lines *l, const struct gpq_agent *a,
 /* first: the first waiting task of the batch; NULL: none waits, or it is not known. */
 void gpq_record_batch(struct gpq_record_lines *l, const struct gpq_batch *b,
                       const struct gpq_task *first);
-/* False: the task is claimed for a worker, and does not run yet: it has no line. */
+/* An attempt that was returned before it began has no line.  False: the task is claimed for a
+ * worker, and does not run yet: it has none either. */
 bool gpq_record_attempt(struct gpq_record_lines *l, const struct gpq_history *h,
                         const struct gpq_at_work *at_work);
 /* `tenancy`, `out`, `reason` or `life`; nothing for a kind that has no line. */

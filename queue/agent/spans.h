@@ -17,7 +17,8 @@
  *
  * The text of a row is for people, but for its beginning: "WHOM: WHY", or WHOM alone
  * (gpq_span_why).  WHOM is of
- *   device    the name of the device; of foreign WHY is "user ben, pid 8123, 41984 MiB"
+ *   device    the name of the device; of foreign WHY is "user ben, pid 8123, 41984 MiB", of drained
+ *             the reason that a person gave
  *   tenancy   the class; of kept, the task.  WHY of boot: "first use", "again", "restart" (the one
  *             before it has died); of unload: "evicted for CLASS", "device drained", "it died" (its
  *             memory is not free yet), "no task for it"; of kept: "held for 2 GPUs"

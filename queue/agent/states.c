@@ -158,7 +158,32 @@ static const char *out_reason(const struct gpud_device_info *d, const struct gpq
     return t->foreign.kind == GPUD_REASON_FOREIGN ? "foreign" : NULL;
 }
 
-static void see_out(struct gpq_look *l, int i)
+struct drain {
+    const struct gpud_device_info *device;
+    char *why;
+    size_t size;
+};
+
+static int read_drain(const struct gpq_mark *m, void *user)
+{
+    struct drain *d = user;
+    if (strcmp(m->kind, "drain") != 0 || strcmp(m->subject, subject_of(d->device)) != 0)
+        return 0;
+    snprintf(d->why, d->size, "%s", m->text ? m->text : "");
+    return 1;
+}
+
+/* The reason that a person gave, or none. */
+static void drain_text(const struct gpq_agent *a, const struct gpud_device_info *device, char *ret,
+                       size_t size)
+{
+    struct drain d = { device, ret, size };
+    struct gpq_error e;
+    ret[0] = 0;
+    (void)a->store->engine->marks(a->store, read_drain, &d, &e);
+}
+
+static void see_out(struct gpq_agent *a, struct gpq_look *l, int i)
 {
     const struct gpud_device_info *d = &l->device[i];
     const char *reason = out_reason(d, &l->told[i]);
@@ -168,6 +193,8 @@ static void see_out(struct gpq_look *l, int i)
     snprintf(why, sizeof(why), "%s", d->evidence);
     if (strcmp(reason, "foreign") == 0)
         foreign_text(&l->told[i].foreign, why, sizeof(why));
+    if (strcmp(reason, "drained") == 0)
+        drain_text(a, d, why, sizeof(why));
     snprintf(text, sizeof(text), "%s%s%s", d->name, *why ? ": " : "", why);
     gpq_span_begin(l->spans, "device", subject_of(d), reason, "", text);
 }
@@ -282,7 +309,7 @@ static void look(struct gpq_agent *a, struct gpq_look *l, struct gpq_states *t)
         gpq_waiting_look(a, l);
     for (int i = 0; i < l->n; i++)
         if (l->device[i].kind != GPUD_DEVICE_CPU) {
-            see_out(l, i);
+            see_out(a, l, i);
             see_kept(l, i);
         }
     if (a->classes && a->classes->n != 0)

@@ -95,6 +95,19 @@ static int end_task(struct history *h, sqlite3_stmt *st, uint64_t task)
     return code;
 }
 
+/* An attempt whose return ended its round has the outcome of the round. */
+static void end_by_return(const struct history *h, sqlite3_stmt *st, struct gpq_attempt *a)
+{
+    const bool last = a->number == sqlite3_column_int64(st, ATTEMPT);
+    if (a->returned_at == 0)
+        return;
+    if (h->round.task == a->task && h->round.round == a->round && h->round.ended == a->returned_at)
+        a->outcome = h->round.outcome;
+    else if (last && sqlite3_column_int64(st, STATE) == GPQ_DONE &&
+             (uint64_t)sqlite3_column_int64(st, ENDED) == a->returned_at)
+        a->outcome = (uint32_t)sqlite3_column_int64(st, OUTCOME);
+}
+
 /* A task with one of its attempts, or without any. */
 static int each_row(sqlite3_stmt *st, void *user)
 {
@@ -105,6 +118,7 @@ static int each_row(sqlite3_stmt *st, void *user)
     gpq_attempt_columns(st, &a);
     if (a.number != 0) {
         code = end_rounds(h, st, task, a.round);
+        end_by_return(h, st, &a);
         h->last = a;
         if (code == 0)
             code = show(h, st, &a);

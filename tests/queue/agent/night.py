@@ -445,8 +445,7 @@ def spans(agent):
 
     until(lambda: written("device", 1), "a row of a device")
     out, = rows(c, "device")
-    equal((out["reason"], out["text"].split(":")[:2], "until" in out),
-          ("drained", ["fake", "1"], False))
+    equal((out["reason"], out["text"], "until" in out), ("drained", "fake:1: ECC", False))
     until(lambda: written("reason", 1), "a row of a reason")
     why, = rows(c, "reason")
     equal(why["text"].split(":")[0], "1.3")

@@ -10,6 +10,19 @@ struct list {
     size_t n;
 };
 
+/* The outcome of a round that a return has ended; 0: it has ended no round. */
+static uint32_t ended_by(const struct mem_state *s, const struct mem_task *t,
+                         const struct gpq_attempt *a)
+{
+    MEM_EACH (const struct mem_round, r, s, rounds)
+        if (r->task == a->task && r->row.round == a->round)
+            return r->row.ended == a->returned_at && r->row.attempt == a->number ? r->row.outcome
+                                                                                 : 0;
+    return t->row.state == GPQ_DONE && t->row.ended == a->returned_at && t->row.attempt == a->number
+               ? t->row.outcome
+               : 0;
+}
+
 static void add(struct list *l, const struct mem_task *t, const struct gpq_attempt *a, bool names)
 {
     l->rows = mem_grown(l->rows, l->n, sizeof(*l->rows));
@@ -30,7 +43,7 @@ static void add_end(struct list *l, const struct mem_state *s, const struct mem_
 
     MEM_EACH (const struct gpq_attempt, a, s, attempts)
         if (a->task == end->task && a->round == end->round)
-            outcome = a->outcome;
+            outcome = a->returned_at ? ended_by(s, t, a) : a->outcome;
     if (outcome != end->outcome)
         add(l, t, end, names);
 }
@@ -88,9 +101,13 @@ int mem_history(struct gpq_store *store, uint32_t batch, uint32_t last, uint64_t
     MEM_EACH (const struct mem_task, t, s, tasks) {
         if (!mem_is_own(t, batch) || (last && GPQ_NUMBER_OF(t->row.id) > last))
             continue;
-        MEM_EACH (const struct gpq_attempt, a, s, attempts)
+        MEM_EACH (const struct gpq_attempt, a, s, attempts) {
+            struct gpq_attempt row = *a;
+            if (row.returned_at)
+                row.outcome = ended_by(s, t, a);
             if (a->task == t->row.id)
-                add(&l, t, a, names);
+                add(&l, t, &row, names);
+        }
         add_ends(&l, s, t, names);
     }
     if (l.n)
