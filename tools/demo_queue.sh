@@ -59,3 +59,6 @@ gpudispatch submit --class speech --files "$work/recordings.txt" --batch recordi
     >"$work/again.json"
 python3 "$here/demo_queue_check.py" verdict "$transcripts" "$sounds" "$results" \
     "$work/again.json"
+# What ran where, as a page to open in a browser.
+gpudispatch report recordings -o "$work/report.html"
+echo "report: $work/report.html"

@@ -6,6 +6,10 @@ usage: evenings.py BUILD_DIRECTORY [CASE...]
 """
 import collections
 import contextlib
+import csv
+import functools
+import io
+import json
 import os
 import pathlib
 import re
@@ -871,10 +875,41 @@ def many_lines(q):
     equal(len(q.json("ls", "rows", "--state", "ready")), 100000)
 
 
+# ---- The morning after ----
+
+# The report has the counts of `ls` [V3], and each bad end in each place [V4].
+def look_back(q):
+    seen = json.loads(q.run("report", "--since", "2d", "--json"))
+    rows = {b["batch"]: b for b in seen["batches"]}
+    for batch in q.json("ls", "--all"):
+        row = rows.pop(batch["batch"])
+        equal((batch["batch"], row["total"], row["joined"], row["outcomes"]),
+              (batch["batch"], batch["total"], batch["joined"], batch.get("outcomes", {})))
+    equal(list(rows), [])
+    for gpu in seen["gpus"]:  # to the ms
+        span = (seen["to"] - seen["from"]) / 1e6
+        assert abs(sum(gpu["gpu_ms"].values()) - span) <= 1, gpu
+    bad = sum(n for outcome, n in seen["ends"].items() if outcome not in ("ok", "running"))
+    found = sum(f["count"] for f in seen["findings"] if f["kind"] == "bad")
+    trace = json.loads(q.run("trace", "--since", "2d", "-o", "-"))["traceEvents"]
+    marks = re.search(r'data-bad="(\d+)"', q.run("report", "--since", "2d", "-o", "-"))
+    listed = list(csv.DictReader(io.StringIO(q.run("report", "--since", "2d", "--csv"))))
+    equal([found, sum(e["ph"] == "i" for e in trace), int(marks[1]),
+           sum(row["outcome"] not in ("ok", "running") for row in listed)], [bad] * 4)
+
+
+def and_back(case):
+    @functools.wraps(case)
+    def both(q):
+        case(q)
+        look_back(q)
+    return both
+
+
 if __name__ == "__main__":
     sys.exit(run("queue-evenings", [
-        five_hundred, named_again, changed_files, dry_run, sweep, loaded_model, look,
-        nobody_restarts, follow_ends, run_verb, ends, waits_are_said, interrupts, why, why_limits,
-        again, sick_gpu, running, power_cut, changes, watch_file, watched_file_changes, agent_alone,
-        line_options, attached_list, crashing_lines, same_options, notified, start_again,
-        environment, many_lines], Queue))
+        *map(and_back, (five_hundred, sweep, loaded_model, look, nobody_restarts, ends, again,
+                        sick_gpu, running, power_cut, changes, crashing_lines)),
+        named_again, changed_files, dry_run, follow_ends, run_verb, waits_are_said, interrupts, why,
+        why_limits, watch_file, watched_file_changes, agent_alone, line_options, attached_list,
+        same_options, notified, start_again, environment, many_lines], Queue))
