@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/core.h"
 #include "host/dispatcher.h"
 #include "host/task.h"
 
@@ -20,12 +21,13 @@ void gpi_attempt_retry(gpud_dispatcher *d, struct gpi_task *t)
     t->state = GPI_TASK_QUEUED;
 }
 
-void gpi_attempt_words(struct gpi_task *t, const char *how, bool again)
+void gpi_attempt_words(gpud_dispatcher *d, struct gpi_task *t, const char *how, bool again)
 {
     struct gpi_detail *det = t->detail;
     size_t had, more;
     char *all;
 
+    gpi_core_note(d, "task", gpi_task_index(d, t), "end", how);
     if (!det || (!again && !det->history))
         return; /* the only attempt: its own text is enough */
     had = det->history ? strlen(det->history) : 0;

@@ -63,7 +63,7 @@ static void describe_close(const gpud_dispatcher *d, const struct gpi_slot *s, c
                    s->denied ? exit : "");
 }
 
-static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t,
+static void add_words(gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t,
                       const struct gpi_sched_end *e)
 {
     const enum gpi_why why = (enum gpi_why)e->why;
@@ -90,7 +90,7 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
         (void)snprintf(det->text, sizeof det->text, "%s%s%s%s",
                        spoils(e) ? "broke the protocol, " : "", exit,
                        for_another ? " for another task of its batch" : "", hint);
-    gpi_attempt_words(t, det->text, e->again);
+    gpi_attempt_words(d, t, det->text, e->again);
 }
 
 /* Charges a claimed task that has not ended with the death. */

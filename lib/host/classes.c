@@ -235,6 +235,7 @@ static int add(gpud_dispatcher *d, struct gpi_class_birth *b, struct gpud_error 
     r = take_parts(d, c, b, e);
     if (r == 0) {
         gpi_class_settings(c, &set);
+        gpi_core_note(d, "class", (uint32_t)number, "name", c->name);
         if (gpi_core_class_add(d, (uint32_t)number, &set, &c->plan))
             r = gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for a class");
     }

@@ -62,15 +62,18 @@ static void describe_end(char *to, size_t size, uint32_t outcome, const struct g
 
 /* Keeps the text about the attempt's end, and with several attempts the texts of all of them.  An
  * attempt that only returned a value leaves no text here: see gpi_words_complete. */
-static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t,
+static void add_words(gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t,
                       uint32_t cell, const struct gpi_ending *e, uint32_t outcome, bool again,
                       bool printed)
 {
     struct gpi_detail *det;
     char how[GPI_WORDS_SIZE + 64];
 
-    if (!e->has_text && !t->detail && !again && !printed && outcome != GPUD_OUTCOME_TIMEOUT)
+    if (!e->has_text && !t->detail && !again && !printed && outcome != GPUD_OUTCOME_TIMEOUT) {
+        describe_end(how, sizeof how, outcome, e, "");
+        gpi_core_note(d, "task", s->cell_task[cell], "end", how);
         return;
+    }
     det = printed ? gpi_output_detail(s, t, cell, outcome) : gpi_task_detail(t, 0);
     if (!det)
         return;
@@ -78,7 +81,7 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
     if (outcome == GPUD_OUTCOME_SUCCESS)
         return;
     describe_end(how, sizeof how, outcome, e, det->text);
-    gpi_attempt_words(t, how, again);
+    gpi_attempt_words(d, t, how, again);
     if (printed && outcome == GPUD_OUTCOME_ERROR && !*det->text) /* now: it keeps the output */
         gpi_words_value(e->has_text ? "failed with" : "process returned", e->code, det->text,
                         sizeof det->text);

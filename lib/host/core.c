@@ -2,8 +2,12 @@
 /* core.c - creates the core, and its log. */
 #include "host/core.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "host/log_file.h"
 #include "log/play.h"
 
@@ -20,8 +24,6 @@ struct logged {
 #ifndef NDEBUG
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "os/fds.h"
 
@@ -72,6 +74,20 @@ static struct logged *make_log(int fd, char *path)
     return l;
 }
 
+/* Where and when: the times of the log are those of CLOCK_MONOTONIC. */
+static void note_origin(struct gpi_play *p)
+{
+    char text[256] = "";
+    struct timespec wall;
+    const uint64_t now = gpi_now();
+
+    (void)clock_gettime(CLOCK_REALTIME, &wall);
+    (void)gethostname(text, sizeof text - 1);
+    gpi_play_note(p, "host", 0, "name", text);
+    (void)snprintf(text, sizeof text, "%lld%09ld", (long long)wall.tv_sec, wall.tv_nsec);
+    gpi_play_note(p, "clock", now, "wall", text);
+}
+
 static int create_logged(gpud_dispatcher *d, const struct gpi_sched_settings *set, char *path)
 {
     struct logged *l = make_log(d->log_fd, path);
@@ -83,6 +99,7 @@ static int create_logged(gpud_dispatcher *d, const struct gpi_sched_settings *se
     }
     d->play = &l->play;
     d->core = l->play.core;
+    note_origin(d->play);
     return 0;
 }
 

@@ -37,6 +37,14 @@ uint32_t gpi_core_send_logged(gpud_dispatcher *d, uint64_t now, struct gpi_sched
  * process.  Returns true once after the log of the option has ended early. */
 bool gpi_core_flush_log(gpud_dispatcher *d, struct gpi_log_end *ret);
 
+/* Adds a fact for readers to the log, if there is one: see log/log.h. */
+static inline void gpi_core_note(const gpud_dispatcher *d, const char *noun, uint64_t number,
+                                 const char *word, const char *text)
+{
+    if (GPI_SELDOM(d->play))
+        gpi_play_note(d->play, noun, number, word, text);
+}
+
 static inline int gpi_core_class_add(gpud_dispatcher *d, uint32_t class,
                                      const struct gpi_class_settings *set,
                                      const struct gpi_plan_class *plan)

@@ -71,6 +71,24 @@ static struct gpi_plan_has has(const struct gpi_device *id)
     };
 }
 
+/* For readers of the log. */
+static void note_names(const gpud_dispatcher *d, uint32_t device, const struct gpi_device *id)
+{
+    const struct {
+        const char *word, *text;
+    } names[] = {
+        { "name", id->name }, { "uuid", id->uuid },           { "model", id->model },
+        { "pci", id->pci },   { "profile", id->mig_profile }, { "parent", id->parent_uuid },
+    };
+    char index[16] = "";
+
+    if (id->index != GPI_UNKNOWN32)
+        (void)snprintf(index, sizeof index, "%u", id->index);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        gpi_core_note(d, "device", device, names[i].word, names[i].text);
+    gpi_core_note(d, "device", device, "index", index);
+}
+
 /* Adds the device to the core, with its present health.  It has no worker yet, so no action
  * follows. */
 static void acquaint(gpud_dispatcher *d, uint32_t device)
@@ -79,6 +97,8 @@ static void acquaint(gpud_dispatcher *d, uint32_t device)
 
     const struct gpi_plan_has of = has(&k->id);
 
+    if (d->play)
+        note_names(d, device, &k->id);
     gpi_core_device_add(d, device, k->gauge != GPI_NO_GAUGE, kill_limit(d, k),
                         d->set.pooled ? &of : NULL);
     gpi_places_join(d, device);

@@ -114,7 +114,8 @@ static void describe(gpud_dispatcher *d, const struct gpi_task *t, const struct 
 }
 
 /* As one of several attempts. */
-static void add_to_history(struct gpi_task *t, const struct gpi_sched_end *e)
+static void add_to_history(gpud_dispatcher *d, struct gpi_task *t,
+                           const struct gpi_sched_end *e)
 {
     const char *text = t->detail->text;
     char how[GPI_WORDS_SIZE + 16];
@@ -125,7 +126,7 @@ static void add_to_history(struct gpi_task *t, const struct gpi_sched_end *e)
         (void)snprintf(how, sizeof how, "cancelled%s%s", *text ? ": " : "", text);
     else
         (void)snprintf(how, sizeof how, "%s", text);
-    gpi_attempt_words(t, how, e->again);
+    gpi_attempt_words(d, t, how, e->again);
 }
 
 void gpi_ending_words(gpud_dispatcher *d, struct gpi_task *t, const struct gpi_sched_end *e,
@@ -141,5 +142,5 @@ void gpi_ending_words(gpud_dispatcher *d, struct gpi_task *t, const struct gpi_s
         return;
     (void)snprintf(said, sizeof said, "%s", x ? det->text : "");
     describe(d, t, e, said, x ? x->code : 0, det);
-    add_to_history(t, e);
+    add_to_history(d, t, e);
 }

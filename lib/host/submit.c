@@ -500,6 +500,8 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
           in->adopted ? GPI_NEVER : desc->expires ? desc->expires : set->expires);
     *ret_id = t->id;
     what.expires = gpi_task_expires(d, t);
+    if (label)
+        gpi_core_note(d, "task", gpi_task_index(d, t), "label", desc->label);
     if (in->adopted)
         gpi_external_enter(d, t, &what, in->adopted);
     else

@@ -173,8 +173,9 @@ void gpi_room_made(gpud_dispatcher *d); /* for submits that wait */
 
 /* attempt.c */
 void gpi_attempt_retry(gpud_dispatcher *d, struct gpi_task *t); /* the core starts another */
-/* Adds how this attempt ended to the texts of all, if there is or will be more than one. */
-void gpi_attempt_words(struct gpi_task *t, const char *how, bool again);
+/* Adds how this attempt ended to the log, and to the texts of all, if there is or will be more
+ * than one. */
+void gpi_attempt_words(gpud_dispatcher *d, struct gpi_task *t, const char *how, bool again);
 /* Makes a fresh one, whose output is yet to be filled; the texts of former attempts stay. */
 struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size);
 void gpi_task_give_detail(struct gpi_task *t, struct gpi_detail *det); /* the same, made before */

@@ -37,6 +37,18 @@
  * us, ns) or is "never".  The writer omits a field that has its default, and a slot or device that
  * the action lacks.  sched/event.h defines the events, the actions, their fields and their words.
  *
+ * Some comments have facts for readers, such as `gpudispatch report`, which no replay needs.  Each
+ * has a noun, a number, a word, and a text up to the end of the line, in which control characters
+ * and '\' are \xHH:
+ *
+ *     # host 0 name HOSTNAME
+ *     # clock 2840172539996 wall 1764433713000000000    ns: a time of the log, and since 1970
+ *     # device 0 name gpu:0          before the line of the device; also uuid, index, model, pci,
+ *                                    profile and parent
+ *     # class 1 name whisper         before the line of the class
+ *     # task 17 label chapter 3      before the submit of the task
+ *     # task 17 end killed by signal 9    below the end of an attempt: why it ended so
+ *
  * The line "cut" may be the last one: the log lacks all later steps, and its last step may lack
  * effects.
  *

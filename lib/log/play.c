@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "gpudispatch/types.h"
+#include "log/line.h"
 #include "log/log.h"
 
 /* ---- effects not fetched yet ---- */
@@ -91,6 +92,41 @@ static void write_settings(struct gpi_play *p, const struct gpi_sched_settings *
     while (p->write && gpi_log_setting(&l, &p->set, set, &at))
         write_step(p, &l);
     p->set = *set;
+}
+
+/* ---- facts for readers ---- */
+
+static void add_harmless(struct gpi_line *t, char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char byte = (unsigned char)c;
+    const char hex[] = { '\\', 'x', digits[byte >> 4], digits[byte & 15] };
+
+    if (byte < 0x20 || byte == 0x7f || byte == '\\')
+        gpi_line_add_bytes(t, hex, sizeof hex);
+    else
+        gpi_line_add_bytes(t, &c, 1);
+}
+
+void gpi_play_note(struct gpi_play *p, const char *noun, uint64_t number, const char *word,
+                   const char *text)
+{
+    char room[GPI_LOG_LINE_SIZE];
+    struct gpi_line t = { room, 0, sizeof room - 1 };
+
+    if (!p->write || !*text)
+        return;
+    gpi_line_add(&t, "# ");
+    gpi_line_add(&t, noun);
+    gpi_line_add(&t, " ");
+    gpi_line_add_number(&t, number);
+    gpi_line_add(&t, " ");
+    gpi_line_add(&t, word);
+    gpi_line_add(&t, " ");
+    while (*text)
+        add_harmless(&t, *text++);
+    room[t.size++] = '\n';
+    p->write(p->to, room, t.size);
 }
 
 /* ---- the core ---- */

@@ -91,6 +91,10 @@ void gpi_play_success(struct gpi_play *p, uint64_t now, uint32_t task, uint64_t 
 bool gpi_play_next(struct gpi_play *p, struct gpi_sched_action *ret);
 bool gpi_play_ended(struct gpi_play *p, struct gpi_sched_end *ret);
 
+/* Writes a comment with a fact for readers: see log.h.  Without a text it writes none. */
+void gpi_play_note(struct gpi_play *p, const char *noun, uint64_t number, const char *word,
+                   const char *text);
+
 /* Feeds one step, a line of a kind from FACT to DECIDE, at the line's time.  Lines of events and
  * calls are stamped.  For a SEND it sets *ret_sent to the line of the sent task, or returns false
  * if the core has no task to send. */
