@@ -68,6 +68,7 @@ VIEW_MAY = {
     "": {""},
     "night": {"night", ""},
     "now": {"now", "night", ""},
+    "read": {"read", ""},
     "report": {"report", "night", ""},
     "trace": {"trace", "night", ""},
 }

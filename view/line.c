@@ -142,25 +142,28 @@ static uint32_t keep_mended(struct gpv_night *n, const char *text, size_t size)
     return kept;
 }
 
-static uint32_t keep(struct fields *f, struct field field)
+uint32_t gpv_line_keep(struct gpv_night *n, const char *field, size_t size)
 {
     char room[512], *text = room;
-    size_t size = 0;
+    size_t kept_size = 0;
     bool plain = true;
-    for (size_t i = 0; plain && i < field.size; i++)
-        plain = field.text[i] != '\\' && field.text[i] > 0;
-    if (plain) {
-        uint32_t kept = gpv_keep(f->night, field.text, field.size);
-        f->no_memory = f->no_memory || kept == GPV_NONE;
-        return kept;
-    }
-    if (field.size > sizeof(room))
-        text = malloc(field.size);
-    for (const char *at = field.text; text && at < field.text + field.size;)
-        text[size++] = unescaped(&at, field.text + field.size);
-    uint32_t kept = text ? keep_mended(f->night, text, size) : GPV_NONE;
+    for (size_t i = 0; plain && i < size; i++)
+        plain = field[i] != '\\' && field[i] > 0;
+    if (plain)
+        return gpv_keep(n, field, size);
+    if (size > sizeof(room))
+        text = malloc(size);
+    for (const char *at = field; text && at < field + size;)
+        text[kept_size++] = unescaped(&at, field + size);
+    uint32_t kept = text ? keep_mended(n, text, kept_size) : GPV_NONE;
     if (text != room)
         free(text);
+    return kept;
+}
+
+static uint32_t keep(struct fields *f, struct field field)
+{
+    uint32_t kept = gpv_line_keep(f->night, field.text, field.size);
     f->no_memory = f->no_memory || kept == GPV_NONE;
     return kept;
 }

@@ -48,6 +48,9 @@ int gpv_line_read(struct gpv_night *n, const char *line, size_t size);
 /* Reads the lines of a text; the last one may lack its newline. */
 int gpv_lines_read(struct gpv_night *n, const char *text, size_t size);
 
+/* Keeps the text of a field, without its escapes and as UTF-8.  GPV_NONE: no memory. */
+uint32_t gpv_line_keep(struct gpv_night *n, const char *field, size_t size);
+
 /* ---- Writing: one field after the other ---- */
 
 /* A line under construction.  It grows as needed; `failed` is set without memory. */

@@ -7,7 +7,7 @@
 #                           [plan] [queue_config] [queue_csv] [queue_jsonl] [queue_lines]
 #                           [queue_request] [queue_stamp] [queue_template] [queue_values]
 #                           [reading] [run_plan] [run_record] [sched] [script] [versioned]
-#                           [view_lines] [view_snapshot] [xid]
+#                           [view_lines] [view_log] [view_snapshot] [xid]
 #
 # Exit 1 when a target fails.  libFuzzer then writes the input to the current directory (crash-...):
 # add it to tests/fuzz/corpus/TARGET together with the repair.
@@ -22,7 +22,8 @@ case ${1:-} in
 esac
 targets=${*:-control devices frame hello launch log page plan queue_config queue_csv queue_jsonl \
 queue_lines queue_request queue_stamp queue_template queue_values reading run_plan run_record \
-sched script versioned view_lines view_snapshot xid}
+sched script versioned view_lines view_log view_snapshot \
+xid}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -101,6 +102,11 @@ for target in $targets; do
         ;;
     versioned) parts="base/versioned.c" ;;
     view_lines) parts="../view/line.c ../view/records.c ../view/words.c" ;;
+    view_log)
+        parts="../view/read/classes.c ../view/read/log.c ../view/read/places.c"
+        parts="$parts ../view/read/tasks.c ../view/read/words.c"
+        parts="$parts ../view/line.c ../view/records.c ../view/words.c"
+        ;;
     view_snapshot)
         parts="../view/now/read.c ../view/now/fields.c ../view/now/measures.c ../view/json.c"
         parts="$parts ../view/now/snapshot.c ../view/plain.c ../view/words.c ../view/records.c"
