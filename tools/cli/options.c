@@ -171,7 +171,8 @@ const struct option_entry options[OPTION_COUNT] = {
                        "the time of the batches]",
                        false },
     [OPTION_FROM] = { "from", 0, NEEDS("FILE"),
-                      "read a recording, which report --records writes; - is standard input",
+                      "read a recording of report --records, or a decision_log; - is standard "
+                      "input",
                       false },
     [OPTION_OUTPUT] = { "output", 'o', NEEDS("FILE"),
                         "write this file, whole or not at all; - is standard output", false },

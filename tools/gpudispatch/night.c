@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* night.c - reads the records of a night: from the queue, or from a recording. */
+/* night.c - reads the records of a night: from the queue, a recording, or a decision log. */
 #include "night.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "view/line.h"
+#include "view/read/log.h"
 
 #ifdef GPQ_CLIENT
 #include "queue/client/option.h"
@@ -23,7 +24,7 @@ int night_no_memory(const struct call *call)
     return EXIT_FAILED;
 }
 
-/* ---- A recording ---- */
+/* ---- A recording, or a decision log ---- */
 
 enum { BLOCK = 4 * GPV_LINE_MOST }; /* holds any line that counts */
 
@@ -32,7 +33,8 @@ struct recording {
     int fd;
     char *block;
     size_t used;
-    bool begun; /* its first line was there */
+    bool begun;          /* its first line was there */
+    struct gpv_log *log; /* NULL: it has the lines of records */
     bool skips; /* the rest of a line that is too long */
 };
 
@@ -42,12 +44,30 @@ static int say(const struct call *call, const char *name, const char *why)
     return EXIT_FAILED;
 }
 
-/* A file of another kind is noticed at its first bytes. */
-static bool is_recording(const struct recording *r)
-{
-    static const char first[] = "records\t";
+#define FIRST_OF_RECORDS "records\t"
 
-    return r->used >= sizeof first - 1 && memcmp(r->block, first, sizeof first - 1) == 0;
+static bool begins_with(const struct recording *r, const char *first)
+{
+    return r->used >= strlen(first) && memcmp(r->block, first, strlen(first)) == 0;
+}
+
+/* A file of another kind is noticed at its first bytes. */
+static int begin(const struct call *call, struct recording *r, struct gpv_night *night)
+{
+    r->begun = true;
+    if (begins_with(r, FIRST_OF_RECORDS))
+        return 0;
+    if (!begins_with(r, GPV_LOG_FIRST))
+        return say(call, r->name,
+                   "not a recording, which gpudispatch report --records writes, nor a "
+                   "decision_log");
+    r->log = gpv_log_new(night);
+    return r->log ? 0 : night_no_memory(call);
+}
+
+static int take_text(struct recording *r, struct gpv_night *night, const char *text, size_t size)
+{
+    return r->log ? gpv_log_read(r->log, text, size) : gpv_lines_read(night, text, size);
 }
 
 /* Adds the whole lines of the block, and leaves the rest.  0, or -1 without memory. */
@@ -66,7 +86,7 @@ static int take_lines(struct recording *r, struct gpv_night *night)
         r->used = 0;
         return 0;
     }
-    if (gpv_lines_read(night, from, (size_t)(to - from)))
+    if (take_text(r, night, from, (size_t)(to - from)))
         return -1;
     r->used -= (size_t)(to - r->block);
     memmove(r->block, to, r->used);
@@ -76,7 +96,9 @@ static int take_lines(struct recording *r, struct gpv_night *night)
 /* The last line may lack its newline. */
 static int take_rest(struct recording *r, struct gpv_night *night)
 {
-    return r->skips ? 0 : gpv_lines_read(night, r->block, r->used);
+    if (!r->skips && take_text(r, night, r->block, r->used))
+        return -1;
+    return r->log ? gpv_log_end(r->log) : 0;
 }
 
 static int read_block(struct recording *r, ssize_t *ret)
@@ -93,14 +115,14 @@ static int read_lines(const struct call *call, struct recording *r, struct gpv_n
     ssize_t n = 1;
 
     while (n > 0) {
-        int error = read_block(r, &n);
+        int error = read_block(r, &n), status;
         if (error)
             return say(call, r->name, strerror(error));
-        if (!r->begun && n > 0 && r->used < sizeof "records\t")
+        if (!r->begun && n > 0 && r->used < sizeof GPV_LOG_FIRST)
             continue; /* a pipe may give a few bytes at a time */
-        if (!r->begun && !is_recording(r))
-            return say(call, r->name, "not a recording, which gpudispatch report --records writes");
-        r->begun = true;
+        status = r->begun ? 0 : begin(call, r, night);
+        if (status)
+            return status;
         if (n > 0 ? take_lines(r, night) : take_rest(r, night))
             return night_no_memory(call);
     }
@@ -120,6 +142,7 @@ static int read_recording(const struct call *call, struct gpv_night *night)
     r.block = malloc(BLOCK);
     status = r.block ? read_lines(call, &r, night) : night_no_memory(call);
     free(r.block);
+    gpv_log_free(r.log);
     if (!is_input)
         (void)close(r.fd);
     if (status == 0 && gpv_night_end(night, 0))
