@@ -288,6 +288,7 @@ static int read_records(struct fields *f)
 {
     (void)next_number(f); /* of a later version: what is not known is counted */
     f->night->host = next_text(f);
+    f->night->no_queue = is(next(f), "log");
     return 0;
 }
 
@@ -780,6 +781,8 @@ bool gpv_night_write(const struct gpv_night *n, struct gpv_lines *l)
     gpv_line_begin(l, "records");
     gpv_line_number(l, GPV_LINES_VERSION);
     write_text(l, n, n->host);
+    if (n->no_queue)
+        gpv_line_text(l, "log");
     gpv_line_end(l);
     write_lists(l, n);
     for (size_t i = 0; i < n->batches.n; i++)

@@ -10,7 +10,8 @@
  * empty.  Times are ns since 1970.  A text has "\t", "\n", "\\" and "\xHH" in place of a tab, a
  * newline, a backslash and other control characters.  Lists have commas between their items.
  *
- *   records   VERSION HOST                                    the first line
+ *   records   VERSION HOST SOURCE                             the first line
+ *             SOURCE: "log" of a program without a queue
  *   gpu       NAME UUID INDEX MODEL PCI PROFILE PARENT
  *   class     NAME
  *   shape     ID CLASS GPUS TEXT

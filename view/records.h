@@ -180,6 +180,7 @@ struct gpv_set {
 struct gpv_night {
     int64_t from, to; /* the span */
     uint32_t host;    /* name of the machine */
+    bool no_queue;    /* of a program without a queue: there is no command for it */
     bool lived;       /* it is known when an agent ran: without it, one ran throughout */
     bool over;        /* no task waits or runs; of batches that are asked: they have ended */
     uint64_t unknown; /* lines of a kind that this version does not know, or without sense  [V9] */

@@ -97,7 +97,7 @@ T_CASE(names)
                     "@1s submit t=4\n"
                     "@2s submit t=5 need=devices:1,memory:512MiB\n",
           " records gpu class shape attempt batch ",
-          "records 1 mybox\n"
+          "records 1 mybox log\n"
           "gpu gpu:3 GPU-3 3 H200 00000000:1B:00.0 1g.10gb GPU-1\n"
           "class a__b\\tc\\\\\n"
           "shape 1 a__b\\tc\\\\ 2 2_GPUs,_40_GiB,_1_CPU\n"
@@ -127,7 +127,7 @@ T_CASE(no_names)
           "task 0 TIMEOUT PROCESS attempts=1 why=limit\n"
           "# end\n",
           " records gpu batch attempt life now ",
-          "records 1 -\n"
+          "records 1 - log\n"
           "gpu device_2 - - - - - -\n"
           "batch 1 class_1 5 9 0 - 1 0 0 0 0 timeout=1 0 -\n"
           "attempt 1.1 1 1 device_2 5 7 9 timeout 0 limit -\n"
@@ -295,8 +295,8 @@ T_CASE(ends)
           "now 1002\n");
     check(BEGINNING "@1s decide\n@2s decide\ncut\n", " life now ",
           "life opened 1001 1002 the_log_was_cut_here\nnow 1002\n");
-    check("# decision log", " records life now ", "records 1 -\nnow -\n");
-    check("", " records life now ", "records 1 -\nnow -\n");
+    check("# decision log", " records life now ", "records 1 - log\nnow -\n");
+    check("", " records life now ", "records 1 - log\nnow -\n");
 }
 
 /* ---- Damaged logs ---- */

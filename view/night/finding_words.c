@@ -87,6 +87,8 @@ void gpv_finding_command(const struct gpv_night *n, struct gpv_finding *f)
 {
     uint32_t index = gpv_find_batch(n, f->batch);
     const struct gpv_batch *b = index != GPV_NONE ? &n->batches.row[index] : NULL;
+    if (n->no_queue)
+        return;
     switch (f->kind) {
     case GPV_FINDING_BAD:
         if (b)

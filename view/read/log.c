@@ -308,6 +308,7 @@ struct gpv_log *gpv_log_new(struct gpv_night *n)
 
     if (l) {
         l->night = n;
+        n->no_queue = true;
         l->foreign_memory = UINT64_C(1) << 30;
     }
     return l;

@@ -140,4 +140,41 @@ SABOTAGES = [
         "        return \"&lt;\";\n",
         "        return \"<\";\n",
         "view/report.hostile_texts"),
+    # ---- Decision logs ----
+    Sabotage(
+        "a line of a log without sense is not counted", "view/read/log.c",
+        "    l->night->unknown += l->strange;\n",
+        "    l->night->unknown += 0;\n",
+        "view/log.garbage_is_counted"),
+    Sabotage(
+        "an attempt that is tried again is lost", "view/read/tasks.c",
+        "    t->has_row = true;\n    if (gpv_word_of",
+        "    t->has_row = !memmem(l->rest.at, (size_t)(l->rest.end - l->rest.at), \"again\", 5);\n"
+        "    if (gpv_word_of",
+        "view/decision_log.plain"),
+    Sabotage(
+        "a crash began when the worker got the task", "view/read/tasks.c",
+        "    began = began > free ? began : free;\n",
+        "    began = began > 0 ? began : free;\n",
+        "view/log.a_worker_that_dies"),
+    Sabotage(
+        "a slot keeps the GPUs of its class before", "view/read/places.c",
+        "    s->class = class;\n    s->set = 0;\n",
+        "    s->class = class;\n",
+        "view/decision_log.of_classes"),
+    Sabotage(
+        "the times of a log count from the start of the machine", "view/read/log.c",
+        "        l->offset = (int64_t)wall - (int64_t)log;\n",
+        "        l->offset = 0;\n",
+        "view/decision_log.of_cpus"),
+    Sabotage(
+        "the log has no labels", "lib/host/submit.c",
+        "    if (label)\n        gpi_core_note(",
+        "    if (!label)\n        gpi_core_note(",
+        "view/decision_log.plain"),
+    Sabotage(
+        "a report of a log has commands for a queue", "view/read/log.c",
+        "        n->no_queue = true;\n",
+        "        n->no_queue = false;\n",
+        "view/log.names"),
 ]
