@@ -941,7 +941,8 @@ struct gpud_options {
      * Names a file that receives the decisions of the dispatcher: each fact that it
      * decides on and, below the fact, the orders that follow.  gpudispatch-sim of the
      * same version replays the file and checks that the same facts lead to the same
-     * orders [S6].  The form of the lines may change with each version.
+     * orders [S6].  The form of the lines may change with each version.  gpudispatch
+     * report --from FILE makes a page of the file, also of an earlier version.
      *
      * gpud_dispatcher_create creates the file with mode 0600.  If the file exists, create
      * fails with GPUD_ESYSTEM, sys_errno EEXIST: no log replaces the log of an earlier
