@@ -29,19 +29,22 @@ bool gpv_steers(uint32_t c)
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
-static void put_escape(FILE *f, uint32_t c)
+char *gpv_escape(uint32_t c, char ret[GPV_ESCAPE])
 {
     static const char letters[] = "\n\r\t", names[] = "nrt";
     const char *letter = c ? strchr(letters, (int)c) : NULL;
 
     if (letter)
-        fprintf(f, "\\%c", names[letter - letters]);
+        snprintf(ret, GPV_ESCAPE, "\\%c", names[letter - letters]);
     else
-        fprintf(f, c < 0x100 ? "\\x%02x" : "\\u%04x", c);
+        snprintf(ret, GPV_ESCAPE, c < 0x100 ? "\\x%02x" : "\\u%04x", c);
+    return ret;
 }
 
 void gpv_put_plain(FILE *f, const char *text, char twice)
 {
+    char escape[GPV_ESCAPE];
+
     while (*text) {
         uint32_t c;
         size_t n = gpv_character(text, &c);
@@ -50,7 +53,7 @@ void gpv_put_plain(FILE *f, const char *text, char twice)
         if (n == 0)
             fputs("\xef\xbf\xbd", f);
         else if (gpv_steers(c))
-            put_escape(f, c);
+            fputs(gpv_escape(c, escape), f);
         else
             fwrite(text, 1, n, f);
         text += n ? n : 1;
