@@ -70,6 +70,7 @@ VIEW_MAY = {
     "now": {"now", "night", ""},
     "read": {"read", ""},
     "report": {"report", "night", ""},
+    "top": {"top", "now", "night", ""},
     "trace": {"trace", "night", ""},
 }
 # What queue/ includes of it; tools/gpudispatch may include all.

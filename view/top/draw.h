@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* draw.h - the parts of the screen, each of which draws its title and its rows. */
+#ifndef GPV_DRAW_H
+#define GPV_DRAW_H
+
+#include "view/top/layout.h"
+#include "view/top/table.h"
+#include "view/words.h"
+
+struct gpv_drawing {
+    const struct gpv_top_state *t;
+    const struct gpv_snapshot *s;
+    struct gpv_layout layout;
+    struct gpv_screen *screen;
+};
+
+/* draw_header.c: the first lines and the last one. */
+void gpv_draw_header(struct gpv_drawing *d);
+void gpv_draw_footer(struct gpv_drawing *d);
+/* draw_gpus.c, draw_batches.c, draw_classes.c, draw_findings.c */
+void gpv_draw_gpus(struct gpv_drawing *d);
+void gpv_draw_batches(struct gpv_drawing *d);
+void gpv_draw_classes(struct gpv_drawing *d);
+void gpv_draw_ends(struct gpv_drawing *d);
+void gpv_draw_findings(struct gpv_drawing *d);
+
+/* Calls fn for each row of the part that is shown, with its line, and marks the chosen one.
+ * Behind them stands a count of the rows that do not fit. */
+typedef void (*gpv_draw_row_fn)(struct gpv_drawing *d, int line, size_t row,
+                                const struct gpv_column *c);
+void gpv_draw_rows(struct gpv_drawing *d, enum gpv_part part, const struct gpv_column *c, int n,
+                   gpv_draw_row_fn fn);
+
+/* How many of the part are not in its rows `from` to `to`. */
+uint64_t gpv_draw_left_out(const struct gpv_drawing *d, enum gpv_part part, size_t from, size_t to);
+
+/* "49-58 min", "2h42-3h59", "2h42+", "unknown": a range of ns, -1 for an unknown end, that fits
+ * into 10 cells. */
+char *gpv_left(int64_t least, int64_t most, char ret[GPV_WORD]);
+/* The time that something goes on at t->now; "" if its begin is not known. */
+char *gpv_draw_since(const struct gpv_drawing *d, int64_t since, char ret[GPV_WORD]);
+
+#endif
