@@ -30,6 +30,13 @@ int gpq_option_duration(const struct call *call, enum option_id option, uint64_t
     return judge(call, option, text ? gpq_value_duration(text, ret_ns, &e) : 0, &e);
 }
 
+int gpq_option_time(const struct call *call, enum option_id option, uint64_t after, uint64_t *ret)
+{
+    struct gpq_error e = { 0 };
+    const char *text = call->value[option];
+    return judge(call, option, text ? gpq_value_time(text, after, ret, &e) : 0, &e);
+}
+
 int gpq_option_since(const struct call *call, enum option_id option, uint64_t *ret)
 {
     struct gpq_error e = { 0 };

@@ -97,6 +97,10 @@ enum option_id {
     OPTION_CSV,
     OPTION_JOBLOG,
     OPTION_RECORDS,
+    OPTION_ONCE,
+    OPTION_ASCII,
+    OPTION_AT_MOST_EVERY,
+    OPTION_AT,
     /* Of the agent. */
     OPTION_SLOTS,      /* agent --cpus */
     OPTION_QUEUE_GPUS, /* agent --devices */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "report.h"
+#include "top.h"
 #include "verbs.h"
 
 #ifdef GPQ_CLIENT
@@ -125,6 +126,16 @@ static const struct status_entry fsck_statuses[] = {
     { 0, NULL },
 };
 
+static const struct status_entry top_statuses[] = {
+    { EXIT_OK, "printed, or ended by the key q" },
+    { EXIT_FAILED,
+      "the output could not be written, there is no memory, or the terminal cannot be set" },
+    { EXIT_USAGE, "wrong usage" },
+    { EXIT_NONE, "no agent runs here, or it has ended" },
+    { EXIT_UNUSABLE, "the state directory cannot be used" },
+    { 0, NULL },
+};
+
 static const struct status_entry view_statuses[] = {
     { EXIT_OK, "written" },
     { EXIT_FAILED,
@@ -200,6 +211,17 @@ const struct verb verbs[] = {
               OPTION_BACKOFF, OPTION_FIRST, OPTION_JSON, QUEUE_OPTIONS),
       QUEUE(set), done_statuses },
     /* ---- a night ---- */
+    { "top", NULL, 0, 0, false, "show what runs now, on a terminal",
+      "Shows what each GPU does, why the first task of each batch waits, what went wrong in the "
+      "last 24 hours, and when all of it is done, as a range. ? lists the keys. Nothing can be "
+      "changed here.\n"
+      "In a pipe, and with --once, it prints one screen; a pipe has 80 columns unless COLUMNS is "
+      "set, and as many lines as needed unless LINES is set. --json prints each snapshot as a line "
+      "of JSON. If the terminal has no entry in the terminfo database, a screen is printed every "
+      "5 seconds.",
+      OPTIONS(OPTION_ONCE, OPTION_JSON, OPTION_ASCII, OPTION_AT_MOST_EVERY, OPTION_FROM, OPTION_AT,
+              QUEUE_OPTIONS),
+      top_run, top_statuses },
     { "report", "[BATCH...]", 0, OPERANDS_ANY, false, "write what happened in a night, as a page",
       "Writes one HTML file: what ran where, why tasks waited, what went wrong and what to type "
       "next. It needs no other file and no network. Without BATCH it shows the tasks of the last "

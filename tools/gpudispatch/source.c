@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* source.c - snapshots of an agent, or of a recording. */
+#include "source.h"
+
+#include <stdio.h>
+
+#include "night.h"
+#include "view/now/moment.h"
+
+#ifdef GPQ_CLIENT
+#include "queue/client/option.h"
+#else
+static int gpq_option_time(const struct call *call, enum option_id option, uint64_t after,
+                           uint64_t *ret)
+{
+    (void)after;
+    (void)ret;
+    return call->given[option]
+               ? usage(call->verb, "%s: --%s: built without the queue (-Dqueue=enabled)",
+                       call->verb->name, options[option].name)
+               : 0;
+}
+#endif
+
+/* ---- A recording: one snapshot ---- */
+
+static int next_of_recording(struct source *s, bool wait, struct gpv_snapshot *ret)
+{
+    struct gpv_snapshot *moment = s->user;
+
+    (void)wait;
+    if (!moment || moment->time == 0) {
+        snprintf(s->end, sizeof s->end, "the recording has one moment");
+        return -1;
+    }
+    *ret = *moment;
+    *moment = (struct gpv_snapshot){ 0 };
+    return 1;
+}
+
+static void close_recording(struct source *s)
+{
+    gpv_snapshot_free(s->user);
+}
+
+static int read_moment(const struct call *call, struct gpv_snapshot *ret)
+{
+    struct gpv_night *night = NULL;
+    uint64_t at;
+    int status = night_read(call, &night);
+
+    if (status)
+        return status;
+    at = (uint64_t)night->to;
+    status = gpq_option_time(call, OPTION_AT, (uint64_t)night->from, &at);
+    if (status == 0 && (at < (uint64_t)night->from || at > (uint64_t)night->to))
+        status = usage(call->verb, "%s: --at: '%s' is not in the recording", call->verb->name,
+                       call->value[OPTION_AT]);
+    if (status == 0 && gpv_moment(night, (int64_t)at, ret))
+        status = night_no_memory(call);
+    gpv_night_free(night);
+    return status;
+}
+
+static int open_recording(struct source *s, const struct call *call)
+{
+    static struct gpv_snapshot moment;
+    int status = read_moment(call, &moment);
+
+    *s = (struct source){ .next = next_of_recording,
+                          .close = close_recording,
+                          .fd = -1,
+                          .still = true,
+                          .user = &moment };
+    return status;
+}
+
+/* ---- Either ---- */
+
+static void close_nothing(struct source *s)
+{
+    (void)s;
+}
+
+int source_open(struct source *s, const struct call *call)
+{
+    *s = (struct source){ .close = close_nothing, .fd = -1 };
+    if (call->given[OPTION_FROM])
+        return open_recording(s, call);
+    if (call->given[OPTION_AT])
+        return usage(call->verb, "%s: --at needs --from FILE", call->verb->name);
+    fprintf(stderr, "gpudispatch: %s: only recordings can be shown: --from FILE is missing\n",
+            call->verb->name);
+    return EXIT_FAILED;
+}
