@@ -13,17 +13,21 @@ set -eu
 # neither pkg-config nor the loader searches.
 # python3-pip: fetches NVIDIA's nvml.h from PyPI.
 # libjansson-dev, libsqlite3-dev: for the queue, and jansson for the simulator of traces (lib/sim).
-build="dpkg-dev gcc libc6-dev libjansson-dev libsqlite3-dev meson ninja-build pkg-config python3"
-python="gcc libc6-dev libjansson-dev libsqlite3-dev pkg-config python3-dev python3-venv"
+# libncurses-dev: for the screen of gpudispatch top.
+build="dpkg-dev gcc libc6-dev libjansson-dev libncurses-dev libsqlite3-dev meson ninja-build"
+build="$build pkg-config python3"
+python="gcc libc6-dev libjansson-dev libncurses-dev libsqlite3-dev pkg-config python3-dev"
+python="$python python3-venv"
 demo="libpocketsphinx-dev pocketsphinx-en-us libspandsp-dev asterisk-core-sounds-en-g722"
 # gdb, golang-go, python3-yaml, rustc, systemd: for the pages of docs/howto (tests/pages.py).
 # groff-base, man-db, mandoc: for the manual pages (tests/manual.py).
+# tmux: for the screens of top (tests/view/terminal.py).
 # libpython3.N-testsuite, python3-dev, python3-venv: for the Python package (python/tests).
 version=$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null ||
     echo 3.11)
 test="clang cmake cppcheck g++ gdb golang-go groff-base libpython$version-testsuite libuv1-dev"
 test="$test make man-db mandoc musl-tools python3-dev python3-pip python3-venv"
-test="$test python3-yaml rustc systemd valgrind"
+test="$test python3-yaml rustc systemd tmux valgrind"
 
 fail() {
     printf 'tools/install-deps.sh: %s\n' "$*" >&2

