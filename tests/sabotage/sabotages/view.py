@@ -108,6 +108,27 @@ SABOTAGES = [
         "    bool runs = !p->lived;\n",
         "    bool runs = true;\n",
         "view/moment.no_agent"),
+    # ---- The screen of top ----
+    Sabotage(
+        "a task's name steers the terminal", "view/top/screen.c",
+        "        (void)gpv_escape(c, ret->text);\n",
+        "        memcpy(ret->text, text, n);\n",
+        "view/screens.hostile_texts"),
+    Sabotage(
+        "rows that do not fit are not counted", "view/top/draw.c",
+        "    if (!gpv_layout_counts_in_title(part, p))\n",
+        "    if (part == GPV_PART_GPUS)\n",
+        "view/top.rows_that_do_not_fit_are_counted"),
+    Sabotage(
+        "a crash leaves the terminal as it was drawn on", "view/top/terminal.c",
+        "    (void)tcsetattr(STDIN_FILENO, TCSANOW, &terminal.before);\n",
+        "    (void)terminal.before;\n",
+        "view/terminal.crash"),
+    Sabotage(
+        "a wide character counts as one cell", "view/top/screen.c",
+        "        ret->width = width;\n",
+        "        ret->width = width > 1 ? 1 : width;\n",
+        "view/top.text_is_cut_by_its_width"),
     # ---- Formats ----
     Sabotage(
         "the trace has no mark of a task without an attempt", "view/trace/trace.c",
