@@ -275,6 +275,15 @@ T_CASE(kept)
           "-> gpudispatch explain 14.9\n");
 }
 
+/* The row itself names the task, whatever else waited then. */
+T_CASE(kept_for_a_task)
+{
+    check("gpu gpu:1\n" SHAPES WAITING LIFE "reason 2 14.9 BUSY @1:00 @1:40 14.9:_busy\n"
+          "tenancy gpu:1 kept - @1:00 @1:40 12.3:_held_for_2_GPUs\n"
+          "now @3:00\n",
+          "GPU 1 kept free for 12, 40 min, 1:00-1:40: '12.3: held for 2 GPUs'\n");
+}
+
 T_CASE(limited)
 {
     check("gpu gpu:0\n" SHAPES WAITING LIFE "reason 2 14.9 SEATS @1:00 @1:31 14.9:_its_limit\n"

@@ -2,6 +2,7 @@
 /* findings.c - what went wrong: alike rows in groups. */
 #include "view/night/findings.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -329,6 +330,18 @@ static uint32_t batch_of(const struct gpv_night *n, uint32_t reason)
     return reason != GPV_NONE ? GPV_BATCH_OF(n->reasons.row[reason].task) : 0;
 }
 
+/* The batch for which a GPU was kept free: that of the task with which the text begins, "14.12:
+ * held for 2 GPUs", or else that of a wide task that waited then. */
+static uint32_t kept_for(const struct gpv_night *n, const struct gpv_tenancy *t)
+{
+    uint32_t batch, number;
+    char colon;
+    if (sscanf(gpv_text(n, t->text), "%" SCNu32 ".%" SCNu32 "%c", &batch, &number, &colon) == 3 &&
+        colon == ':')
+        return batch;
+    return batch_of(n, reason_of(n, t->since, gpv_until(n, t->until), true));
+}
+
 static bool is_long(const struct gpv_night *n, int64_t since, int64_t until)
 {
     return gpv_until(n, until) - (since > n->from ? since : n->from) >= HALF_HOUR;
@@ -342,7 +355,7 @@ static int add_tenancies(struct maker *m)
         struct key key = { .gpu = t->gpu, .text = t->text };
         if (t->kind == GPV_TENANCY_KEPT && is_long(n, t->since, t->until)) {
             key.kind = GPV_FINDING_KEPT;
-            key.batch = batch_of(n, reason_of(n, t->since, gpv_until(n, t->until), true));
+            key.batch = kept_for(n, t);
         } else if (gpv_is_eviction(n, t)) {
             key.kind = GPV_FINDING_EVICTED;
             key.what = t->class;
