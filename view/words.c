@@ -52,6 +52,13 @@ static char *local(int64_t time, const char *format, char ret[GPV_WORD])
     return ret;
 }
 
+int64_t gpv_zone(int64_t time)
+{
+    const time_t seconds = (time_t)(time / SECOND);
+    struct tm tm;
+    return localtime_r(&seconds, &tm) ? (int64_t)tm.tm_gmtoff * SECOND : 0;
+}
+
 char *gpv_clock(int64_t time, char ret[GPV_WORD])
 {
     return local(time, "%H:%M", ret);

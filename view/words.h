@@ -17,6 +17,8 @@ char *gpv_stopwatch(int64_t ns, char ret[GPV_WORD]);
 char *gpv_clock(int64_t time, char ret[GPV_WORD]);
 char *gpv_clock_seconds(int64_t time, char ret[GPV_WORD]);
 char *gpv_date_clock(int64_t time, char ret[GPV_WORD]);
+/* Local time less UTC, in ns. */
+int64_t gpv_zone(int64_t time);
 /* "13 November 2026" */
 char *gpv_date(int64_t time, char ret[GPV_WORD]);
 /* "1,200" */

@@ -54,6 +54,23 @@ T_CASE(text_is_text)
                "\\x85\\xad\\u{200b}\\u{202e}\\u{2028}\\u{2066}\\u{feff}\\u{e0041}");
 }
 
+/* The same text in the data of the page.  [V5] */
+T_CASE(strings_of_the_data)
+{
+    char *out = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&out, &size);
+
+    T_CHECK(f);
+    gpv_html_string(f, "</script>&\"\\\n\x1b\u2028\xff", -1);
+    gpv_html_string(f, "ab\ncd", 5);
+    gpv_html_string(f, "ab\ncd", 6);
+    (void)fclose(f);
+    T_TEXT(out, "\"\\u003c/script\\u003e\\u0026\\\"\\\\\\\\n\\\\x1b\\\\u{2028}\\\\xff\""
+                "\"ab\\\\n…\"\"ab\\\\ncd\"");
+    free(out);
+}
+
 /* Bytes that are no UTF-8 are shown one by one: lone, overlong, surrogates, too large, cut off. */
 T_CASE(bytes_that_are_no_text)
 {

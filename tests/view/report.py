@@ -8,6 +8,7 @@ import collections
 import hashlib
 import html.parser
 import itertools
+import json
 import pathlib
 import re
 import sys
@@ -31,6 +32,7 @@ ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "id", "class",
               "font-family", "font-size", "font-weight", "text-anchor", "patternunits",
               "patterntransform", "aria-hidden", "aria-label"}
 READABLE = 4.5  # least contrast of a text
+MOST = 200000  # attempts, of which the page has a table without --all
 MANY = 20000  # tasks: more attempts on a lane than it has dots
 
 
@@ -229,6 +231,36 @@ def check_readable(tree):
         assert answer.text().strip(), "an answer is missing"
 
 
+def columns(data, *names):
+    """Rows of the table of the script: differences, and [difference, times]."""
+    decoded = []
+    for name in names:
+        steps = [[s, 1] if isinstance(s, int) else s for s in data[name]]
+        decoded.append(list(itertools.accumulate(
+            step for step, times in steps for _ in range(times))))
+    return list(zip(*decoded))
+
+
+def check_data(tree, night):
+    """The script has each attempt of the night, and each bad end.  [V4]"""
+    data = json.loads(tree.root.one("script", id="data").text())
+    order = {key: i for i, key in enumerate(night.gpus)}
+    wanted = []
+    for a in night.attempts:
+        start, end = ((t - night.since) // 10**6 for t in (a.started or a.ended, max(
+            a.ended, a.started or a.ended)))
+        wanted.append((a.task, a.number, sorted(order[g] for g in a.gpus), start,
+                       end - start if a.ended else -1, a.outcome))
+    seen = [((batch, number), attempt, data["sets"][place], start, length,
+             data["outcomes"][outcome])
+            for batch, number, attempt, place, start, length, outcome in columns(
+                data, "batch", "number", "attempt", "set", "start", "length", "outcome")]
+    for row, other in zip(sorted(seen), sorted(wanted)):
+        equal(row, other)
+    equal((len(seen), data["attempts"]), (len(wanted), len(wanted)))
+    equal(data["span"], (night.to - night.since) // 10**6)
+
+
 def test_each_night(tool):
     for name in NAMES:
         tree, night = page(tool, name)
@@ -239,6 +271,7 @@ def test_each_night(tool):
             check_lanes(tree, night)
             check_uses(tree, night)
             check_readable(tree)
+            check_data(tree, night)
         except Exception as e:
             raise AssertionError(f"night {name}") from e
 
@@ -249,6 +282,7 @@ def test_more_attempts_than_dots(tool):
     check_markup(tree)
     check_marks(tree, night)
     check_uses(tree, night)
+    check_data(tree, night)
     assert len(bad_ends(night)) > 100
     assert len(tree.source) < 400000, len(tree.source)
 
@@ -277,6 +311,34 @@ def test_hostile_texts(tool):
         wanted = f"{number} " + (name if len(name) <= 60 else name[:59] + "…")
         equal(head, wanted)
     equal(len(heads), len(names))
+
+
+def test_texts_of_the_data(tool):
+    """A text in the data reads as it does on the page, and does not end the data.  [V5]"""
+    tree, night = page(tool, "hostile")
+    data = tree.root.one("script", id="data").text()
+    assert not re.search("[<>&]", data), "markup in the data"
+    names = dict(json.loads(data)["batches"])
+    for number, batch in night.batches.items():
+        wanted = visible(batch["name"])
+        equal(names[int(number)], wanted if len(wanted) <= 160 else wanted[:159] + "…")
+
+
+def test_too_many_attempts(tool):
+    """The page has their table with --all only, and tells what it leaves out."""
+    lines = nights.text("one").rstrip(b"\n").split(b"\n")
+    attempt = next(line for line in lines if line.startswith(b"attempt"))
+    more = [attempt.replace(b"1.1", b"1.%d" % i) for i in range(2, MOST + 2)]
+    path = tool.write("many.txt", b"\n".join(lines[:-1] + more + lines[-1:]) + b"\n")
+    for option, whole in ([], False), (["--all"], True):
+        status, out, err = tool.run("report", "-o", "-", "--from", path, *option)
+        equal((status, err), (0, ""))
+        tree = Page(out)
+        data = json.loads(tree.root.one("script", id="data").text())
+        equal(data["whole"], whole)
+        equal(data["attempts"], (MOST + 1) * whole)
+        equal("leaves out" in tree.root.one("section", id="search").text(), not whole)
+        contains(tree.root.text(), f"{MOST + 1:,} attempts")
 
 
 def test_nothing_ran(tool):

@@ -38,6 +38,7 @@ static int write_page(const struct report *r, FILE *f)
 {
     struct gpv_report_options o = {
         .reload = r->night->over ? 0 : (unsigned)(r->every / NS_PER_SECOND),
+        .all = r->call->given[OPTION_ALL],
     };
 
     return gpv_report_write(r->night, &o, f);

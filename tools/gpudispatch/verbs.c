@@ -228,10 +228,11 @@ const struct verb verbs[] = {
       "24 hours, else the time in which the named batches ran. The page goes to standard output, "
       "or, where that is a terminal, to the file gpudispatch-report.html.\n"
       "With --every the page loads itself again, until its batches have ended, or all tasks "
-      "without BATCH. --json writes the numbers of the page, --csv its attempts, and --records "
-      "a recording of all that it shows. No agent needs to run. Nothing is changed.",
-      OPTIONS(OPTION_SINCE, OPTION_OUTPUT, OPTION_EVERY, OPTION_JSON, OPTION_CSV, OPTION_JOBLOG,
-              OPTION_RECORDS, OPTION_FROM, QUEUE_OPTIONS),
+      "without BATCH. A page of more than 200,000 attempts can zoom and search with --all only. "
+      "--json writes the numbers of the page, --csv its attempts, and --records a recording of all "
+      "that it shows. No agent needs to run. Nothing is changed.",
+      OPTIONS(OPTION_SINCE, OPTION_OUTPUT, OPTION_EVERY, OPTION_ALL, OPTION_JSON, OPTION_CSV,
+              OPTION_JOBLOG, OPTION_RECORDS, OPTION_FROM, QUEUE_OPTIONS),
       report_run, view_statuses },
     { "trace", "[BATCH...]", 0, OPERANDS_ANY, false, "write a night as a trace for Perfetto",
       "Writes JSON of the Chrome trace event format, which https://ui.perfetto.dev opens: a "
@@ -239,8 +240,7 @@ const struct verb verbs[] = {
       "bad end, and the number of waiting tasks of each batch. It shows what report shows. The "
       "trace goes to standard output, or, where that is a terminal, to the file "
       "gpudispatch-trace.json.",
-      OPTIONS(OPTION_SINCE, OPTION_OUTPUT, OPTION_FROM, QUEUE_OPTIONS), trace_run,
-      view_statuses },
+      OPTIONS(OPTION_SINCE, OPTION_OUTPUT, OPTION_FROM, QUEUE_OPTIONS), trace_run, view_statuses },
     /* ---- the queue ---- */
     { "pause", NULL, 0, 0, false, "start no further tasks",
       "Running tasks go on. It holds until resume, also after a restart.",

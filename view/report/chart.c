@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "view/report/html.h"
 #include "view/words.h"
@@ -61,9 +60,7 @@ static void axis(FILE *f, const struct gpv_chart *c, unsigned top, unsigned bott
     const int64_t span = c->to - c->from;
     const bool dated = span > DAY;
     const int64_t step = step_of(span, dated ? 9 : 13);
-    const time_t seconds = (time_t)(c->from / SECOND);
-    struct tm tm;
-    const int64_t zone = localtime_r(&seconds, &tm) ? (int64_t)tm.tm_gmtoff * SECOND : 0;
+    const int64_t zone = gpv_zone(c->from);
     char word[GPV_WORD];
     for (int64_t t = (c->from + zone + step - 1) / step * step - zone; t <= c->to; t += step) {
         const double x = gpv_chart_x(c, t);

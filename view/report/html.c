@@ -10,7 +10,7 @@
 
 #include "view/plain.h"
 
-enum { SHOWN = 12 }; /* "&quot;", "\u{10ffff}" */
+enum { SHOWN = 12 }; /* "&quot;", "\\u{10ffff}" */
 
 /* Characters that a reader cannot see, beside those that steer: of no width, or none at all. */
 static bool hidden(uint32_t c)
@@ -21,7 +21,8 @@ static bool hidden(uint32_t c)
            c >= 0xe0000;
 }
 
-static const char *entity(uint32_t c)
+/* How characters are written that mean something to a reader of HTML. */
+static const char *as_html(uint32_t c)
 {
     switch (c) {
     case '&':
@@ -39,20 +40,43 @@ static const char *entity(uint32_t c)
     }
 }
 
+/* The same for JSON in a page. */
+static const char *as_json(uint32_t c)
+{
+    switch (c) {
+    case '&':
+        return "\\u0026";
+    case '<':
+        return "\\u003c";
+    case '>':
+        return "\\u003e";
+    case '"':
+        return "\\\"";
+    case '\\':
+        return "\\\\";
+    default:
+        return NULL;
+    }
+}
+
+typedef const char *(*escape_fn)(uint32_t c);
+
 /* One character as it is shown.  Returns how many bytes of the text it was. */
-static size_t show(const char *text, char ret[SHOWN + 1], size_t *ret_width)
+static size_t show(const char *text, escape_fn form, char ret[SHOWN + 1], size_t *ret_width)
 {
     uint32_t c = (unsigned char)*text;
     const size_t size = gpv_character(text, &c);
+    const char *escape = form('\\') ? form('\\') : "\\";
+    const size_t more = strlen(escape) - 1;
     *ret_width = 1;
     if (size == 1 && (c == '\n' || c == '\t'))
-        *ret_width = (size_t)snprintf(ret, SHOWN + 1, "\\%c", c == '\n' ? 'n' : 't');
+        *ret_width = (size_t)snprintf(ret, SHOWN + 1, "%s%c", escape, c == '\n' ? 'n' : 't') - more;
     else if (size == 0 || (c < 0x100 && hidden(c)))
-        *ret_width = (size_t)snprintf(ret, SHOWN + 1, "\\x%02" PRIx32, c);
+        *ret_width = (size_t)snprintf(ret, SHOWN + 1, "%sx%02" PRIx32, escape, c) - more;
     else if (hidden(c))
-        *ret_width = (size_t)snprintf(ret, SHOWN + 1, "\\u{%" PRIx32 "}", c);
-    else if (entity(c))
-        (void)snprintf(ret, SHOWN + 1, "%s", entity(c));
+        *ret_width = (size_t)snprintf(ret, SHOWN + 1, "%su{%" PRIx32 "}", escape, c) - more;
+    else if (form(c))
+        (void)snprintf(ret, SHOWN + 1, "%s", form(c));
     else
         (void)snprintf(ret, SHOWN + 1, "%.*s", (int)size, text);
     return size ? size : 1;
@@ -62,18 +86,18 @@ size_t gpv_html_width(const char *text)
 {
     size_t sum = 0, width;
     for (char shown[SHOWN + 1]; *text; sum += width)
-        text += show(text, shown, &width);
+        text += show(text, as_html, shown, &width);
     return sum;
 }
 
 /* `most` characters, or all of them if it is negative. */
-static void put_text(FILE *f, const char *text, int most)
+static void put_text(FILE *f, const char *text, int most, escape_fn form)
 {
     const bool cut = most >= 0 && gpv_html_width(text) > (size_t)most;
     const size_t end = cut ? (size_t)(most ? most - 1 : 0) : SIZE_MAX;
     size_t width = 0, wide;
     for (char shown[SHOWN + 1]; *text; width += wide) {
-        text += show(text, shown, &wide);
+        text += show(text, form, shown, &wide);
         if (width + wide > end)
             break;
         (void)fputs(shown, f);
@@ -117,13 +141,20 @@ void gpv_html(FILE *f, const char *format, ...)
             (void)fputc('%', f);
         } else if (end == 's') {
             const int most = format[1] == '.' ? va_arg(args, int) : -1;
-            put_text(f, va_arg(args, const char *), most);
+            put_text(f, va_arg(args, const char *), most, as_html);
         } else {
             put_number(f, format, size, &args);
         }
         format += size;
     }
     va_end(args);
+}
+
+void gpv_html_string(FILE *f, const char *text, int most)
+{
+    (void)fputc('"', f);
+    put_text(f, text, most, as_json);
+    (void)fputc('"', f);
 }
 
 void gpv_html_constant(FILE *f, const unsigned char *text, size_t size)

@@ -19,6 +19,10 @@ __attribute__((format(printf, 2, 3))) void gpv_html(FILE *f, const char *format,
 /* Characters of a text as it is shown: a control character counts as its escape. */
 size_t gpv_html_width(const char *text);
 
+/* A string of the data of a page, with its quotes, as JSON: the same characters as %.*s shows.  No
+ * text ends the element in which it stands. */
+void gpv_html_string(FILE *f, const char *text, int most);
+
 /* A constant part of the page: style, script. */
 void gpv_html_constant(FILE *f, const unsigned char *text, size_t size);
 

@@ -22,7 +22,11 @@
 struct gpv_report_options {
     unsigned reload; /* the page loads itself again after so many s, until the night is over; 0:
                         never */
+    bool all;        /* the attempts' table is there however many they are: without it the page leaves
+                        it out above GPV_REPORT_ATTEMPTS, and says so */
 };
+
+enum { GPV_REPORT_ATTEMPTS = 200000 };
 
 /* Writes the page.  It may keep sets in the night.  0, or -1 without memory, or when a write to
  * `f` has failed; the caller flushes and closes it. */

@@ -313,6 +313,14 @@ static int write_lane(struct timeline *t, const struct gpv_lane *l)
 
 /* ---- The figure ---- */
 
+const char *gpv_page_life(const struct gpv_page *p, const struct gpv_life *life)
+{
+    return life->kind == GPV_LIFE_CLOCK     ? "clock set"
+           : life->kind == GPV_LIFE_ADOPTED ? "agent adopted tasks"
+           : life->since > p->n->from       ? "agent started"
+                                            : NULL;
+}
+
 /* What happened to the agent: a line through all lanes. */
 static void write_lives(struct timeline *t)
 {
@@ -320,10 +328,7 @@ static void write_lives(struct timeline *t)
     double free = 0; /* the end of the last text */
     for (size_t i = 0; i < n->lives.n; i++) {
         const struct gpv_life *life = &n->lives.row[i];
-        const char *text = life->kind == GPV_LIFE_CLOCK     ? "clock set"
-                           : life->kind == GPV_LIFE_ADOPTED ? "agent adopted tasks"
-                           : life->since > n->from          ? "agent started"
-                                                            : NULL;
+        const char *text = gpv_page_life(t->p, life);
         if (!text)
             continue;
         const double x = gpv_chart_x(&t->chart, life->since);
@@ -350,8 +355,10 @@ static int write_lanes(struct timeline *t)
                    "%s bad ends are marked.  The tables below have the same in words.",
                    gpv_date_clock(p->n->from, a), gpv_date_clock(p->n->to, b), p->n->gpus.n,
                    gpv_count(p->facts.attempts, c), gpv_count(p->facts.bad, d));
-    gpv_html(p->f, "<figure id=\"timeline\" class=\"scroll\" tabindex=\"0\" data-bad=\"%llu\">",
-             (unsigned long long)p->facts.bad);
+    gpv_html(p->f,
+             "<figure id=\"timeline\" class=\"scroll\" tabindex=\"0\" data-bad=\"%llu\" "
+             "data-top=\"%u\" data-above=\"%u\" data-bar=\"%u\" data-lane=\"%u\">",
+             (unsigned long long)p->facts.bad, TOP, ABOVE, t->bar, ABOVE + t->bar + BELOW);
     gpv_chart_begin(p->f, &t->chart, "lanes", sentence, TOP, height);
     t->y = TOP;
     for (size_t i = 0; i < lanes; i++) {
