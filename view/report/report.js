@@ -133,14 +133,12 @@ function paintItems(lane, list, paint) {
   }
 }
 
-// Adds the time of a stretch to the dots that it is in.
+// Adds the time of a stretch, in dots, to the dots that it is in.
 function spread(sums, a, b) {
-  const width = (to - from) / G.dots;
-  for (a = inside(a), b = inside(b); a < b;) {
-    const d = dotOf(a), next = d + 1 < G.dots ? Math.min(b, from + (d + 1) * width) : b;
-    sums[d] += next - a;
-    a = next > a ? next : b;
-  }
+  const by = G.dots / (to - from), begin = (inside(a) - from) * by, until = (inside(b) - from) * by;
+  const last = Math.min(Math.floor(until), G.dots - 1);
+  for (let d = Math.min(Math.floor(begin), last); d <= last && begin < until; d++)
+    sums[d] += Math.min(until, d + 1) - Math.max(begin, d);
 }
 // The height of a dot is what part of it was used; tasks without a GPU: how many ran.
 function paintBins(lane, list, paint) {
@@ -153,7 +151,7 @@ function paintBins(lane, list, paint) {
     spread(uses[u], i < N && lane.gpu ? Math.max(start[i], until[u]) : start[i], end[i]);
     if (i < N) until[u] = Math.max(until[u], end[i]);
   }
-  const most = lane.gpu ? (to - from) / G.dots : Math.max(...uses[0]), open = [];
+  const most = lane.gpu ? 1 : Math.max(...uses[0]), open = [];
   for (let d = 0; d <= G.dots; d++) {
     let below = 0, longest = 0;
     time.forEach((sums, t) => { if (!(sums[d] <= (time[longest] || [0])[d])) longest = t; });

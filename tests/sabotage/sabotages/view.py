@@ -198,4 +198,14 @@ SABOTAGES = [
         "        n->no_queue = true;\n",
         "        n->no_queue = false;\n",
         "view/log.names"),
+    Sabotage(
+        "the script makes markup of a text", "view/report/report.js",
+        "  if (text !== undefined) node.textContent = text;\n",
+        "  if (text !== undefined) node.innerHTML = text;\n",
+        "view/browser.hostile_texts_make_no_elements"),
+    Sabotage(
+        "a failure is merged away when the page is enlarged", "view/report/report.js",
+        "n: m.n.map((c, k) => c + o.n[k])};\n",
+        "n: m.n.map((c, k) => c || o.n[k])};\n",
+        "view/browser.zoom_shows_each_bad_end"),
 ]
