@@ -390,7 +390,9 @@ static int read_attempt(struct fields *f)
     row.outcome = (uint8_t)value_of(f, next(f), gpv_outcome_word, GPV_RUNNING, GPV_OUTCOMES);
     row.status = (int16_t)number_of(f, next(f), INT16_MIN, INT16_MAX);
     row.text = next_text(f);
-    const struct gpv_name name = { row.task, next_text(f) };
+    struct gpv_name name = { row.task, 0 };
+    if (gpv_wants_name(f->night, row.outcome))
+        name.text = next_text(f);
     f->strange = f->strange || (row.started == 0 && row.ended == 0) ||
                  (row.ended == 0) != (row.outcome == GPV_RUNNING);
     if (f->strange || f->no_memory || gpv_add_attempt(f->night, &row) < 0)

@@ -31,6 +31,7 @@ struct gpv_pool {
     GPV_LIST(struct kept_set) sets;
     struct table set_table;
     int64_t from, to; /* limits of the span; 0 = none */
+    size_t named;     /* attempts that bring names */
     bool lived;       /* a life was added, also one outside of the limits */
 };
 
@@ -218,6 +219,7 @@ struct gpv_night *gpv_night_new(void)
     if (n && p) {
         n->pool = p;
         p->nights = 1;
+        p->named = SIZE_MAX;
         if (text_room(&p->text, 0) == 0) {
             p->text.text[p->text.size++] = 0; /* offset 0 is the empty text */
             if (gpv_keep_set(n, NULL, 0) == 0)
@@ -293,6 +295,16 @@ void gpv_night_limit(struct gpv_night *n, int64_t from, int64_t to)
 {
     n->pool->from = from;
     n->pool->to = to;
+}
+
+void gpv_night_limit_names(struct gpv_night *n, size_t attempts)
+{
+    n->pool->named = attempts;
+}
+
+bool gpv_wants_name(const struct gpv_night *n, uint32_t outcome)
+{
+    return n->attempts.n < n->pool->named || gpv_is_bad(outcome);
 }
 
 /* ---- Rows ---- */
@@ -469,7 +481,6 @@ static int left_order(const void *left, const void *right)
     return order ? order : by_order(a->most, b->most);
 }
 
-/* A stable order is not needed, and qsort may take as much memory again: a heap does not. */
 static void swap(char *a, char *b, size_t size)
 {
     char other[256];
@@ -490,8 +501,7 @@ static void sink(char *base, size_t root, size_t n, size_t size,
     }
 }
 
-/* Rows mostly arrive in order. */
-static void sort(void *rows, size_t n, size_t size, int (*order)(const void *, const void *))
+void gpv_sort(void *rows, size_t n, size_t size, int (*order)(const void *, const void *))
 {
     char *base = rows;
     size_t ordered = 1;
@@ -506,7 +516,7 @@ static void sort(void *rows, size_t n, size_t size, int (*order)(const void *, c
         sink(base, 0, last, size, order);
     }
 }
-#define SORT(list, order) sort((list).row, (list).n, sizeof(*(list).row), order)
+#define SORT(list, order) gpv_sort((list).row, (list).n, sizeof(*(list).row), order)
 
 /* A later row of the same task: by number; one without an attempt is later than those before its
  * end. */

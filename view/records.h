@@ -198,6 +198,10 @@ struct gpv_night {
     struct gpv_pool *pool; /* records.c: texts and sets */
 };
 
+/* Sorts rows of at most 256 bytes in their place, for which qsort may take as much memory again.  It is fast for rows
+ * that are in order.  Equal rows have any order. */
+void gpv_sort(void *rows, size_t n, size_t size, int (*order)(const void *, const void *));
+
 /* An empty night; NULL: no memory. */
 struct gpv_night *gpv_night_new(void);
 /* One with the texts, sets, limits, GPUs, classes and shapes of another one, but no further rows;
@@ -208,6 +212,12 @@ void gpv_night_free(struct gpv_night *n);
 /* Limits the night to a span, before rows are added: rows outside of it are left out.  0: the
  * first row begins it; the line `now` (line.h) ends it. */
 void gpv_night_limit(struct gpv_night *n, int64_t from, int64_t to);
+
+/* Limits the names, before rows are added: where a night has more attempts than this, only the
+ * first ones and those that end badly bring the names of their tasks. */
+void gpv_night_limit_names(struct gpv_night *n, size_t attempts);
+/* Whether the next attempt is to bring the name of its task. */
+bool gpv_wants_name(const struct gpv_night *n, uint32_t outcome);
 
 /*
  * Adds a row, a copy.  A row of the same GPU, class, shape or batch replaces that of before;

@@ -179,6 +179,34 @@ T_CASE(too_many)
     free(f.text);
 }
 
+/* Where names are limited, the first attempts and all bad ends bring theirs. */
+T_CASE(names)
+{
+    enum { FIRST = 10 };
+    struct file f = read_file("retries.lines");
+    struct gpv_night *all = night_of(&f), *few = gpv_night_new();
+    size_t named = 0, unnamed = 0;
+
+    T_CHECK(few);
+    gpv_night_limit_names(few, FIRST);
+    T_EQ(gpv_lines_read(few, f.text, f.size), 0);
+    T_EQ(gpv_night_end(few, 0), 0);
+    for (size_t i = 0; i < few->attempts.n; i++) {
+        const struct gpv_attempt *a = &few->attempts.row[i];
+        const char *name = gpv_name_of(few, a->task);
+        if (gpv_is_bad(a->outcome))
+            T_CHECK(strcmp(name, gpv_name_of(all, a->task)) == 0);
+        named += *name && a->outcome == GPV_OK;
+        unnamed += !*name && *gpv_name_of(all, a->task);
+    }
+    T_CMP(named, >, 0);
+    T_CMP(unnamed, >, FIRST);
+    T_CHECK(!gpv_wants_name(few, GPV_OK) && gpv_wants_name(few, GPV_ERROR));
+    gpv_night_free(few);
+    gpv_night_free(all);
+    free(f.text);
+}
+
 /* Time left: an empty field is unknown; the least is not unknown where the most is known. */
 T_CASE(time_left)
 {

@@ -224,7 +224,7 @@ static int read_span(const struct call *call, uint64_t from, uint64_t to, struct
 
     all.operands = 0;
     gpv_night_limit(night, (int64_t)from, (int64_t)to);
-    status = gpq_records_read(&all, from, !call->given[OPTION_JSON], add_lines, night);
+    status = gpq_records_read(&all, from, gpv_wants_name(night, GPV_OK), add_lines, night);
     if (status == 0 && gpv_night_end(night, 0))
         return night_no_memory(call);
     return status;
@@ -278,7 +278,7 @@ static int read_queue(const struct call *call, struct gpv_night *night)
 
 /* ---- Either ---- */
 
-int night_read(const struct call *call, struct gpv_night **ret)
+int night_read(const struct call *call, size_t names, struct gpv_night **ret)
 {
     struct gpv_night *night;
     int status;
@@ -290,6 +290,7 @@ int night_read(const struct call *call, struct gpv_night **ret)
     night = gpv_night_new();
     if (!night)
         return night_no_memory(call);
+    gpv_night_limit_names(night, names);
     status = call->given[OPTION_FROM] ? read_recording(call, night) : read_queue(call, night);
     if (status == 0)
         *ret = night;

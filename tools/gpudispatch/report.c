@@ -75,9 +75,13 @@ static int write_records(const struct report *r, FILE *f)
 static const struct format {
     enum option_id option; /* OPTION_END: none of them */
     int (*write)(const struct report *r, FILE *f);
+    size_t names; /* of attempts, that it needs */
 } formats[] = {
-    { OPTION_JSON, write_json },       { OPTION_CSV, write_csv },  { OPTION_JOBLOG, write_joblog },
-    { OPTION_RECORDS, write_records }, { OPTION_END, write_page },
+    { OPTION_JSON, write_json, 0 },
+    { OPTION_CSV, write_csv, SIZE_MAX },
+    { OPTION_JOBLOG, write_joblog, SIZE_MAX },
+    { OPTION_RECORDS, write_records, SIZE_MAX },
+    { OPTION_END, write_page, GPV_REPORT_NAMES },
 };
 
 /* 0, or EXIT_USAGE: several. */
@@ -115,7 +119,7 @@ static int write_all(struct report *r, const struct format *format, const char *
     struct timespec wait = { (time_t)(r->every / NS_PER_SECOND), (long)(r->every % NS_PER_SECOND) };
 
     for (;;) {
-        int status = night_read(r->call, &r->night);
+        int status = night_read(r->call, format->names, &r->night);
         if (status)
             return status;
         bool ends = r->every == 0 || r->night->over;

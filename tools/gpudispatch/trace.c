@@ -11,7 +11,7 @@ int trace_run(const struct call *call)
     const char *name = output_name(call, "gpudispatch-trace.json");
     struct gpv_night *night;
     struct output out;
-    int status = night_read(call, &night);
+    int status = night_read(call, SIZE_MAX, &night);
 
     if (status)
         return status;

@@ -144,8 +144,8 @@ static int add_begins(struct sweep *s)
             code = add_attempt(s, &s->n->attempts.row[i], &still);
     if (code == 0 && still > 0)
         code = add_begin(s, (struct begin){ s->batch->made, still, s->batch->shape });
-    if (code == 0 && s->begins.n > 0)
-        qsort(s->begins.row, s->begins.n, sizeof(s->begins.row[0]), by_time);
+    if (code == 0)
+        gpv_sort(s->begins.row, s->begins.n, sizeof(s->begins.row[0]), by_time);
     return code;
 }
 

@@ -18,7 +18,6 @@
 #define HOUR (3600000 * MS)
 
 enum {
-    NAMED = 10000, /* attempts: of more than that, only tasks that ended badly have names */
     TEXTS = 20000, /* the first ones */
     LETTERS = 160, /* of a text */
     SHORT = 1000,  /* ms: a GPU that was idle for less, while tasks waited, has no row */
@@ -136,7 +135,7 @@ static uint32_t name_of(const struct data *d, const struct gpv_attempt *a)
 {
     const struct gpv_night *n = d->p->n;
     size_t from = 0, to = n->names.n;
-    if (n->attempts.n > NAMED && !gpv_is_bad(a->outcome))
+    if (n->attempts.n > GPV_REPORT_NAMES && !gpv_is_bad(a->outcome))
         return 0;
     while (from < to) {
         const size_t middle = from + (to - from) / 2;
@@ -431,11 +430,11 @@ static void say(struct gpv_page *p, const struct data *d, bool whole)
     else
         gpv_html(p->f, "<p class=\"dim\" id=\"find\">The search needs scripts; the tables above do "
                        "not.</p>\n");
-    if (whole && p->n->attempts.n > NAMED && p->n->names.n)
+    if (whole && p->n->attempts.n > GPV_REPORT_NAMES && p->n->names.n)
         gpv_html(p->f,
                  "<p class=\"dim\">Only tasks that ended badly have their names here: there are "
                  "more than %s attempts.</p>\n",
-                 gpv_count(NAMED, a));
+                 gpv_count(GPV_REPORT_NAMES, a));
     if (d->left_out)
         gpv_html(p->f, "<p class=\"dim\">%s names and texts are left out.</p>\n",
                  gpv_count(d->left_out, a));

@@ -28,6 +28,10 @@ struct gpv_report_options {
 
 enum { GPV_REPORT_ATTEMPTS = 200000 };
 
+/* Where a night has more attempts, the page has names of tasks that ended badly only: it needs no
+ * other ones. */
+enum { GPV_REPORT_NAMES = 10000 };
+
 /* Writes the page.  It may keep sets in the night.  0, or -1 without memory, or when a write to
  * `f` has failed; the caller flushes and closes it. */
 int gpv_report_write(struct gpv_night *n, const struct gpv_report_options *o, FILE *f);
