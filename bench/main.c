@@ -23,6 +23,7 @@
 #include "raw_fork.h"
 #include "report.h"
 #include "sched/run.h"
+#include "view/run.h"
 #ifdef BENCH_HAVE_QUEUE
 #include "queue/run.h"
 #endif
@@ -187,7 +188,8 @@ static int usage(FILE *out, int code)
                 "Measures the library against bare loops; --only takes a key of --list.\n"
                 "With --quick a look of 20 s: fewer rounds, and what takes long is left out.\n"
                 "With --sched other figures: the scheduler's decisions (--sched --help).\n"
-                "With --queue: the store of the durable queue (--queue --help).\n",
+                "With --queue: the store of the durable queue (--queue --help).\n"
+                "With --view: reports and traces of a night (--view --help).\n",
                 out);
     return code;
 }
@@ -214,12 +216,12 @@ static int want(const char *name, char *wanted)
     return b_complain("no key is named %s", name);
 }
 
-static int is_queue(int argc, char **argv)
+static int is_asked(const char *option, int argc, char **argv)
 {
     int i;
 
     for (i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--queue") == 0)
+        if (strcmp(argv[i], option) == 0)
             return 1;
     return 0;
 }
@@ -249,10 +251,12 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], B_WORKER_ARGUMENT) == 0)
         /* returns only when nobody has started us as a worker */
         return b_ours_init_worker() ? 1 : 2;
-    if (b_sched_is_asked(argc, argv))
+    if (is_asked("--sched", argc, argv))
         return b_sched_run(argc, argv);
-    if (is_queue(argc, argv))
+    if (is_asked("--queue", argc, argv))
         return run_queue(argc, argv);
+    if (is_asked("--view", argc, argv))
+        return bv_run(argc, argv);
     for (i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             json = 1;

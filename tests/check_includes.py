@@ -225,7 +225,8 @@ def check_outside(root, faults):
                 if (queue and not name.startswith(OUTSIDE_QUEUE.get(folder, "none"))
                         or (root / "queue") in reached.parents):
                     faults.append(f"{path.relative_to(root)}: {top}/ must not include {name}")
-                if name.startswith("view/") and folder not in OUTSIDE_VIEW:
+                view = name.startswith("view/") and not reached.is_file()
+                if (view and folder not in OUTSIDE_VIEW or (root / "view") in reached.parents):
                     faults.append(f"{path.relative_to(root)}: {top}/ must not include {name}")
                 if name in internal or (root / "lib") in reached.parents:
                     faults.append(f"{path.relative_to(root)}: {top}/ must not include {name}")

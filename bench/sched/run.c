@@ -27,14 +27,6 @@ static const bool asserts = true;
 #endif
 #define PASSINGS (sizeof passings / sizeof *passings)
 
-int b_sched_is_asked(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--sched") == 0)
-            return 1;
-    return 0;
-}
-
 static int usage(FILE *out, int code)
 {
     (void)fputs("usage: gpudispatch-bench --sched [--json] [--quick] [--tasks N] [--passing NAME]\n"

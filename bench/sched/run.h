@@ -4,9 +4,6 @@
 #ifndef BENCH_SCHED_RUN_H
 #define BENCH_SCHED_RUN_H
 
-/* Returns true if an argument is --sched. */
-int b_sched_is_asked(int argc, char **argv);
-
 /* Runs the benchmark.  Returns the exit status of the program. */
 int b_sched_run(int argc, char **argv);
 
