@@ -15,6 +15,11 @@ SABOTAGES = [
         "length ? text + i : \"\\xef\\xbf\\xbd\", length ? length : 3);\n",
         "length ? text + i : \"\\xff\\xff\\xff\", length ? length : 3);\n",
         "view/recordings.hostile"),
+    Sabotage(
+        "a page keeps the names of all tasks", "view/records.c",
+        "    return n->attempts.n < n->pool->named || gpv_is_bad(outcome);\n",
+        "    return n->pool->named > 0 || gpv_is_bad(outcome);\n",
+        "view/recordings.names"),
     # ---- GPU time by use ----
     Sabotage(
         "attempts are counted twice", "view/night/use.c",
