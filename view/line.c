@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "view/names.h"
+#include "view/plain.h"
 #include "view/words.h"
 
 /* ---- Fields ---- */
@@ -98,33 +100,7 @@ static char unescaped(const char **at, const char *end)
     return c;
 }
 
-/* The length of a character of UTF-8 at a place; 0: there is none. */
-static size_t character(const unsigned char *at, size_t size)
-{
-    static const struct {
-        unsigned char mask, lead;
-        uint32_t least;
-    } forms[] = {
-        { 0x80, 0, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 }
-    };
-    for (size_t n = 0; n < 4; n++) {
-        if ((at[0] & forms[n].mask) != forms[n].lead)
-            continue;
-        uint32_t code = at[0] & (unsigned char)~forms[n].mask;
-        if (size < n + 1)
-            return 0;
-        for (size_t i = 1; i <= n; i++) {
-            if ((at[i] & 0xc0) != 0x80)
-                return 0;
-            code = code << 6 | (at[i] & 0x3fu);
-        }
-        bool whole = code >= forms[n].least && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-        return whole && code != 0 ? n + 1 : 0;
-    }
-    return 0;
-}
-
-/* Keeps a text; bytes that are no UTF-8, and NUL, become U+FFFD. */
+/* Keeps a text, behind which a NUL stands; bytes that are no UTF-8, and NUL, become U+FFFD. */
 static uint32_t keep_mended(struct gpv_night *n, const char *text, size_t size)
 {
     char *mended = malloc(size * 3 + 1);
@@ -132,11 +108,14 @@ static uint32_t keep_mended(struct gpv_night *n, const char *text, size_t size)
     if (!mended)
         return GPV_NONE;
     for (size_t i = 0; i < size;) {
-        size_t length = character((const unsigned char *)text + i, size - i);
+        uint32_t c = 0;
+        size_t length = gpv_character(text + i, &c);
+        length = c ? length : 0;
         memcpy(mended + at, length ? text + i : "\xef\xbf\xbd", length ? length : 3);
         at += length ? length : 3;
         i += length ? length : 1;
     }
+    mended[at] = 0;
     uint32_t kept = gpv_keep(n, mended, at);
     free(mended);
     return kept;
@@ -151,10 +130,12 @@ uint32_t gpv_line_keep(struct gpv_night *n, const char *field, size_t size)
         plain = field[i] != '\\' && field[i] > 0;
     if (plain)
         return gpv_keep(n, field, size);
-    if (size > sizeof(room))
-        text = malloc(size);
+    if (size >= sizeof(room))
+        text = malloc(size + 1);
     for (const char *at = field; text && at < field + size;)
         text[kept_size++] = unescaped(&at, field + size);
+    if (text)
+        text[kept_size] = 0;
     uint32_t kept = text ? keep_mended(n, text, kept_size) : GPV_NONE;
     if (text != room)
         free(text);
@@ -606,11 +587,6 @@ static const char *gpu_name(const struct gpv_night *n, uint32_t gpu)
     return row ? gpv_text(n, row->uuid ? row->uuid : row->name) : "";
 }
 
-static const char *class_name(const struct gpv_night *n, uint32_t class)
-{
-    return class < n->classes.n ? gpv_text(n, n->classes.row[class].name) : "";
-}
-
 static void write_shape(struct gpv_lines *l, const struct gpv_night *n, uint32_t shape)
 {
     if (shape < n->shapes.n)
@@ -660,7 +636,7 @@ static void write_lists(struct gpv_lines *l, const struct gpv_night *n)
         const struct gpv_shape *s = &n->shapes.row[i];
         gpv_line_begin(l, "shape");
         gpv_line_number(l, s->id);
-        gpv_line_text(l, class_name(n, s->class));
+        gpv_line_text(l, gpv_class_name(n, s->class));
         gpv_line_number(l, s->gpus);
         write_text(l, n, s->text);
         gpv_line_end(l);
@@ -743,7 +719,7 @@ static void write_spans(struct gpv_lines *l, const struct gpv_night *n)
         gpv_line_begin(l, "tenancy");
         gpv_line_text(l, gpu_name(n, t->gpu));
         gpv_line_text(l, gpv_tenancy_word(t->kind));
-        gpv_line_text(l, class_name(n, t->class));
+        gpv_line_text(l, gpv_class_name(n, t->class));
         write_span(l, n, t->since, t->until, t->text);
     }
     for (size_t i = 0; i < n->outs.n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* names.c - names of GPUs and classes. */
+/* names.c - names of GPUs, classes and batches. */
 #include "view/names.h"
 
 #include <stdio.h>
@@ -8,8 +8,23 @@
 
 #include "view/words.h"
 
-/* The number in "gpu:3", or -1. */
-static long plain_number(const char *name)
+const char *gpv_gpu_name(const struct gpv_night *n, uint32_t gpu)
+{
+    return gpu < n->gpus.n ? gpv_text(n, n->gpus.row[gpu].name) : "";
+}
+
+const char *gpv_class_name(const struct gpv_night *n, uint32_t class)
+{
+    return class < n->classes.n ? gpv_text(n, n->classes.row[class].name) : "";
+}
+
+const char *gpv_batch_name(const struct gpv_night *n, uint32_t id)
+{
+    uint32_t batch = gpv_find_batch(n, id);
+    return batch != GPV_NONE ? gpv_text(n, n->batches.row[batch].name) : "";
+}
+
+long gpv_gpu_number(const char *name)
 {
     char *end;
     if (strncmp(name, "gpu:", 4) != 0 || name[4] < '0' || name[4] > '9')
@@ -31,43 +46,27 @@ const char *gpv_gpu_label(const struct gpv_night *n, uint32_t gpu, char ret[GPV_
     return ret;
 }
 
-/* Appends, and shows with " ..." what does not fit. */
-static void append(char ret[GPV_NAME], const char *text)
-{
-    static const char more[] = " ...";
-    const size_t used = strlen(ret), size = strlen(text), comma = used ? 2 : 0;
-    if (used >= sizeof(more) && !strcmp(ret + used + 1 - sizeof(more), more))
-        return;
-    if (used + comma + size + sizeof(more) > GPV_NAME)
-        (void)snprintf(ret + used, GPV_NAME - used, "%s", more);
-    else
-        (void)snprintf(ret + used, GPV_NAME - used, "%s%s", comma ? ", " : "", text);
-}
-
 const char *gpv_gpu_labels(const struct gpv_night *n, struct gpv_set set, char ret[GPV_NAME])
 {
     uint16_t number[256];
     size_t plain = 0;
     char text[GPV_NAME], ranges[GPV_NAME - 12];
-    ret[0] = 0;
+    struct gpv_cut c = gpv_cut(ret, GPV_NAME);
     for (uint32_t i = 0; i < set.n; i++) {
-        const long known = plain_number(gpv_text(n, n->gpus.row[set.gpu[i]].name));
+        const long known = gpv_gpu_number(gpv_gpu_name(n, set.gpu[i]));
         if (known >= 0 && plain < sizeof(number) / sizeof(number[0]))
             number[plain++] = (uint16_t)known;
     }
-    if (plain) {
-        (void)snprintf(text, sizeof(text), "GPU %s",
-                       gpv_ranges(number, plain, ranges, sizeof(ranges)));
-        append(ret, text);
-    }
+    if (plain)
+        gpv_cut_add(&c, "GPU ", gpv_ranges(number, plain, ranges, sizeof(ranges)));
     for (uint32_t i = 0; i < set.n; i++) {
-        if (plain_number(gpv_text(n, n->gpus.row[set.gpu[i]].name)) < 0)
-            append(ret, gpv_gpu_label(n, set.gpu[i], text));
+        if (gpv_gpu_number(gpv_gpu_name(n, set.gpu[i])) < 0)
+            gpv_cut_add(&c, c.used ? ", " : "", gpv_gpu_label(n, set.gpu[i], text));
     }
     return ret;
 }
 
 const char *gpv_class_label(const struct gpv_night *n, uint32_t class)
 {
-    return class < n->classes.n ? gpv_text(n, n->classes.row[class].name) : "command";
+    return class < n->classes.n ? gpv_class_name(n, class) : "command";
 }

@@ -44,8 +44,7 @@ static uint32_t hash_of(const void *data, size_t size)
     return hash;
 }
 
-/* Room for one more; *list may move.  False: no memory. */
-static bool grow(void *list, size_t n, size_t *room, size_t size)
+bool gpv_grow(void *list, size_t n, size_t *room, size_t size)
 {
     void **at = list;
     if (n < *room)
@@ -175,10 +174,10 @@ uint16_t gpv_keep_set(struct gpv_night *n, const uint16_t *gpu, uint32_t count)
             return (uint16_t)(t->slot[at] - 1);
     }
     if (p->sets.n >= GPV_NONE16 ||
-        !grow(&p->sets.row, p->sets.n, &p->sets.room, sizeof(*p->sets.row)))
+        !gpv_grow(&p->sets.row, p->sets.n, &p->sets.room, sizeof(*p->sets.row)))
         return GPV_NONE16;
     for (uint32_t i = 0; i < count; i++) {
-        if (!grow(&p->gpu, p->gpus + i, &p->gpus_room, sizeof(*p->gpu)))
+        if (!gpv_grow(&p->gpu, p->gpus + i, &p->gpus_room, sizeof(*p->gpu)))
             return GPV_NONE16;
         p->gpu[p->gpus + i] = gpu[i];
     }
@@ -323,9 +322,9 @@ static int64_t not_before(int64_t until, int64_t since)
 }
 
 /* Appends a copy, and evaluates to a pointer to it, or NULL without memory. */
-#define APPEND(list, copy)                                          \
-    (grow(&(list).row, (list).n, &(list).room, sizeof(*(list).row)) \
-         ? ((list).row[(list).n] = (copy), &(list).row[(list).n++]) \
+#define APPEND(list, copy)                                              \
+    (gpv_grow(&(list).row, (list).n, &(list).room, sizeof(*(list).row)) \
+         ? ((list).row[(list).n] = (copy), &(list).row[(list).n++])     \
          : NULL)
 
 /* By the UUID, or by the name of one without. */

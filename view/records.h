@@ -177,6 +177,10 @@ struct gpv_set {
         size_t n, room; \
     }
 
+/* Makes room for one more row of `size` bytes; *list, a pointer to rows, may move.  False: no
+ * memory. */
+bool gpv_grow(void *list, size_t n, size_t *room, size_t size);
+
 struct gpv_night {
     int64_t from, to; /* the span */
     uint32_t host;    /* name of the machine */

@@ -128,25 +128,35 @@ char *gpv_task_id(uint64_t task, char ret[GPV_WORD])
     return ret;
 }
 
+struct gpv_cut gpv_cut(char *to, size_t size)
+{
+    *to = 0;
+    return (struct gpv_cut){ .to = to, .size = size };
+}
+
+void gpv_cut_add(struct gpv_cut *c, const char *separator, const char *text)
+{
+    static const char dots[] = " ...";
+    size_t length = strlen(separator) + strlen(text);
+    if (c->full)
+        return;
+    c->full = c->used + length + sizeof(dots) > c->size;
+    if (c->full && c->used + sizeof(dots) > c->size)
+        return;
+    c->used += (size_t)snprintf(c->to + c->used, c->size - c->used, "%s%s",
+                                c->full ? dots : separator, c->full ? "" : text);
+}
+
 char *gpv_ranges(const uint16_t *number, size_t n, char *ret, size_t size)
 {
-    size_t used = 0;
-    ret[0] = 0;
-    for (size_t i = 0; i < n;) {
+    struct gpv_cut c = gpv_cut(ret, size);
+    for (size_t first = 0, next; first < n; first = next) {
         char item[32];
-        size_t last = i;
-        while (last + 1 < n && number[last + 1] == number[last] + 1)
-            last++;
-        int length = last > i ? snprintf(item, sizeof(item), "%s%d-%d", i ? ", " : "", number[i],
-                                         number[last])
-                              : snprintf(item, sizeof(item), "%s%d", i ? ", " : "", number[i]);
-        if (used + (size_t)length + sizeof(" ...") > size) {
-            snprintf(ret + used, size - used, " ...");
-            return ret;
-        }
-        memcpy(ret + used, item, (size_t)length + 1);
-        used += (size_t)length;
-        i = last + 1;
+        for (next = first + 1; next < n && number[next] == number[next - 1] + 1;)
+            next++;
+        snprintf(item, sizeof(item), next > first + 1 ? "%d-%d" : "%d", number[first],
+                 number[next - 1]);
+        gpv_cut_add(&c, first ? ", " : "", item);
     }
     return ret;
 }

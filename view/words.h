@@ -3,6 +3,7 @@
 #ifndef GPV_WORDS_H
 #define GPV_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,16 @@ char *gpv_count(uint64_t n, char ret[GPV_WORD]);
 char *gpv_percent(double part, double whole, char ret[GPV_WORD]);
 /* "12.44" */
 char *gpv_task_id(uint64_t task, char ret[GPV_WORD]);
+
+/* A text of parts; " ..." stands for those for which it had no room. */
+struct gpv_cut {
+    char *to;
+    size_t size, used;
+    bool full;
+};
+struct gpv_cut gpv_cut(char *to, size_t size); /* the empty text */
+void gpv_cut_add(struct gpv_cut *c, const char *separator, const char *text);
+
 /* "0-2, 4": numbers in ascending order as ranges, cut with " ..." to `size`. */
 char *gpv_ranges(const uint16_t *number, size_t n, char *ret, size_t size);
 

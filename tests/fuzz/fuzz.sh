@@ -101,16 +101,18 @@ for target in $targets; do
         parts="$parts ../queue/runner/run.c ../queue/files/lock.c ../queue/files/save.c $numbers"
         ;;
     versioned) parts="base/versioned.c" ;;
-    view_lines) parts="../view/line.c ../view/records.c ../view/words.c" ;;
+    view_lines)
+        parts="../view/line.c ../view/records.c ../view/words.c ../view/names.c ../view/plain.c"
+        ;;
     view_log)
         parts="../view/read/classes.c ../view/read/log.c ../view/read/places.c"
-        parts="$parts ../view/read/tasks.c ../view/read/words.c"
+        parts="$parts ../view/read/tasks.c ../view/read/words.c ../view/names.c ../view/plain.c"
         parts="$parts ../view/line.c ../view/records.c ../view/words.c"
         ;;
     view_snapshot)
         parts="../view/now/read.c ../view/now/fields.c ../view/now/measures.c ../view/json.c"
         parts="$parts ../view/now/snapshot.c ../view/plain.c ../view/words.c ../view/records.c"
-        parts="$parts ../view/night/use.c ../view/night/waits.c"
+        parts="$parts ../view/names.c ../view/night/use.c ../view/night/waits.c"
         libraries=-ljansson
         ;;
     xid) parts="device/xid.c base/failure.c base/refused.c" ;;

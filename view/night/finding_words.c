@@ -67,14 +67,9 @@ static bool is_plain(const char *name)
     return plain > 0 && plain < NAME && name[plain] == 0;
 }
 
-static const char *name_of(const struct gpv_night *n, uint32_t gpu)
-{
-    return gpu < n->gpus.n ? gpv_text(n, n->gpus.row[gpu].name) : "";
-}
-
 static void command_of_out(const struct gpv_night *n, struct gpv_finding *f)
 {
-    const char *name = name_of(n, f->gpu);
+    const char *name = gpv_gpu_name(n, f->gpu);
     if (!f->goes_on)
         return;
     if (n->outs.row[f->row].kind == GPV_OUT_DRAINED && is_plain(name))

@@ -105,14 +105,8 @@ static int add_begin(struct sweep *s, struct begin c)
         last->tasks += c.tasks;
         return 0;
     }
-    if (s->begins.n == s->begins.room) {
-        size_t room = s->begins.room != 0 ? 2 * s->begins.room : 64;
-        struct begin *row = realloc(s->begins.row, room * sizeof(*row));
-        if (!row)
-            return -1;
-        s->begins.row = row;
-        s->begins.room = room;
-    }
+    if (!gpv_grow(&s->begins.row, s->begins.n, &s->begins.room, sizeof(*s->begins.row)))
+        return -1;
     s->begins.row[s->begins.n++] = c;
     return 0;
 }

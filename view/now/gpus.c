@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "view/names.h"
 #include "view/night/live.h"
 #include "view/now/filling.h"
 
@@ -14,22 +15,12 @@ void gpv_now_out(char *to, size_t size, uint32_t kind, const char *text)
         gpv_now_text(to + used, size - used, text);
 }
 
-static const char *name_of(const struct gpv_night *p, uint32_t gpu)
-{
-    return gpu < p->gpus.n ? gpv_text(p, p->gpus.row[gpu].name) : "";
-}
-
-static const char *class_name(const struct gpv_night *p, uint32_t class)
-{
-    return class < p->classes.n ? gpv_text(p, p->classes.row[class].name) : "";
-}
-
 void gpv_put_gpus(char *to, size_t size, const struct gpv_night *p, struct gpv_set set)
 {
     const char *name[64];
     size_t n = 0;
     for (uint32_t i = 0; i < set.n && n < sizeof(name) / sizeof(name[0]); i++)
-        name[n++] = name_of(p, set.gpu[i]);
+        name[n++] = gpv_gpu_name(p, set.gpu[i]);
     gpv_now_gpus(to, size, name, n);
 }
 
@@ -96,7 +87,7 @@ static void put_with(char *to, size_t size, const struct gpv_night *p, struct gp
     size_t used = 0;
     *to = 0;
     for (uint32_t i = 0; i < set.n; i++) {
-        const char *name = name_of(p, set.gpu[i]);
+        const char *name = gpv_gpu_name(p, set.gpu[i]);
         if (set.gpu[i] == gpu || used + strlen(name) + 2 > size)
             continue;
         used += (size_t)snprintf(to + used, size - used, "%s%s", used ? "," : "", name);
@@ -112,7 +103,8 @@ static void put_run(struct gpv_now_gpu *g, const struct gpv_night *p, uint32_t g
     g->attempt = d->first->number;
     g->tasks = d->tasks;
     put_with(g->with, sizeof(g->with), p, gpv_set(p, d->first->set), gpu);
-    gpv_now_text(g->class_name, sizeof(g->class_name), class_name(p, gpv_class_of(p, d->first)));
+    gpv_now_text(g->class_name, sizeof(g->class_name),
+                 gpv_class_name(p, gpv_class_of(p, d->first)));
 }
 
 static void put_moves(struct gpv_now_gpu *g, const struct gpv_night *p, const struct gpv_tenancy *t)
@@ -120,7 +112,7 @@ static void put_moves(struct gpv_now_gpu *g, const struct gpv_night *p, const st
     g->does = t->kind == GPV_TENANCY_BOOT ? GPV_DOES_LOAD : GPV_DOES_LEAVE;
     g->since = t->since;
     gpv_now_text(g->text, sizeof(g->text), gpv_text(p, t->text));
-    gpv_now_text(g->class_name, sizeof(g->class_name), class_name(p, t->class));
+    gpv_now_text(g->class_name, sizeof(g->class_name), gpv_class_name(p, t->class));
 }
 
 /* In the order of enum gpv_use: the first that applies. */
@@ -128,7 +120,7 @@ static void put_doing(struct gpv_now_gpu *g, const struct gpv_night *p, uint32_t
                       const struct doing *d)
 {
     uint32_t worker = gpv_workers_of(p, GPV_NONE, gpu).class;
-    gpv_now_text(g->class_name, sizeof(g->class_name), class_name(p, worker));
+    gpv_now_text(g->class_name, sizeof(g->class_name), gpv_class_name(p, worker));
     if (d->tasks > 0) {
         put_run(g, p, gpu, d);
     } else if (d->moves) {

@@ -2,13 +2,8 @@
 /* past.c - what went wrong in the last 24 h, and what ended last, from records. */
 #include <stdlib.h>
 
+#include "view/names.h"
 #include "view/now/filling.h"
-
-static const char *batch_name(const struct gpv_night *p, uint32_t id)
-{
-    uint32_t batch = gpv_find_batch(p, id);
-    return batch != GPV_NONE ? gpv_text(p, p->batches.row[batch].name) : "";
-}
 
 /* ---- Findings ---- */
 
@@ -24,7 +19,7 @@ void gpv_now_finding_of(const struct gpv_night *n, const struct gpv_finding *f,
                                      .last = f->last,
                                      .count = f->count };
     (void)gpv_finding_text(n, f, ret->what, sizeof(ret->what));
-    gpv_now_whose(ret->whose, sizeof(ret->whose), batch_name(n, f->batch), f);
+    gpv_now_whose(ret->whose, sizeof(ret->whose), gpv_batch_name(n, f->batch), f);
     gpv_now_text(ret->text, sizeof(ret->text), gpv_text(n, f->text));
     gpv_put_gpus(ret->gpus, sizeof(ret->gpus), n, f->kind == GPV_FINDING_BAD ? set : one);
     gpv_now_text(ret->command, sizeof(ret->command), f->command);
@@ -75,7 +70,8 @@ static void put_end(struct gpv_now_end *row, const struct gpv_night *p, const st
     row->waited = a->ready != 0 ? start - a->ready : -1;
     row->task = a->task;
     row->outcome = a->outcome;
-    gpv_now_text(row->batch_name, sizeof(row->batch_name), batch_name(p, GPV_BATCH_OF(a->task)));
+    gpv_now_text(row->batch_name, sizeof(row->batch_name),
+                 gpv_batch_name(p, GPV_BATCH_OF(a->task)));
     gpv_put_gpus(row->gpus, sizeof(row->gpus), p, gpv_set(p, a->set));
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "view/json.h"
+#include "view/names.h"
 #include "view/night/findings.h"
 #include "view/now/fields.h"
 #include "view/plain.h"
@@ -17,14 +18,8 @@
 void *gpv_now_row(struct gpv_snapshot *s, const struct gpv_now_list *of)
 {
     struct gpv_any_list *list = (void *)((char *)s + of->at);
-    if (list->n == list->room) {
-        size_t more = list->room ? list->room * 2 : 8;
-        void *larger = more <= SIZE_MAX / of->size ? realloc(list->row, more * of->size) : NULL;
-        if (!larger)
-            return NULL;
-        list->row = larger;
-        list->room = more;
-    }
+    if (!gpv_grow(&list->row, list->n, &list->room, of->size))
+        return NULL;
     return memset((char *)list->row + list->n++ * of->size, 0, of->size);
 }
 
@@ -101,31 +96,10 @@ void gpv_now_text(char *to, size_t size, const char *text)
     to[used] = 0;
 }
 
-/* A text that grows to `size`; the last word that did not fit is "...". */
-struct cut {
-    char *to;
-    size_t size, used;
-    bool full;
-};
-
-static void append(struct cut *c, const char *separator, const char *text)
-{
-    static const char dots[] = " ...";
-    size_t length = strlen(separator) + strlen(text);
-    if (c->full)
-        return;
-    c->full = c->used + length + sizeof(dots) > c->size;
-    if (c->full && c->used + sizeof(dots) > c->size)
-        return;
-    c->used += (size_t)snprintf(c->to + c->used, c->size - c->used, "%s%s",
-                                c->full ? dots : separator, c->full ? "" : text);
-}
-
 void gpv_now_whose(char *to, size_t size, const char *batch_name, const struct gpv_finding *f)
 {
     char text[96];
-    struct cut c = { .to = to, .size = size };
-    *to = 0;
+    struct gpv_cut c = gpv_cut(to, size);
     if (f->kind != GPV_FINDING_BAD)
         return;
     c.used = (size_t)snprintf(text, sizeof(text), "%" PRIu32 " ", f->batch);
@@ -137,38 +111,27 @@ void gpv_now_whose(char *to, size_t size, const char *batch_name, const struct g
             snprintf(text, sizeof(text), "%" PRIu32, f->range[i].from);
         else
             snprintf(text, sizeof(text), "%" PRIu32 "-%" PRIu32, f->range[i].from, f->range[i].to);
-        append(&c, i ? ", " : " ", text);
+        gpv_cut_add(&c, i ? ", " : " ", text);
     }
     if (f->more > 0)
-        append(&c, " ", "...");
-}
-
-/* The number of "gpu:4"; false: it is another name. */
-static bool number_of(const char *name, uint32_t *ret)
-{
-    char rest;
-    return sscanf(name, "gpu:%5" SCNu32 "%c", ret, &rest) == 1;
+        gpv_cut_add(&c, " ", "...");
 }
 
 void gpv_now_gpus(char *to, size_t size, const char *const *name, size_t n)
 {
-    struct cut c = { .to = to, .size = size };
-    *to = 0;
-    for (size_t i = 0; i < n;) {
+    struct gpv_cut c = gpv_cut(to, size);
+    for (size_t first = 0, next; first < n; first = next) {
+        const long from = gpv_gpu_number(name[first]);
+        long last = from;
         char text[96];
-        uint32_t from, next, to_number;
-        size_t first = i++;
-        if (!number_of(name[first], &from)) {
+        for (next = first + 1; last >= 0 && next < n && gpv_gpu_number(name[next]) == last + 1;
+             next++)
+            last++;
+        if (from < 0)
             gpv_now_text(text, sizeof(text), name[first]);
-        } else {
-            for (to_number = from; i < n && number_of(name[i], &next) && next == to_number + 1; i++)
-                to_number = next;
-            if (to_number == from)
-                snprintf(text, sizeof(text), "%" PRIu32, from);
-            else
-                snprintf(text, sizeof(text), "%" PRIu32 "-%" PRIu32, from, to_number);
-        }
-        append(&c, first ? ", " : "", text);
+        else
+            snprintf(text, sizeof(text), last > from ? "%ld-%ld" : "%ld", from, last);
+        gpv_cut_add(&c, first ? ", " : "", text);
     }
 }
 

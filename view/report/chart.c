@@ -115,14 +115,8 @@ bool gpv_chart_note(FILE *f, double from, double to, unsigned y, const char *tex
 int gpv_box_add(struct gpv_boxes *b, double x, double y, double width, double height,
                 enum gpv_texture texture)
 {
-    if (b->list.n == b->list.room) {
-        const size_t room = b->list.room ? 2 * b->list.room : 256;
-        struct gpv_box *row = realloc(b->list.row, room * sizeof(*row));
-        if (!row)
-            return -1;
-        b->list.row = row;
-        b->list.room = room;
-    }
+    if (!gpv_grow(&b->list.row, b->list.n, &b->list.room, sizeof(*b->list.row)))
+        return -1;
     b->list.row[b->list.n++] =
         (struct gpv_box){ (float)x, (float)y, (float)width, (float)height, (uint8_t)texture };
     return 0;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "view/names.h"
 #include "view/plain.h"
 #include "view/report/formats.h"
 #include "view/words.h"
@@ -79,18 +80,11 @@ static void put_gpus(FILE *f, const struct gpv_night *n, struct gpv_set set)
 
     fputs(quote, f);
     for (uint32_t i = 0; i < set.n; i++) {
-        const char *name = gpv_text(n, n->gpus.row[set.gpu[i]].name);
+        const char *name = gpv_gpu_name(n, set.gpu[i]);
         fputs(i ? " " : is_formula(name) ? "'" : "", f);
         gpv_put_plain(f, name, '"');
     }
     fputs(quote, f);
-}
-
-static void put_batch_name(FILE *f, const struct gpv_night *n, uint32_t id)
-{
-    uint32_t i = gpv_find_batch(n, id);
-
-    put_cell(f, i == GPV_NONE ? "" : gpv_text(n, n->batches.row[i].name));
 }
 
 /* Exit status and signal, which struct gpv_attempt has in one number. */
@@ -126,11 +120,11 @@ static void put_attempt(FILE *f, const struct gpv_night *n, const struct gpv_att
     uint32_t class = gpv_class_of(n, a);
 
     fprintf(f, "%s,%" PRIu32 ",", gpv_task_id(a->task, id), a->number);
-    put_batch_name(f, n, GPV_BATCH_OF(a->task));
+    put_cell(f, gpv_batch_name(n, GPV_BATCH_OF(a->task)));
     fputc(',', f);
     put_cell(f, gpv_name_of(n, a->task));
     fputc(',', f);
-    put_cell(f, class == GPV_NONE ? "" : gpv_text(n, n->classes.row[class].name));
+    put_cell(f, gpv_class_name(n, class));
     fprintf(f, ",%s,", gpv_outcome_word(a->outcome));
     put_status(f, a);
     fputc(',', f);
