@@ -52,6 +52,7 @@ def of_pool(
         "mode": MODES[settings.choice("mode", mode, tuple(MODES))],
         "passing": PASSING[settings.choice("passing", passing, tuple(PASSING))],
         "close_limit": NEVER,
+        "slot_events": 1,  # loads in Pool.progress()
     }
     names = _device_list(devices)
     if names:

@@ -28,7 +28,8 @@ static int prepare(struct core_dispatcher *self)
 
     self->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     self->events = PyMem_Malloc(CORE_EVENTS_MAX * sizeof e);
-    if (self->wake_fd < 0 || !self->events) {
+    self->history = core_history_new(core_now());
+    if (self->wake_fd < 0 || !self->events || !self->history) {
         PyErr_SetFromErrno(PyExc_OSError);
         return -1;
     }
@@ -104,6 +105,7 @@ static void dealloc(PyObject *o)
         Py_XDECREF(self->names[i].string);
     PyMem_Free(self->names);
     PyMem_Free(self->events);
+    core_history_free(self->history);
     Py_XDECREF(self->shared);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
     Py_DECREF(type);
@@ -242,6 +244,13 @@ static PyObject *devices(PyObject *o, PyObject *unused)
     return rows(o, core_rows_devices);
 }
 
+/* Also after destroy. */
+static PyObject *history(PyObject *o, PyObject *unused)
+{
+    (void)unused;
+    return core_history_rows(((struct core_dispatcher *)o)->history);
+}
+
 static PyObject *classes(PyObject *o, PyObject *unused)
 {
     (void)unused;
@@ -317,6 +326,7 @@ static PyMethodDef methods[] = {
     { "class_set", core_class_set, METH_VARARGS, "class_set(name, what)" },
     { "class_remove", core_class_remove, METH_VARARGS, "class_remove(name, how)" },
     { "classes", classes, METH_NOARGS, "classes(): one row per class" },
+    { "history", history, METH_NOARGS, "history(): what ran on each device in the last 10 minutes" },
     { "explain", core_explain, METH_VARARGS,
       "explain(id, template): one row per reason why a task does not start" },
     { "started", (PyCFunction)(void (*)(void))core_started, METH_VARARGS | METH_KEYWORDS,

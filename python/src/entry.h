@@ -6,6 +6,7 @@
 #define CORE_ENTRY_H
 
 #include "core.h"
+#include "history.h"
 
 #define CORE_EVENTS_MAX 256
 
@@ -21,6 +22,7 @@ struct core_dispatcher {
     PyObject *shared; /* a list: what option setup_shared names, here and of each class */
     struct gpud_event *events;
     struct core_name *names;
+    struct core_history *history;
     uint32_t n_names;
     int wake_fd;
     int fd;

@@ -149,10 +149,12 @@ static PyObject *device_of(struct core_dispatcher *self, const struct gpud_event
     return name;
 }
 
-/* STARTED events are dropped here where no session wants them, and where the task's end is among
- * the next events. */
+/* SLOT events are for the history alone.  STARTED events are dropped here where no session wants
+ * them, and where the task's end is among the next events. */
 static bool unwanted(const struct gpud_event *e, const struct gpud_event *end)
 {
+    if (e->kind == GPUD_EVENT_SLOT)
+        return true;
     if (e->kind != GPUD_EVENT_STARTED || e->tag >> CORE_SESSION_WITH_STARTED & 1)
         return false;
     if (core_tag(e->tag) >> CORE_SESSION_SHIFT)
@@ -179,6 +181,7 @@ static PyObject *events_of(struct core_dispatcher *self, gpud_dispatcher *d, int
     PyObject *list = PyList_New(0);
 
     count_ends(self, n);
+    core_history_take(self->history, self->events, n, core_now());
     for (int i = 0; list && i < n; i++) {
         const struct gpud_event *e = &self->events[i];
         PyObject *event, *device;
