@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from gpudispatch.outcomes import Outcome
     from gpudispatch.pool import Pool
     from gpudispatch.pool_class import PoolClass
+    from gpudispatch.queue import Queue
     from gpudispatch.settings import IgnoredArgument
     from gpudispatch.tables import (
         ClassChange,
@@ -80,6 +81,7 @@ __all__ = [
     "Pool",
     "PoolClass",
     "Progress",
+    "Queue",
     "Reason",
     "RemoteError",
     "RemoteTraceback",
@@ -114,6 +116,7 @@ _PARTS = {
     "outcomes": ("Outcome",),
     "pool": ("Pool",),
     "pool_class": ("PoolClass",),
+    "queue": ("Queue",),
     "settings": ("IgnoredArgument",),
     "tables": (
         "ClassChange", "ClassStats", "DeviceInfo", "Needs", "Reason", "SlotStats",

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gpudispatch.outcomes import Outcome
     from gpudispatch.pool_progress import PoolSnapshot
     from gpudispatch.tables import ClassChange, ClassStats, Needs, Reason
+    from gpudispatch.watching import Progress
     from gpudispatch.work_class import WorkClass, WorkerObject
 
 START_S = 10.0  # from the grant of a lease to its report, which the pool's thread makes at once
@@ -98,6 +99,7 @@ class Pool(Owner):
         if current.IN_WORKER:
             raise ReentryError(source.reentry())
         self._devices = str(options.get("devices", ""))
+        self._progress: Progress | None = None
         self._own(_open(options, devices))
         if on_class is not None:
             self._engine.classes.call(on_class)
@@ -377,6 +379,21 @@ class Pool(Owner):
         ones."""
         rows: list[ClassStats] = self._engine.look("classes")
         return rows
+
+    def progress(self) -> Progress:
+        """What the pool does now, and what ran on each device in the last ten minutes: as text, as
+        a picture that changes in a notebook, or `with` a block as lines.  Each call returns the
+        same object, so that a picture shown again moves to its new place."""
+        engine = self._engine
+        engine.check_forked()
+        with engine.lock:
+            if self._progress is None:
+                from gpudispatch import pool_moment
+                from gpudispatch.watching import Progress
+
+                title = repr(self).strip("<>")
+                self._progress = Progress(functools.partial(pool_moment.look, engine, title))
+            return self._progress
 
     def explain(self, future: Future[Any] | Lease | Submitter | str) -> list[Reason]:
         """Why a task does not start, the reason that may end first in front; [] for one that runs

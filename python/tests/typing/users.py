@@ -13,8 +13,9 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any, assert_type
 
 import gpudispatch
-from gpudispatch import Executor, Future, Pool, PoolClass
+from gpudispatch import Executor, Future, Pool, PoolClass, Queue
 from gpudispatch.servers import ServerWorker
+from gpudispatch.watching import Progress
 
 
 def word(text: str, times: int = 1, *, upper: bool = False) -> bytes:
@@ -157,3 +158,13 @@ def pools() -> None:
 async def leases(pool: Pool) -> None:
     async with pool.lease(devices=2) as granted:
         assert_type(granted.devices, tuple[str, ...])
+
+
+def watching(pool: Pool) -> None:
+    with pool.progress() as shown:
+        assert_type(shown, Progress)
+    assert_type(Queue("state").progress(12), Progress)
+    assert_type(Queue().progress("night"), Progress)
+    assert_type(str(Queue().progress()), str)
+    Queue().progress(1.5)  # type: ignore
+    Queue(state="x")  # type: ignore
