@@ -47,7 +47,7 @@ static int read_moment(const struct call *call, struct gpv_snapshot *ret)
 {
     struct gpv_night *night = NULL;
     uint64_t at;
-    int status = night_read(call, &night);
+    int status = night_read(call, 0, &night);
 
     if (status)
         return status;

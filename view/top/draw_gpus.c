@@ -141,7 +141,7 @@ static char *names_of(const struct gpv_drawing *d, size_t row, char *ret, size_t
     size_t used = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        const char *name = gpv_gpu_number(d->s->gpus.row[r->item[from + i]].name);
+        const char *name = gpv_gpu_short(d->s->gpus.row[r->item[from + i]].name);
         char *end = NULL;
         unsigned long number = strtoul(name, &end, 10);
         plain = plain && *name >= '0' && *name <= '9' && !*end && number < UINT16_MAX;
@@ -180,7 +180,7 @@ static void put_with(const char *with, char *ret, size_t size)
     size_t used = (size_t)snprintf(ret, size, " +GPU ");
 
     while (*with && used + 1 < size) {
-        with = gpv_gpu_number(with);
+        with = gpv_gpu_short(with);
         while (*with && used + 1 < size) {
             ret[used++] = *with;
             if (*with++ == ',')

@@ -29,7 +29,7 @@ char *gpv_task_label(const struct gpv_snapshot *s, uint64_t task, char ret[GPV_L
     return ret;
 }
 
-const char *gpv_gpu_number(const char *name)
+const char *gpv_gpu_short(const char *name)
 {
     static const char usual[] = "gpu:";
     const char *rest = name + sizeof usual - 1;

@@ -30,6 +30,6 @@ char *gpv_task_label(const struct gpv_snapshot *s, uint64_t task, char ret[GPV_L
 /* "15 rec-11" */
 char *gpv_batch_label(const struct gpv_now_batch *b, char ret[GPV_LABEL]);
 /* "3" of "gpu:3", "1:2" of "gpu:1:2"; other names as they are. */
-const char *gpv_gpu_number(const char *name);
+const char *gpv_gpu_short(const char *name);
 
 #endif
