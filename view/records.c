@@ -691,12 +691,17 @@ int gpv_add_batch(struct gpv_night *n, const struct gpv_batch *row)
     return 0;
 }
 
-const char *gpv_name_of(const struct gpv_night *n, uint64_t task)
+uint32_t gpv_name_text(const struct gpv_night *n, uint64_t task)
 {
     const struct gpv_name key = { task, 0 };
     const struct gpv_name *found =
         n->names.n ? bsearch(&key, n->names.row, n->names.n, sizeof(key), name_order) : NULL;
-    return found ? gpv_text(n, found->text) : "";
+    return found ? found->text : 0;
+}
+
+const char *gpv_name_of(const struct gpv_night *n, uint64_t task)
+{
+    return gpv_text(n, gpv_name_text(n, task));
 }
 
 uint32_t gpv_class_of(const struct gpv_night *n, const struct gpv_attempt *a)

@@ -268,7 +268,8 @@ uint32_t gpv_find_class(const struct gpv_night *n, const char *name);
 uint32_t gpv_find_shape(const struct gpv_night *n, uint32_t id);
 uint32_t gpv_find_batch(const struct gpv_night *n, uint32_t id);
 
-/* The name of a task; "" if none is known. */
+/* The name of a task; "" if none is known.  gpv_name_text: its offset. */
+uint32_t gpv_name_text(const struct gpv_night *n, uint64_t task);
 const char *gpv_name_of(const struct gpv_night *n, uint64_t task);
 
 /* Class of an attempt: an index, or GPV_NONE. */

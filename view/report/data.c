@@ -86,14 +86,8 @@ static int add_bar(const struct gpv_stretch *stretch, void *user)
     if (bar.use == GPV_USE_OK || bar.use == GPV_USE_LOST || bar.use == GPV_USE_IDLE ||
         (bar.use == GPV_USE_LIMITED && bar.to - bar.from < SHORT * MS))
         return 0;
-    if (d->bars.n == d->bars.room) {
-        const size_t room = d->bars.room ? 2 * d->bars.room : 256;
-        struct bar *row = realloc(d->bars.row, room * sizeof(*row));
-        if (!row)
-            return -1;
-        d->bars.row = row;
-        d->bars.room = room;
-    }
+    if (!gpv_grow(&d->bars.row, d->bars.n, &d->bars.room, sizeof(*d->bars.row)))
+        return -1;
     d->bars.row[d->bars.n++] = bar;
     return 0;
 }
@@ -134,17 +128,8 @@ static const struct gpv_attempt *attempt(const struct data *d, size_t i)
 static uint32_t name_of(const struct data *d, const struct gpv_attempt *a)
 {
     const struct gpv_night *n = d->p->n;
-    size_t from = 0, to = n->names.n;
-    if (n->attempts.n > GPV_REPORT_NAMES && !gpv_is_bad(a->outcome))
-        return 0;
-    while (from < to) {
-        const size_t middle = from + (to - from) / 2;
-        if (n->names.row[middle].task < a->task)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from < n->names.n && n->names.row[from].task == a->task ? n->names.row[from].text : 0;
+    const bool left_out = n->attempts.n > GPV_REPORT_NAMES && !gpv_is_bad(a->outcome);
+    return left_out ? 0 : gpv_name_text(n, a->task);
 }
 
 static int collect_attempts(struct data *d)
