@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "queue/agent/classes.h"
+#include "queue/agent/first.h"
 #include "queue/agent/needs.h"
 #include "queue/agent/record_lines.h"
 #include "queue/agent/requests.h"
@@ -177,63 +178,20 @@ static int find_batch(const struct gpq_batch *b, void *user)
     return f->name ? 1 : GPQ_ENOMEM;
 }
 
-/* ---- The first waiting task of a batch ---- */
-
-struct first {
-    struct page *p;
-    struct gpq_task task; /* id 0: none */
-    uint32_t looks;
-};
-
-static int keep_first(const struct gpq_task *t, void *user)
+static int keep_task(const struct gpq_task *t, void *user)
 {
-    ((struct first *)user)->task = *t;
+    *(struct gpq_task *)user = *t;
     return 1;
-}
-
-static int look_at(const struct gpq_task *t, void *user)
-{
-    struct first *f = user;
-    f->looks++;
-    if (t->state != GPQ_READY && t->state != GPQ_HELD)
-        return f->looks >= LOOKS;
-    f->task = *t;
-    return 1;
-}
-
-/*
- * Mostly the tasks of a batch have one shape and one priority, and their places are in the order of
- * their numbers: then the first READY one is found from the place of the first of all.  Otherwise
- * the first tasks of the batch are looked at, up to LOOKS, one by one.
- */
-static int find_first(struct page *p, const struct gpq_batch *b, struct first *ret)
-{
-    const struct gpq_engine *o = p->a->store->engine;
-    const struct gpq_select own = { .batch = b->id, .first = 1, .last = INT32_MAX };
-    int code = o->tasks(p->a->store, &own, 0, false, keep_first, ret, p->e);
-    if (code < 0 || ret->task.id == 0)
-        return code < 0 ? code : 0;
-    const struct gpq_task head = ret->task;
-    ret->task.id = 0;
-    if (b->state[GPQ_READY] != 0)
-        code = o->ready(p->a->store, head.shape, head.priority, head.order - 1, 1, keep_first, ret,
-                        p->e);
-    if (code < 0 || GPQ_BATCH_OF(ret->task.id) == b->id)
-        return code < 0 ? code : 0;
-    ret->task.id = 0;
-    code = o->tasks(p->a->store, &own, 0, false, look_at, ret, p->e);
-    p->cost += ret->looks / PASSED;
-    return code < 0 ? code : 0;
 }
 
 static int write_batch(struct page *p, const struct gpq_batch *b)
 {
-    struct first first = { .p = p };
-    bool waits = b->state[GPQ_READY] + b->state[GPQ_HELD] != 0;
-    int code = waits ? find_first(p, b, &first) : 0;
+    struct gpq_task first;
+    uint32_t looks = 0;
+    int code = gpq_first_waiting(p->a->store, b, &first, &looks, p->e);
     if (code == 0)
-        gpq_record_batch(&p->lines, b, first.task.id != 0 ? &first.task : NULL);
-    p->cost += COST_BATCH + (b->total < LOOKS ? b->total : LOOKS) / PASSED;
+        gpq_record_batch(&p->lines, b, first.id != 0 ? &first : NULL);
+    p->cost += looks / PASSED + COST_BATCH + (b->total < LOOKS ? b->total : LOOKS) / PASSED;
     return code;
 }
 
@@ -287,18 +245,18 @@ static int write_rows(struct page *p)
     uint32_t number = GPQ_NUMBER_OF(p->row.task);
     uint32_t last = number < INT32_MAX - LOOKS ? number + LOOKS : INT32_MAX;
     const struct gpq_attempt begin = p->row; /* which moves with each row */
-    struct first next = { .p = p };
+    struct gpq_task next = { 0 };
     int code = o->history(p->a->store, p->batch, last, p->asked->since, &begin, p->asked->names,
                           one_row, p, p->e);
     if (code != 0)
         return code;
     const struct gpq_select behind = { .batch = p->batch, .first = last + 1, .last = INT32_MAX };
     if (last < INT32_MAX)
-        code = o->tasks(p->a->store, &behind, 0, false, keep_first, &next, p->e);
-    if (next.task.id == 0) {
+        code = o->tasks(p->a->store, &behind, 0, false, keep_task, &next, p->e);
+    if (next.id == 0) {
         p->part = BATCHES;
     } else {
-        p->row = (struct gpq_attempt){ .task = next.task.id - 1, .round = UINT32_MAX };
+        p->row = (struct gpq_attempt){ .task = next.id - 1, .round = UINT32_MAX };
         p->cost += LOOKS / PASSED;
     }
     return code < 0 ? code : 0;
