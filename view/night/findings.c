@@ -229,6 +229,49 @@ static int add_ends(struct maker *m)
     return 0;
 }
 
+/* Its tasks are a range each, since sets of tasks may be large. */
+static int add_earlier_tasks(struct maker *m, uint32_t finding, const struct gpv_finding *f)
+{
+    for (uint32_t i = 0; i < f->n_ranges; i++)
+        if (gpv_tasks_add_range(&m->tasks, finding, f->range[i].from, f->range[i].to) != 0 ||
+            gpv_tasks_add_range(&m->not_ok, f->batch, f->range[i].from, f->range[i].to) != 0)
+            return -1;
+    return 0;
+}
+
+static int add_earlier(struct maker *m, const struct gpv_finding *earlier)
+{
+    const struct key key = { .kind = GPV_FINDING_BAD,
+                             .batch = earlier->batch,
+                             .gpu = GPV_NONE,
+                             .text = earlier->text,
+                             .what = earlier->outcome,
+                             .status = earlier->status };
+    struct gpv_finding *f = find(m, &key);
+    if (!f)
+        return -1;
+    f->outcome = earlier->outcome;
+    f->status = earlier->status;
+    f->text = earlier->text;
+    f->first = f->count == 0 || earlier->first < f->first ? earlier->first : f->first;
+    f->last = earlier->last > f->last ? earlier->last : f->last;
+    f->count += earlier->count;
+    f->more += earlier->more;
+    f->n_tasks += earlier->more;
+    m->f->bad += earlier->count;
+    uint32_t finding = (uint32_t)(f - m->f->row);
+    note_gpus(m, finding, earlier->set);
+    return add_earlier_tasks(m, finding, earlier);
+}
+
+static int add_all_earlier(struct maker *m, const struct gpv_findings *earlier)
+{
+    for (size_t i = 0; earlier && i < earlier->n; i++)
+        if (earlier->row[i].kind == GPV_FINDING_BAD && add_earlier(m, &earlier->row[i]) != 0)
+            return -1;
+    return 0;
+}
+
 static void add_range(struct maker *m, const struct gpv_task_range *r)
 {
     struct gpv_finding *f = &m->f->row[r->owner];
@@ -449,10 +492,10 @@ static int compare(const void *left, const void *right)
     return order ? order : descending(b->row, a->row);
 }
 
-static int add_all(struct maker *m)
+static int add_all(struct maker *m, const struct gpv_findings *earlier)
 {
-    if (add_ends(m) != 0 || finish_ends(m) != 0 || add_outs(m) != 0 || add_tenancies(m) != 0 ||
-        add_idle(m) != 0 || add_lives(m) != 0)
+    if (add_ends(m) != 0 || add_all_earlier(m, earlier) != 0 || finish_ends(m) != 0 ||
+        add_outs(m) != 0 || add_tenancies(m) != 0 || add_idle(m) != 0 || add_lives(m) != 0)
         return -1;
     for (size_t i = 0; i < m->f->n; i++)
         gpv_finding_command(m->n, &m->f->row[i]);
@@ -461,10 +504,10 @@ static int add_all(struct maker *m)
     return 0;
 }
 
-struct gpv_findings *gpv_findings_of(struct gpv_night *n)
+struct gpv_findings *gpv_findings_beside(struct gpv_night *n, const struct gpv_findings *earlier)
 {
     struct maker m = { .n = n, .f = calloc(1, sizeof(*m.f)), .words = n->gpus.n / 64 + 1 };
-    int code = m.f ? add_all(&m) : -1;
+    int code = m.f ? add_all(&m, earlier) : -1;
     free(m.groups.row);
     free(m.slot);
     free(m.gpus);
@@ -475,6 +518,11 @@ struct gpv_findings *gpv_findings_of(struct gpv_night *n)
         return NULL;
     }
     return m.f;
+}
+
+struct gpv_findings *gpv_findings_of(struct gpv_night *n)
+{
+    return gpv_findings_beside(n, NULL);
 }
 
 void gpv_findings_free(struct gpv_findings *f)

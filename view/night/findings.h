@@ -65,6 +65,9 @@ struct gpv_findings {
 /* All findings of the span, in the order above; of a kind the most frequent or longest first.
  * NULL: no memory.  It may keep sets in the night. */
 struct gpv_findings *gpv_findings_of(struct gpv_night *n);
+/* The same, together with bad ends of an earlier time, whose rows are not in the night; its texts
+ * and sets are those of `earlier`.  Which of the tasks ended ok later is not known of these. */
+struct gpv_findings *gpv_findings_beside(struct gpv_night *n, const struct gpv_findings *earlier);
 void gpv_findings_free(struct gpv_findings *f);
 
 /* "44x CRASHED signal 11", "GPU 5 QUARANTINED": what happened, in words. */

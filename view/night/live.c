@@ -457,6 +457,22 @@ int gpv_live_fill(struct gpv_live *l, const struct gpv_night *n)
     return code;
 }
 
+void gpv_live_restart(struct gpv_live *l, int64_t now)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        struct gpu *g = &l->gpu[i];
+        for (; g->n_late > 0; g->n_late--) {
+            apply(g, &g->late[0]);
+            memmove(g->late, g->late + 1, (g->n_late - 1) * sizeof(g->late[0]));
+        }
+        charge(g, now);
+        g->total = (struct gpv_uses){ 0 };
+        for (size_t k = 0; k < g->n; k++)
+            g->work[k].pending = 0;
+    }
+    l->since = now;
+}
+
 /* ---- Asking ---- */
 
 /* A copy of a GPU to which the late reports are applied; with the ring if `ring`. */

@@ -35,6 +35,9 @@ int gpv_live_grow(struct gpv_live *l, uint32_t gpus, int64_t now);
  * filled. */
 int gpv_live_fill(struct gpv_live *l, const struct gpv_night *n);
 
+/* The totals begin anew at `now`, as at the start of an agent; the ring stays. */
+void gpv_live_restart(struct gpv_live *l, int64_t now);
+
 /* Something begins (+1) or ends (-1) on a GPU. */
 void gpv_live_loading(struct gpv_live *l, uint32_t gpu, int change, int64_t now);
 void gpv_live_kept(struct gpv_live *l, uint32_t gpu, int change, int64_t now);

@@ -63,9 +63,14 @@ int gpv_tasks_add(struct gpv_tasks *r, uint32_t owner, uint32_t number)
 {
     if (r->n > 0 && extend(&r->row[r->n - 1], owner, number))
         return 0;
+    return gpv_tasks_add_range(r, owner, number, number);
+}
+
+int gpv_tasks_add_range(struct gpv_tasks *r, uint32_t owner, uint32_t from, uint32_t to)
+{
     if (make_room(r) != 0)
         return -1;
-    r->row[r->n++] = (struct gpv_task_range){ owner, number, number };
+    r->row[r->n++] = (struct gpv_task_range){ owner, from, to };
     return 0;
 }
 

@@ -20,6 +20,7 @@ struct gpv_tasks {
 
 /* 0, or -1 without memory.  A number that is there already changes nothing. */
 int gpv_tasks_add(struct gpv_tasks *r, uint32_t owner, uint32_t number);
+int gpv_tasks_add_range(struct gpv_tasks *r, uint32_t owner, uint32_t from, uint32_t to);
 /* Sorts the ranges by owner and number, and joins those that touch: now no two do. */
 void gpv_tasks_join(struct gpv_tasks *r);
 /* After the join: how many of the numbers from `from` to `to` the set of the owner has, and the

@@ -54,13 +54,17 @@ static const struct {
     { "", GPV_WHY_UNSEEN, false },
 };
 
+enum gpv_why gpv_why_of_word(const char *word, bool kept)
+{
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcmp(words[i].word, word) == 0)
+            return kept && words[i].gathers ? GPV_WHY_GATHERING : words[i].why;
+    return GPV_WHY_OTHER;
+}
+
 enum gpv_why gpv_why_of(const struct gpv_night *n, const struct gpv_wait *w)
 {
-    const char *word = gpv_text(n, w->word);
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strcmp(word, words[i].word) == 0)
-            return w->kept && words[i].gathers ? GPV_WHY_GATHERING : words[i].why;
-    return GPV_WHY_OTHER;
+    return gpv_why_of_word(gpv_text(n, w->word), w->kept);
 }
 
 /* ---- When tasks begin to wait ---- */

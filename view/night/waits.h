@@ -45,6 +45,8 @@ const char *gpv_why_word(uint32_t why);
 const char *gpv_why_text(uint32_t why);
 /* Of a stretch: by its word, and a wide task gathers while a GPU is kept free. */
 enum gpv_why gpv_why_of(const struct gpv_night *n, const struct gpv_wait *w);
+/* kept: the tasks need several GPUs each, and one is kept free. */
+enum gpv_why gpv_why_of_word(const char *word, bool kept);
 
 /* Task-time of a batch by reason: ns times tasks, as a sum.  0, or -1 without memory. */
 int gpv_wait_sum(const struct gpv_night *n, uint32_t batch, double ret[GPV_WHYS]);

@@ -190,6 +190,8 @@ struct lengths {
 
 static void see_attempt(struct gpv_now_class *row, struct lengths *l, const struct gpv_attempt *a)
 {
+    if (a->last && a->ended != 0 && a->outcome != GPV_RETURNED)
+        row->tasks_by[a->outcome % GPV_OUTCOMES]++;
     if (a->number == 0)
         return;
     if (a->ready != 0)

@@ -70,6 +70,7 @@ static const struct gpv_field class_fields[] = {
     CLASS(restarts, GPV_U64, 0),
     FIELD(gpv_now_class, waiting, "waiting", GPV_COUNTS, 0, gpv_why_word),
     FIELD(gpv_now_class, ended_by, "ended", GPV_COUNTS, 0, gpv_outcome_word),
+    FIELD(gpv_now_class, tasks_by, "tasks", GPV_COUNTS, 0, gpv_outcome_word),
     CLASS(run, GPV_HISTOGRAM, 0),
     CLASS(wait, GPV_HISTOGRAM, 0),
     END_OF_FIELDS,

@@ -19,6 +19,8 @@ void gpv_now_out(char *to, size_t size, uint32_t kind, const char *text);
 /* A finding of a night in words. */
 void gpv_now_finding_of(const struct gpv_night *n, const struct gpv_finding *f,
                         struct gpv_now_finding *ret);
+/* Newest first. */
+void gpv_now_sort_findings(struct gpv_now_finding *finding, size_t n);
 /* Ends in the last hour, or since the batch was made, as a rate; it was made a minute ago at
  * least. */
 double gpv_now_per_hour(uint64_t ends, int64_t made, int64_t now);

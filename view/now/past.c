@@ -38,6 +38,12 @@ static int newest_first(const void *left, const void *right)
     return (a->first > b->first) - (a->first < b->first);
 }
 
+void gpv_now_sort_findings(struct gpv_now_finding *finding, size_t n)
+{
+    if (n > 1)
+        qsort(finding, n, sizeof(*finding), newest_first);
+}
+
 int gpv_fill_findings(struct gpv_snapshot *s, struct gpv_night *day)
 {
     struct gpv_findings *f = gpv_findings_of(day);
@@ -50,8 +56,8 @@ int gpv_fill_findings(struct gpv_snapshot *s, struct gpv_night *day)
         code = row ? 0 : -1;
     }
     gpv_findings_free(f);
-    if (code == 0 && s->findings.n > 1)
-        qsort(s->findings.row, s->findings.n, sizeof(*s->findings.row), newest_first);
+    if (code == 0)
+        gpv_now_sort_findings(s->findings.row, s->findings.n);
     return code;
 }
 

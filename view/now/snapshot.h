@@ -77,6 +77,8 @@ struct gpv_now_class {
     uint64_t evicted, restarts;       /* since `since` of the snapshot */
     uint64_t waiting[GPV_WHYS];       /* tasks, by the reason of the first one of their shape */
     uint64_t ended_by[GPV_OUTCOMES];  /* attempts since `since` */
+    uint64_t tasks_by[GPV_OUTCOMES];  /* tasks that have ended for good since `since`, once in each
+                                         round; of records, in their last round */
     struct gpv_histogram run, wait;   /* of attempts; from ready to start */
 };
 
@@ -123,7 +125,7 @@ struct gpv_now_more {
 };
 
 struct gpv_snapshot {
-    uint64_t sequence; /* one more with each snapshot of a connection */
+    uint64_t sequence; /* of the state: it grows; a reader that is slow, or reads rarely, misses some */
     int64_t time;
     int64_t since; /* from here on the totals count: the start of the agent */
     char host[64], version[32];
