@@ -42,6 +42,7 @@ struct gpq_notify;    /* notify.c */
 struct gpq_retention; /* retention.c */
 struct gpq_forget;    /* forget.c */
 struct gpq_spans;     /* spans.c */
+struct gpq_now;       /* now.h */
 
 /* How long ended tasks are kept. */
 struct gpq_keep {
@@ -92,10 +93,12 @@ struct gpq_agent {
     struct gpq_retention *retention; /* NULL: all are kept */
     struct gpq_forget *forget;
     struct gpq_spans *spans;
+    struct gpq_now *now;
     struct gpq_keep keep;
     const char *notify_command; /* of batches without one of their own; NULL = none */
     uint64_t descriptors;       /* soft limit of commands (descriptors.h) */
     int epoll, timer, signals;
+    uint64_t turned;   /* wall time of the last transaction */
     uint64_t next_due; /* wall time; 0 = none */
     uint64_t retry_at; /* when what waits for a second is tried again; 0 = nothing does */
     uint64_t timer_at; /* for which the timer is set */

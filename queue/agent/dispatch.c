@@ -134,6 +134,13 @@ void gpq_dispatch_describe(struct gpud_task_desc *d, const struct gpq_task *t, u
     d->max_attempts = 1; /* retries are the store's */
 }
 
+static void describe_unit(struct gpq_unit *u, const struct gpq_task *t, uint64_t limit)
+{
+    u->shape = t->shape;
+    u->ready = t->ready;
+    u->allowed = limit == GPUD_NEVER ? 0 : limit;
+}
+
 int gpq_dispatch_submit(struct gpq_agent *a, const struct gpq_task *t,
                         const struct gpud_request *needs, uint64_t limit, struct gpq_error *e)
 {
@@ -151,7 +158,7 @@ int gpq_dispatch_submit(struct gpq_agent *a, const struct gpq_task *t,
         (void)gpud_dispatcher_cancel(a->dispatcher, id, GPUD_CANCEL_HARD);
         return gpq_fail(e, GPQ_ENOMEM, "no memory for a task");
     }
-    u->shape = t->shape;
+    describe_unit(u, t, limit);
     u->phase = GPQ_INSIDE;
     return 0;
 }
@@ -183,7 +190,7 @@ int gpq_dispatch_adopt(struct gpq_agent *a, const struct gpq_task *t, uint64_t l
     struct gpq_unit *u = gpq_work_add(a, id, t->id);
     if (!u)
         return gpq_fail(e, GPQ_ENOMEM, "no memory for a task");
-    u->shape = t->shape;
+    describe_unit(u, t, limit);
     u->grant = adoption.attempt;
     *ret = u;
     return 0;
@@ -194,7 +201,7 @@ struct gpq_unit *gpq_dispatch_alone(struct gpq_agent *a, const struct gpq_task *
 {
     struct gpq_unit *u = gpq_work_add(a, t->id | UINT64_C(1) << 63, t->id);
     if (u) {
-        u->shape = t->shape;
+        describe_unit(u, t, GPUD_NEVER);
         u->alone = true;
     }
     return u;

@@ -264,5 +264,7 @@ static bool look_at_batch(struct gpq_agent *a, struct gpq_watcher *w)
 
 bool gpq_watcher_look(struct gpq_agent *a, struct gpq_watcher *w)
 {
+    if (w->wish.kind == GPQ_WISH_WATCH)
+        return false; /* watch.c */
     return w->wish.batch != 0 ? look_at_batch(a, w) : look_at_list(a, w);
 }

@@ -13,7 +13,7 @@
 #include "queue/agent/agent.h"
 #include "queue/agent/attached.h"
 
-enum gpq_wish_kind { GPQ_WISH_NONE, GPQ_WISH_WAIT, GPQ_WISH_FOLLOW };
+enum gpq_wish_kind { GPQ_WISH_NONE, GPQ_WISH_WAIT, GPQ_WISH_FOLLOW, GPQ_WISH_WATCH };
 
 /* The part of a request whose reply follows after a commit.  NONE with a batch: the batch may have
  * ended without a change of a task, by its seal. */
@@ -22,6 +22,8 @@ struct gpq_wish {
     uint32_t batch;  /* 0 = the list */
     uint64_t *tasks; /* sorted; its owner frees it */
     size_t n;
+    uint32_t parts; /* WATCH: bits of enum gpq_watch_part */
+    uint64_t every; /* WATCH: ns between snapshots */
     struct gpq_attached *attached; /* tasks that end with the connection; its owner frees it */
 };
 
@@ -36,6 +38,9 @@ struct gpq_watcher {
     uint64_t *other;    /* FOLLOW: their ids, sorted */
     size_t n_other;
     uint64_t missed;    /* changes that the client has no room for */
+    uint64_t shown;     /* WATCH: version of the last snapshot; 0 = none */
+    uint64_t shown_at;  /* WATCH: when it was sent, CLOCK_MONOTONIC */
+    uint64_t stuck_at;  /* WATCH: since when the client has not read all of it; 0 = it has */
     struct gpq_watcher *next;
 };
 

@@ -36,12 +36,14 @@
 #include "queue/agent/forget.h"
 #include "queue/agent/marks.h"
 #include "queue/agent/notify.h"
+#include "queue/agent/now.h"
 #include "queue/agent/points.h"
 #include "queue/agent/retention.h"
 #include "queue/agent/runs.h"
 #include "queue/agent/settings.h"
 #include "queue/agent/spans.h"
 #include "queue/agent/turn.h"
+#include "queue/agent/watch.h"
 #include "queue/agent/workers.h"
 #include "queue/files/lock.h"
 #include "queue/files/reserve.h"
@@ -226,6 +228,8 @@ static int open_all(struct gpq_agent *a, const struct gpq_settings *s,
     if (code == 0)
         code = gpq_spans_open(a, e);
     if (code == 0)
+        code = gpq_now_open(a, e);
+    if (code == 0)
         code = gpq_ahead_open(a, e);
     if (code == 0)
         code = gpq_server_open(a, e);
@@ -353,6 +357,7 @@ static void set_timer(struct gpq_agent *a)
         at = a->retry_at;
     at = earlier(at, earlier(gpq_notify_next(a), gpq_retention_next(a)));
     at = earlier(at, gpq_spans_next(a));
+    at = earlier(at, gpq_watch_next(a));
     if (at == a->timer_at)
         return;
     uint64_t real = at != 0 ? at - (uint64_t)gpq_clock_ahead() : 0;
@@ -387,7 +392,7 @@ static void check_stop(struct gpq_agent *a)
 /* Work for further turns, between which clients are heard. */
 static bool has_more(const struct gpq_agent *a)
 {
-    return gpq_forget_waits(a) || (gpq_retention_goes_on(a) && !a->starts_wait);
+    return gpq_forget_waits(a) || gpq_now_goes_on(a) || (gpq_retention_goes_on(a) && !a->starts_wait);
 }
 
 /* Items of a long request lie between others, so that free alone keeps their pages.  [Q11] */
@@ -411,6 +416,11 @@ static void loop(struct gpq_agent *a)
         if (a->over)
             break;
         gpq_spans_look(a);
+        gpq_watch_turn(a);
+        if (gpq_server_waits(a))
+            continue;
+        if (gpq_now_goes_on(a))
+            gpq_now_some(a);
         give_back_memory(a);
         set_timer(a);
         int n = epoll_wait(a->epoll, events, EVENTS, has_more(a) ? 0 : -1);
@@ -426,6 +436,7 @@ static void close_all(struct gpq_agent *a)
     if (a->server)
         gpq_server_close(a);
     gpq_notify_close(a);
+    gpq_now_close(a);
     gpq_spans_close(a);
     gpq_retention_close(a);
     gpq_forget_close(a);

@@ -5,7 +5,8 @@
  * Only the agent of the tests, built with GPQ_TEST_POINTS, has it.  The file that GPQ_TEST_CLOCK
  * names has the difference in ns between its wall clock and that of the machine.  After a change of
  * it the test sends SIGUSR1, as the kernel cancels a timer of a clock that is set.
- * GPQ_TEST_NOTIFY_MS is the limit of notifications, and GPQ_TEST_SHAPES that of shapes (ahead.h).
+ * GPQ_TEST_NOTIFY_MS is the limit of notifications, GPQ_TEST_WATCH_MS that of clients that watch and
+ * do not read, and GPQ_TEST_SHAPES that of shapes (ahead.h).
  */
 #ifndef GPQ_AGENT_POINTS_H
 #define GPQ_AGENT_POINTS_H
@@ -41,6 +42,13 @@ static inline uint64_t gpq_notify_limit(uint64_t ns)
     return text ? strtoull(text, NULL, 10) * 1000000 : ns;
 }
 
+static inline uint64_t gpq_watch_limit(uint64_t ns)
+{
+    const char *text = getenv("GPQ_TEST_WATCH_MS");
+
+    return text ? strtoull(text, NULL, 10) * 1000000 : ns;
+}
+
 static inline size_t gpq_shapes_limit(size_t n)
 {
     const char *text = getenv("GPQ_TEST_SHAPES");
@@ -56,6 +64,11 @@ static inline int64_t gpq_clock_ahead(void)
 }
 
 static inline uint64_t gpq_notify_limit(uint64_t ns)
+{
+    return ns;
+}
+
+static inline uint64_t gpq_watch_limit(uint64_t ns)
 {
     return ns;
 }

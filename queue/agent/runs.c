@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "queue/agent/command.h"
+#include "queue/agent/now.h"
 #include "queue/agent/oom.h"
 #include "queue/agent/said.h"
 #include "queue/agent/turn.h"
@@ -120,6 +121,7 @@ int gpq_runs_start(struct gpq_agent *a, struct gpq_unit *u, struct gpq_error *e)
         return code;
     u->since = gpq_wall();
     gpq_runs_adopt(a, u, gpq_pidfd_open(u->child));
+    gpq_now_runs(a, u);
     report_start(a, u);
     return 0;
 }

@@ -13,6 +13,7 @@
 #include "queue/agent/client.h"
 #include "queue/agent/follow.h"
 #include "queue/agent/requests.h"
+#include "queue/agent/watch.h"
 #include "queue/files/fault.h"
 #include "queue/files/socket.h"
 
@@ -446,6 +447,32 @@ static void look_all(struct gpq_agent *a)
         }
         *at = w->next;
         gpq_watcher_free(w);
+    }
+}
+
+bool gpq_server_is_watched(const struct gpq_agent *a)
+{
+    for (const struct gpq_watcher *w = a->server ? a->server->watchers : NULL; w; w = w->next)
+        if (w->wish.kind == GPQ_WISH_WATCH)
+            return true;
+    return false;
+}
+
+void gpq_server_watchers(struct gpq_agent *a, int (*fn)(struct gpq_watcher *w, void *user),
+                         void *user)
+{
+    struct gpq_server *s = a->server;
+    for (struct gpq_watcher *w = s->watchers; w; w = w->next) {
+        if (w->wish.kind != GPQ_WISH_WATCH || w->client->gone)
+            continue;
+        int sent = fn(w, user);
+        if (sent > 0) {
+            gpq_client_write(a, w->client);
+            gpq_client_go_on(a, w->client, keep_request);
+        } else if (sent < 0) {
+            gpq_client_gone(a, w->client);
+        }
+        s->over = s->over || w->client->gone;
     }
 }
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "queue/agent/lookup.h"
+#include "queue/agent/now.h"
 #include "queue/agent/states.h"
 #include "queue/grow.h"
 
@@ -32,6 +33,7 @@ struct row {
 };
 
 struct gpq_spans {
+    struct gpq_agent *a;
     struct row *first; /* rows that go on, or that are not written to their end */
     size_t n;
     bool changed;        /* something is to be written */
@@ -56,6 +58,25 @@ static struct moment present(void)
 
 /* ---- Rows ---- */
 
+static struct gpq_span span_of(const struct gpq_agent *a, const struct row *r)
+{
+    return (struct gpq_span){ .kind = r->kind,
+                              .subject = strcmp(r->kind, "life") != 0 ? r->subject : "",
+                              .reason = r->reason,
+                              .text = r->text,
+                              .since = r->since.wall,
+                              .until = r->until.wall,
+                              .since_boot = r->since.boot,
+                              .until_boot = r->until.boot,
+                              .boot = a->boot };
+}
+
+static void tell(const struct gpq_spans *s, const struct row *r)
+{
+    const struct gpq_span span = span_of(s->a, r);
+    gpq_now_span(s->a, &span);
+}
+
 /* Commits may be rare and changes many: then the newest ones are lost, and the log says so. */
 static struct row *add_row(struct gpq_spans *s, const char *kind, const char *subject,
                            const char *reason, const char *key, const char *text)
@@ -79,6 +100,7 @@ static struct row *add_row(struct gpq_spans *s, const char *kind, const char *su
     *at = r;
     s->n++;
     s->changed = true;
+    tell(s, r);
     return r;
 }
 
@@ -90,6 +112,7 @@ static void end_row(struct gpq_spans *s, struct row *r)
     if (r->until.wall < r->since.wall)
         r->until.wall = r->since.wall;
     s->changed = true;
+    tell(s, r);
 }
 
 bool gpq_span_goes_on(struct gpq_spans *s, const char *kind, const char *subject,
@@ -155,6 +178,19 @@ void gpq_spans_look(struct gpq_agent *a)
     end_unseen(s);
 }
 
+void gpq_spans_note(struct gpq_agent *a, const char *kind, const char *subject, const char *text)
+{
+    struct gpq_spans *s = a->spans;
+    const struct moment before = s ? s->clock : (struct moment){ 0 };
+    if (!s)
+        return;
+    s->clock = present();
+    struct row *r = add_row(s, kind, subject, "", "", text);
+    if (r)
+        end_row(s, r);
+    s->clock = before;
+}
+
 void gpq_spans_hear(struct gpq_agent *a, const struct gpud_event *event)
 {
     if (a->spans)
@@ -168,17 +204,14 @@ uint64_t gpq_spans_next(const struct gpq_agent *a)
 
 /* ---- The store ---- */
 
-static struct gpq_span span_of(const struct gpq_agent *a, const struct row *r)
+int gpq_spans_each(struct gpq_agent *a, gpq_span_fn fn, void *user)
 {
-    return (struct gpq_span){ .kind = r->kind,
-                              .subject = strcmp(r->kind, "life") != 0 ? r->subject : "",
-                              .reason = r->reason,
-                              .text = r->text,
-                              .since = r->since.wall,
-                              .until = r->until.wall,
-                              .since_boot = r->since.boot,
-                              .until_boot = r->until.boot,
-                              .boot = a->boot };
+    int code = 0;
+    for (const struct row *r = a->spans ? a->spans->first : NULL; code == 0 && r; r = r->next) {
+        const struct gpq_span span = span_of(a, r);
+        code = fn(&span, user);
+    }
+    return code;
 }
 
 uint64_t gpq_spans_until(const struct gpq_agent *a, uint64_t id)
@@ -334,6 +367,7 @@ int gpq_spans_open(struct gpq_agent *a, struct gpq_error *e)
     a->spans = calloc(1, sizeof(*a->spans));
     if (!a->spans || !(a->spans->states = gpq_states_new()))
         return gpq_fail(e, GPQ_ENOMEM, "no memory");
+    a->spans->a = a;
     int code = gpq_mark_look(a->store, "alive", "", &left.alive, e);
     if (code >= 0)
         code = a->store->engine->spans(a->store, UINT64_MAX >> 1, 0, see_left, &left, e);

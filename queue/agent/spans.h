@@ -68,6 +68,10 @@ uint64_t gpq_spans_next(const struct gpq_agent *a);
 
 /* Rows of the store as they are now, for records: when one that goes on there has ended, 0 = it
  * goes on; and those that the store does not have yet, with the id 0. */
+/* Each row in memory: those that go on, and some that have ended. */
+int gpq_spans_each(struct gpq_agent *a, gpq_span_fn fn, void *user);
+/* Adds a row of a moment, which is written with the next commit. */
+void gpq_spans_note(struct gpq_agent *a, const char *kind, const char *subject, const char *text);
 uint64_t gpq_spans_until(const struct gpq_agent *a, uint64_t id);
 int gpq_spans_unwritten(const struct gpq_agent *a, gpq_span_fn fn, void *user);
 

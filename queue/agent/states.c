@@ -12,6 +12,7 @@
 #include "queue/agent/classes.h"
 #include "queue/agent/look.h"
 #include "queue/agent/needs.h"
+#include "queue/agent/now.h"
 #include "queue/grow.h"
 
 enum { TEXT = GPQ_SPAN_TEXT };
@@ -291,13 +292,16 @@ static void see_workers(struct gpq_agent *a, struct gpq_look *l, struct gpq_stat
 {
     int n = gpud_dispatcher_slots(a->dispatcher, NULL, 0);
     struct gpud_slot_stats *slots = n > 0 ? calloc((size_t)n, sizeof(*slots)) : NULL;
+    gpq_now_slot(a, NULL);
     if (!slots)
         return;
     slots[0] = (struct gpud_slot_stats)GPUD_SLOT_STATS_INIT;
     int there = gpud_dispatcher_slots(a->dispatcher, slots, (size_t)n);
     for (int i = 0; i < there && i < n; i++)
-        if (*slots[i].class_name)
+        if (*slots[i].class_name) {
+            gpq_now_slot(a, &slots[i]);
             each_name(slots[i].devices, see_seat, &(struct seat){ l, t, &slots[i] });
+        }
     free(slots);
 }
 

@@ -12,6 +12,7 @@
 #include "queue/agent/forget.h"
 #include "queue/agent/marks.h"
 #include "queue/agent/notify.h"
+#include "queue/agent/now.h"
 #include "queue/agent/oom.h"
 #include "queue/agent/retention.h"
 #include "queue/agent/runs.h"
@@ -173,7 +174,7 @@ static int store_notes(struct gpq_agent *a, bool grants, bool requests, uint64_t
 static int transact(struct gpq_agent *a, bool all, struct gpq_error *e)
 {
     const struct gpq_engine *o = a->store->engine;
-    uint64_t now = gpq_wall(), next = 0;
+    uint64_t now = a->turned = gpq_wall(), next = 0;
     bool requests = all && gpq_server_waits(a);
     for (size_t i = 0; i < a->notes.n; i++)
         a->notes.note[i].done = false; /* of a transaction that failed */
@@ -381,8 +382,10 @@ bool gpq_turn(struct gpq_agent *a)
     else
         e = first;
     bool broken = code < 0 && code != GPQ_EFULL && code != GPQ_ENOMEM;
-    if (code == 0)
+    if (code == 0) {
+        gpq_now_turned(a);
         finish_all(a);
+    }
     gpq_server_settle(a, failed, &first);
     if (broken) {
         give_up(a, &e);

@@ -49,6 +49,8 @@ struct gpq_unit {
     uint16_t port;             /* of its command (ports.h); 0 = none */
     pid_t child;               /* the runner, if this agent has started it; else 0 */
     int32_t status;            /* of the end: exit status, or minus the signal */
+    uint64_t ready;            /* since when the task was READY; 0 = not known */
+    uint64_t allowed;          /* its time limit, ns; 0 = none */
     uint64_t since;            /* wall time of the start of its command */
     uint64_t started, ended;   /* the same, of its end */
     bool oom;                  /* it ended for want of memory (oom.h) */

@@ -60,7 +60,7 @@ int gpq_workers_want(struct gpq_agent *a, struct gpq_class *class, const struct 
     if (!u)
         return gpq_fail(e, GPQ_ENOMEM, "no memory for a task");
     u->class = class;
-    u->limit = limit == GPUD_NEVER ? 0 : limit;
+    u->limit = u->allowed = limit == GPUD_NEVER ? 0 : limit;
     u->phase = GPQ_GRANTED;
     gpq_turn_granted(a, u);
     return 0;

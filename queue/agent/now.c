@@ -1,0 +1,810 @@
+/* SPDX-License-Identifier: MIT */
+/* now.c - follows attempts, rows of spans and batches. */
+#include "queue/agent/now.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "queue/agent/classes.h"
+#include "queue/agent/first.h"
+#include "queue/agent/grant.h"
+#include "queue/agent/keep.h"
+#include "queue/agent/lookup.h"
+#include "queue/agent/needs.h"
+#include "queue/agent/spans.h"
+#include "queue/grow.h"
+
+#define HALF_HOUR (30 * GPQ_MINUTE)
+#define LEFT_EVERY (10 * GPQ_MINUTE)
+
+void *gpq_now_row(void *list, size_t size)
+{
+    struct {
+        void *row;
+        size_t n, room;
+    } *l = list;
+    void *larger = gpq_grown(l->row, l->n, &l->room, size);
+    if (!larger)
+        return NULL;
+    l->row = larger;
+    return memset((char *)larger + l->n++ * size, 0, size);
+}
+
+/* ---- GPUs and classes ---- */
+
+static bool is_name(const char *name, const char *of, size_t size)
+{
+    return strlen(name) == size && memcmp(name, of, size) == 0;
+}
+
+uint32_t gpq_now_gpu(const struct gpq_now *n, const char *name, size_t size)
+{
+    for (uint32_t i = 0; size != 0 && i < n->gpus.n; i++)
+        if (is_name(n->gpus.row[i].name, name, size) || is_name(n->gpus.row[i].uuid, name, size))
+            return i;
+    return GPV_NONE;
+}
+
+uint32_t gpq_now_class(struct gpq_now *n, const char *name)
+{
+    for (uint32_t i = 0; i < n->classes.n; i++)
+        if (strcmp(n->classes.row[i].row.name, name) == 0)
+            return i;
+    struct gpq_kept_class *c = gpq_now_row(&n->classes, sizeof(*c));
+    if (!c)
+        return 0;
+    c->row.boot_p50 = c->row.run_p50 = -1;
+    gpv_now_text(c->row.name, sizeof(c->row.name), name);
+    return (uint32_t)n->classes.n - 1;
+}
+
+struct class_of {
+    struct gpq_now *now;
+    uint32_t class;
+};
+
+static int read_class(const struct gpq_shape *s, void *user)
+{
+    struct class_of *ret = user;
+    struct gpq_needs needs;
+    struct gpq_error e;
+    if (gpq_needs_parse(s->request, &needs, &e) < 0)
+        return 1;
+    ret->class = gpq_now_class(ret->now, needs.class_name ? needs.class_name : GPQ_COMMANDS);
+    gpq_needs_free(&needs);
+    return 1;
+}
+
+uint32_t gpq_now_class_of(struct gpq_agent *a, uint32_t shape)
+{
+    struct gpq_now *n = a->now;
+    struct class_of found = { .now = n };
+    struct gpq_error e;
+    for (size_t i = n->shapes.n; i > 0; i--)
+        if (n->shapes.row[i - 1].shape == shape)
+            return n->shapes.row[i - 1].class;
+    (void)a->store->engine->shape(a->store, shape, read_class, &found, &e);
+    struct gpq_shape_class *row = gpq_now_row(&n->shapes, sizeof(*row));
+    if (row)
+        *row = (struct gpq_shape_class){ shape, found.class };
+    return found.class;
+}
+
+/* ---- Batches ---- */
+
+/* The index of the first batch whose id is not less. */
+static size_t place_of(const struct gpq_now *n, uint32_t id)
+{
+    size_t low = 0, high = n->batches.n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (n->batches.row[middle].row.id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct gpq_kept_batch *gpq_now_batch(struct gpq_now *n, uint32_t id)
+{
+    size_t at = place_of(n, id);
+    return at < n->batches.n && n->batches.row[at].row.id == id ? &n->batches.row[at] : NULL;
+}
+
+/* Without memory it is not shown. */
+static struct gpq_kept_batch *add_batch(struct gpq_now *n, uint32_t id)
+{
+    size_t at = place_of(n, id);
+    if (at < n->batches.n && n->batches.row[at].row.id == id)
+        return &n->batches.row[at];
+    struct gpq_kept_batch *last = gpq_now_row(&n->batches, sizeof(*last));
+    if (!last)
+        return NULL;
+    struct gpq_kept_batch *b = &n->batches.row[at];
+    memmove(b + 1, b, (n->batches.n - 1 - at) * sizeof(*b));
+    *b = (struct gpq_kept_batch){ .row = { .id = id, .least = -1, .most = -1 }, .stale = true };
+    return b;
+}
+
+void gpq_now_drop_batch(struct gpq_now *n, size_t index)
+{
+    struct gpq_kept_batch *b = &n->batches.row[index];
+    free(b->left);
+    n->batches.n--;
+    memmove(b, b + 1, (n->batches.n - index) * sizeof(*b));
+}
+
+static int read_batch(const struct gpq_batch *from, void *user)
+{
+    struct gpq_kept_batch *b = user;
+    struct gpv_now_batch *row = &b->row;
+    gpv_now_text(row->name, sizeof(row->name), from->name ? from->name : "");
+    row->made = (int64_t)from->made;
+    row->ended = (int64_t)from->ended;
+    row->total = from->total;
+    row->ok = from->outcome[GPQ_OUTCOME_SUCCESS];
+    row->held = from->state[GPQ_HELD];
+    row->ready = from->state[GPQ_READY];
+    row->running = from->state[GPQ_RUNNING];
+    row->bad = 0;
+    for (uint32_t i = 0; i < GPQ_OUTCOMES; i++) {
+        b->ended_by[i] = from->outcome[i];
+        row->bad += gpv_is_bad(i) ? from->outcome[i] : 0;
+    }
+    b->open = from->open;
+    b->joined = from->joined;
+    return 1;
+}
+
+/* A copy, since no reader calls the store. */
+static int copy_batch(const struct gpq_batch *from, void *user)
+{
+    *(struct gpq_batch *)user = *from;
+    ((struct gpq_batch *)user)->name = NULL;
+    return 1;
+}
+
+static void read_first(struct gpq_agent *a, struct gpq_kept_batch *b)
+{
+    struct gpq_batch batch;
+    struct gpq_task first = { 0 };
+    struct gpq_error e;
+    uint32_t looks;
+    b->row.first = 0;
+    if (b->row.ready + b->row.held == 0 ||
+        a->store->engine->batches(a->store, b->row.id, copy_batch, &batch, &e) < 0 ||
+        gpq_first_waiting(a->store, &batch, &first, &looks, &e) < 0 || first.id == 0)
+        return;
+    b->row.first = first.id;
+    b->row.priority = first.priority;
+    b->shape = first.shape;
+}
+
+bool gpq_now_read_batch(struct gpq_agent *a, struct gpq_kept_batch *b)
+{
+    struct gpq_error e;
+    if (!b->stale)
+        return true;
+    if (gpq_batch_read(a->store, b->row.id, read_batch, b, &e) < 0)
+        return e.code != GPQ_ENOTFOUND;
+    b->stale = false;
+    read_first(a, b);
+    if (b->row.ended != 0) {
+        free(b->left);
+        b->left = NULL;
+    }
+    return true;
+}
+
+static bool goes_on(const struct gpq_kept_batch *b)
+{
+    return b->row.ended == 0;
+}
+
+void gpq_now_count_end(struct gpq_kept_batch *b, int64_t time)
+{
+    int64_t minute = time / GPQ_MINUTE;
+    if (minute - b->minute > GPQ_HOUR)
+        memset(b->ends, 0, sizeof(b->ends));
+    for (; b->minute < minute && minute - b->minute <= GPQ_HOUR; b->minute++)
+        b->ends[(b->minute + 1) % (GPQ_HOUR + 1)] = 0;
+    b->minute = minute > b->minute ? minute : b->minute;
+    if (b->minute - minute <= GPQ_HOUR)
+        b->ends[minute % (GPQ_HOUR + 1)]++;
+}
+
+/* ---- Reports ---- */
+
+static void apply_left(struct gpq_now *n, const struct gpq_report *r)
+{
+    struct gpq_kept_batch *b = gpq_now_batch(n, GPV_BATCH_OF(r->task));
+    if (!b || !goes_on(b))
+        return;
+    if (!b->left && r->kind == GPQ_NOW_LEFT_START)
+        b->left = calloc(1, sizeof(*b->left));
+    b->left_at = 0;
+    if (b->left && r->kind == GPQ_NOW_LEFT_START)
+        gpv_left_start(b->left, r->time);
+    else if (b->left)
+        gpv_left_end(b->left, r->started, r->time);
+}
+
+void gpq_now_apply(struct gpq_now *n, const struct gpq_report *r)
+{
+    switch (r->kind) {
+    case GPQ_NOW_LOADING:
+        gpv_live_loading(n->live, r->gpu, r->change, r->time);
+        return;
+    case GPQ_NOW_KEPT:
+        gpv_live_kept(n->live, r->gpu, r->change, r->time);
+        return;
+    case GPQ_NOW_OUT:
+        gpv_live_out(n->live, r->gpu, r->change, r->time);
+        return;
+    case GPQ_NOW_WAITS:
+        gpv_live_waits(n->live, r->change > 0, r->time);
+        return;
+    case GPQ_NOW_START:
+        (void)gpv_live_start(n->live, r->gpu, r->task, r->time);
+        return;
+    case GPQ_NOW_END_OK:
+    case GPQ_NOW_END_BAD:
+        gpv_live_end(n->live, r->gpu, r->task, r->time, r->kind == GPQ_NOW_END_OK);
+        return;
+    default:
+        apply_left(n, r);
+    }
+}
+
+/* Without memory it is left out. */
+static void report(struct gpq_now *n, struct gpq_report r)
+{
+    struct gpq_report *late = n->filled ? NULL : gpq_now_row(&n->late, sizeof(*late));
+    if (n->filled)
+        gpq_now_apply(n, &r);
+    else if (late)
+        *late = r;
+}
+
+/* ---- Rows of spans ---- */
+
+static void report_gpu(struct gpq_now *n, const struct gpq_span *span, enum gpq_report_kind kind)
+{
+    uint32_t gpu = gpq_now_gpu(n, span->subject, strlen(span->subject));
+    int64_t time = (int64_t)(span->until != 0 ? span->until : span->since);
+    if (gpu == GPV_NONE)
+        return;
+    if (span->until != 0 && time > n->gpus.row[gpu].ended)
+        n->gpus.row[gpu].ended = time;
+    report(n, (struct gpq_report){
+                  .kind = kind, .gpu = gpu, .change = span->until != 0 ? -1 : 1, .time = time });
+}
+
+/* A worker begins to load or to leave, or has done so. */
+static void see_worker(struct gpq_now *n, const struct gpq_span *span)
+{
+    size_t whom;
+    char name[64];
+    const char *why = gpq_span_why(span->text, &whom);
+    bool boots = strcmp(span->reason, "boot") == 0;
+    snprintf(name, sizeof(name), "%.*s", (int)(whom < 63 ? whom : 63), span->text);
+    struct gpq_kept_class *class = &n->classes.row[gpq_now_class(n, name)];
+    if (span->until != 0) {
+        if (boots)
+            gpv_lengths_add(&class->boot, (int64_t)(span->until - span->since));
+        return;
+    }
+    class->row.restarts += boots && strncmp(why, "restart", 7) == 0;
+    class->row.evicted += !boots && strncmp(why, "evicted", 7) == 0;
+}
+
+static void see_reason(struct gpq_now *n, const struct gpq_span *span)
+{
+    uint32_t before = n->reasons;
+    n->reasons += span->until == 0 ? 1 : (uint32_t) - (n->reasons > 0);
+    if ((before > 0) != (n->reasons > 0))
+        report(n, (struct gpq_report){
+                      .kind = GPQ_NOW_WAITS,
+                      .change = n->reasons > 0,
+                      .time = (int64_t)(span->until != 0 ? span->until : span->since) });
+}
+
+void gpq_now_span(struct gpq_agent *a, const struct gpq_span *span)
+{
+    struct gpq_now *n = a->now;
+    if (!n || strcmp(span->kind, "left") == 0)
+        return;
+    n->version++;
+    n->wrong = true;
+    if (strcmp(span->kind, "device") == 0) {
+        report_gpu(n, span, GPQ_NOW_OUT);
+    } else if (strcmp(span->kind, "reason") == 0) {
+        see_reason(n, span);
+    } else if (strcmp(span->kind, "tenancy") == 0) {
+        bool kept = strcmp(span->reason, "kept") == 0;
+        report_gpu(n, span, kept ? GPQ_NOW_KEPT : GPQ_NOW_LOADING);
+        if (!kept)
+            see_worker(n, span);
+    }
+    if (span->until == 0)
+        return;
+    gpq_record_span(&n->lines, span);
+    (void)gpq_wrong_read(a, n->kept);
+}
+
+/* ---- Attempts ---- */
+
+static struct gpq_running *find_running(struct gpq_now *n, uint64_t task)
+{
+    for (size_t i = 0; i < n->running.n; i++)
+        if (n->running.row[i].task == task)
+            return &n->running.row[i];
+    return NULL;
+}
+
+static void put_gpus(const struct gpq_now *n, struct gpq_running *w, const char *devices)
+{
+    while (*devices && w->n < GPQ_VALUE_GPUS) {
+        size_t size = strcspn(devices, ",");
+        uint32_t gpu = gpq_now_gpu(n, devices, size);
+        if (gpu != GPV_NONE)
+            w->gpu[w->n++] = (uint16_t)gpu;
+        devices += size + (devices[size] == ',');
+    }
+}
+
+static void started(struct gpq_agent *a, const struct gpq_unit *u, const char *devices,
+                    uint64_t since)
+{
+    struct gpq_now *n = a->now;
+    if (since == 0 || find_running(n, u->task))
+        return;
+    struct gpq_running *w = gpq_now_row(&n->running, sizeof(*w));
+    if (!w)
+        return;
+    *w = (struct gpq_running){ .task = u->task,
+                               .ready = (int64_t)u->ready,
+                               .since = (int64_t)since,
+                               .limit = (int64_t)u->allowed,
+                               .attempt = u->attempt,
+                               .class = u->class ? gpq_now_class(n, u->class->name) : 0 };
+    put_gpus(n, w, devices);
+    n->version++;
+    for (uint32_t i = 0; i < w->n; i++)
+        report(n, (struct gpq_report){
+                      .kind = GPQ_NOW_START, .gpu = w->gpu[i], .task = w->task, .time = w->since });
+    report(n, (struct gpq_report){ .kind = GPQ_NOW_LEFT_START, .task = w->task, .time = w->since });
+}
+
+/* Its devices are a list of names, or those of its grant. */
+static void start_unit(struct gpq_agent *a, const struct gpq_unit *u, uint64_t since)
+{
+    struct gpq_grant grant;
+    (void)gpq_grant_read(u->devices, &grant);
+    started(a, u, grant.names, since);
+    gpq_grant_free(&grant);
+}
+
+void gpq_now_runs(struct gpq_agent *a, const struct gpq_unit *u)
+{
+    if (a->now)
+        start_unit(a, u, u->since);
+}
+
+/* ---- Slots ---- */
+
+static void see_slot(struct gpq_agent *a, const struct gpud_slot_stats *slot)
+{
+    struct gpq_now *n = a->now;
+    bool loads = slot->state == GPUD_SLOT_STARTING;
+    if (!loads && slot->state != GPUD_SLOT_READY && slot->state != GPUD_SLOT_BUSY)
+        return;
+    struct gpv_now_class *class = &n->classes.row[gpq_now_class(n, slot->class_name)].row;
+    class->workers++;
+    class->loading += loads;
+    class->ready += !loads;
+    for (const char *at = slot->devices; *at;) {
+        size_t size = strcspn(at, ",");
+        uint32_t gpu = gpq_now_gpu(n, at, size);
+        if (gpu != GPV_NONE)
+            memcpy(n->gpus.row[gpu].worker, slot->class_name, sizeof(n->gpus.row[gpu].worker));
+        at += size + (at[size] == ',');
+    }
+    const struct gpq_unit *u = slot->task_id != 0 ? gpq_work_by_id(a, slot->task_id) : NULL;
+    if (u && u->class)
+        started(a, u, slot->devices, gpq_wall_of(slot->task_started));
+}
+
+void gpq_now_slot(struct gpq_agent *a, const struct gpud_slot_stats *slot)
+{
+    struct gpq_now *n = a->now;
+    if (!n)
+        return;
+    if (slot) {
+        see_slot(a, slot);
+        return;
+    }
+    for (size_t i = 0; i < n->classes.n; i++) {
+        struct gpv_now_class *c = &n->classes.row[i].row;
+        c->workers = c->ready = c->loading = 0;
+    }
+    for (size_t i = 0; i < n->gpus.n; i++)
+        n->gpus.row[i].worker[0] = '\0';
+}
+
+/* ---- Ends ---- */
+
+static bool is_later(const struct gpv_now_end *a, const struct gpv_now_end *b)
+{
+    return a->time != b->time ? a->time > b->time : a->task > b->task;
+}
+
+static void put_names(const struct gpq_now *n, const struct gpq_ended *end, char *to, size_t size)
+{
+    const char *name[GPQ_VALUE_GPUS];
+    uint32_t k = 0;
+    for (; k < end->n && k < GPQ_VALUE_GPUS; k++)
+        name[k] = n->gpus.row[end->gpu[k]].name;
+    gpv_now_gpus(to, size, name, k);
+}
+
+void gpq_now_note_end(struct gpq_now *n, const struct gpq_ended *end)
+{
+    struct gpv_now_end row = { .time = end->ended, .task = end->task };
+    size_t at = n->n_ended < GPV_NOW_ENDS ? n->n_ended : GPV_NOW_ENDS - 1;
+    int64_t start = end->number != 0 ? end->started : end->ended;
+    if (n->n_ended == GPV_NOW_ENDS && !is_later(&row, &n->ended[at]))
+        return;
+    const struct gpq_kept_batch *b = gpq_now_batch(n, GPV_BATCH_OF(end->task));
+    row.ran = end->number != 0 ? end->ended - end->started : -1;
+    row.waited = end->ready != 0 ? start - end->ready : -1;
+    row.outcome = end->outcome;
+    memcpy(row.batch_name, b ? b->row.name : "", b ? sizeof(row.batch_name) : 1);
+    put_names(n, end, row.gpus, sizeof(row.gpus));
+    for (; at > 0 && is_later(&row, &n->ended[at - 1]); at--)
+        n->ended[at] = n->ended[at - 1];
+    n->ended[at] = row;
+    n->n_ended += n->n_ended < GPV_NOW_ENDS;
+}
+
+/* Intervals come about in the order of their ends. */
+void gpq_now_note_busy(struct gpq_now *n, uint32_t gpu, int64_t from, int64_t to)
+{
+    struct gpq_kept_gpu *g = &n->gpus.row[gpu];
+    size_t late = 0;
+    while (late < g->busy.n && g->busy.row[late].to < to - GPQ_DAY - HALF_HOUR)
+        late++;
+    if (late != 0) {
+        g->busy.n -= late;
+        memmove(g->busy.row, g->busy.row + late, g->busy.n * sizeof(*g->busy.row));
+    }
+    while (g->busy.n > 0 && g->busy.row[g->busy.n - 1].to > from - HALF_HOUR) {
+        const struct gpq_busy last = g->busy.row[--g->busy.n];
+        from = last.from < from ? last.from : from;
+        to = last.to > to ? last.to : to;
+    }
+    struct gpq_busy *row = gpq_now_row(&g->busy, sizeof(*row));
+    if (row)
+        *row = (struct gpq_busy){ from, to };
+}
+
+static void count(struct gpq_now *n, const struct gpq_ended *end)
+{
+    struct gpq_kept_class *c = &n->classes.row[end->class];
+    int64_t ran = end->ended - end->started;
+    if (end->number == 0)
+        return;
+    if (end->ready != 0)
+        gpv_histogram_add(&c->row.wait, end->started - end->ready);
+    c->row.ended_by[end->outcome % GPV_OUTCOMES]++;
+    gpv_histogram_add(&c->row.run, ran);
+    if (end->outcome == GPV_OK)
+        gpv_lengths_add(&c->run, ran);
+}
+
+/* What has run on GPUs, and since when, is as its start was reported. */
+static void leave(struct gpq_now *n, const struct gpq_ended *end)
+{
+    struct gpq_running *w = find_running(n, end->task);
+    if (!w || end->number == 0)
+        return;
+    for (uint32_t i = 0; i < w->n; i++) {
+        struct gpq_kept_gpu *g = &n->gpus.row[w->gpu[i]];
+        g->ended = end->ended > g->ended ? end->ended : g->ended;
+        report(n, (struct gpq_report){ .kind = end->outcome == GPV_OK ? GPQ_NOW_END_OK
+                                                                      : GPQ_NOW_END_BAD,
+                                       .gpu = w->gpu[i],
+                                       .task = w->task,
+                                       .time = end->ended });
+        gpq_now_note_busy(n, w->gpu[i], w->since, end->ended);
+    }
+    report(n, (struct gpq_report){ .kind = GPQ_NOW_LEFT_END,
+                                   .task = w->task,
+                                   .time = end->ended,
+                                   .started = w->since });
+    *w = n->running.row[--n->running.n];
+}
+
+static void end(struct gpq_now *n, const struct gpq_ended *end)
+{
+    count(n, end);
+    gpq_now_note_end(n, end);
+    leave(n, end);
+}
+
+/* ---- Ends, from rows of the store ---- */
+
+struct rows {
+    struct gpq_now *now;
+    uint32_t round, number; /* of the attempt */
+};
+
+static int keep_row(const struct gpq_history *h, void *user)
+{
+    const struct rows *r = user;
+    const struct gpq_running *w = find_running(r->now, h->attempt.task);
+    const struct gpq_at_work runs = { .started = w ? (uint64_t)w->since : 0 };
+    if (h->attempt.round == r->round && (h->attempt.number == r->number || h->attempt.number == 0))
+        (void)gpq_record_attempt(&r->now->lines, h, &runs);
+    return 0;
+}
+
+static void note_kept(struct gpq_agent *a, const struct gpv_attempt *row)
+{
+    struct gpq_now *n = a->now;
+    const struct gpv_night *kept = n->kept;
+    const struct gpv_set set = gpv_set(kept, row->set);
+    bool known = row->shape < kept->shapes.n;
+    if (row->ended == 0)
+        return;
+    end(n, &(struct gpq_ended){
+               .task = row->task,
+               .number = row->number,
+               .class = known ? gpq_now_class_of(a, kept->shapes.row[row->shape].id) : 0,
+               .outcome = row->outcome,
+               .ready = row->ready,
+               .started = row->started,
+               .ended = row->ended,
+               .gpu = set.gpu,
+               .n = set.n });
+}
+
+/* The rows of an attempt that has ended, and of the end of its task. */
+static void read_ended(struct gpq_agent *a, const struct gpq_task *t)
+{
+    struct gpq_now *n = a->now;
+    struct rows rows = { n, t->round, t->attempt };
+    struct gpq_error e;
+    const struct gpq_attempt behind =
+        t->attempt > 1
+            ? (struct gpq_attempt){ .task = t->id, .round = t->round, .number = t->attempt - 1 }
+            : (struct gpq_attempt){ .task = t->id - 1, .round = UINT32_MAX };
+    (void)a->store->engine->history(a->store, GPQ_BATCH_OF(t->id), GPQ_NUMBER_OF(t->id), 0, &behind,
+                                    false, keep_row, &rows, &e);
+    size_t from = n->kept->attempts.n;
+    (void)gpq_wrong_read(a, n->kept);
+    for (size_t i = from; i < n->kept->attempts.n; i++) {
+        const struct gpv_attempt row = n->kept->attempts.row[i];
+        note_kept(a, &row);
+    }
+    n->wrong = true;
+}
+
+/* ---- Ends, from what is in memory ---- */
+
+static void note_success(struct gpq_agent *a, const struct gpq_change *c, const struct gpq_unit *u,
+                         int64_t now)
+{
+    struct gpq_now *n = a->now;
+    uint64_t started = u->started != 0 ? u->started : u->since;
+    if (u->class && !find_running(n, u->task)) /* it was short */
+        start_unit(a, u, started);
+    const struct gpq_running *w = find_running(n, u->task);
+    end(n, &(struct gpq_ended){ .task = u->task,
+                                .number = u->attempt,
+                                .class = gpq_now_class_of(a, c->shape),
+                                .outcome = GPV_OK,
+                                .ready = (int64_t)u->ready,
+                                .started = started != 0 ? (int64_t)started : now,
+                                .ended = u->ended != 0 ? (int64_t)u->ended : now,
+                                .gpu = w ? w->gpu : NULL,
+                                .n = w ? w->n : 0 });
+}
+
+/* It has ended without an attempt: cancelled, skipped, expired.  There may be many at once. */
+static void note_unstarted(struct gpq_agent *a, const struct gpq_change *c, int64_t now, bool late)
+{
+    struct gpq_now *n = a->now;
+    struct gpq_task t = { 0 };
+    struct gpq_error e;
+    if (late)
+        (void)gpq_task_look(a->store, c->task, &t, &e);
+    const struct gpv_attempt row = { .task = c->task,
+                                     .ended = now,
+                                     .outcome = c->outcome,
+                                     .shape = GPV_NONE16,
+                                     .set = gpv_keep_set(n->kept, NULL, 0) };
+    (void)gpv_add_attempt(n->kept, &row);
+    n->wrong = true;
+    end(n, &(struct gpq_ended){ .task = c->task,
+                                .outcome = c->outcome,
+                                .ready = (int64_t)t.ready,
+                                .started = now,
+                                .ended = now });
+}
+
+/* ---- A commit ---- */
+
+static void note_attempt(struct gpq_agent *a, const struct gpq_change *c, int64_t now)
+{
+    const struct gpq_unit *u = gpq_work_of(a, c->task);
+    struct gpq_task t;
+    struct gpq_error e;
+    if (u && c->to == GPQ_DONE && c->outcome == GPQ_OUTCOME_SUCCESS && u->attempt == 1)
+        note_success(a, c, u, now);
+    else if (gpq_task_look(a->store, c->task, &t, &e) > 0)
+        read_ended(a, &t);
+}
+
+static void note_done(struct gpq_agent *a, const struct gpq_change *c, struct gpq_kept_batch *b,
+                      int64_t now)
+{
+    struct gpq_kept_class *class = &a->now->classes.row[gpq_now_class_of(a, c->shape)];
+    class->row.tasks_by[c->outcome % GPV_OUTCOMES]++;
+    if (b)
+        gpq_now_count_end(b, now);
+}
+
+/* A row of time left: after ten minutes, or a tenth of the tasks. */
+static void note_left(struct gpq_agent *a, struct gpq_kept_batch *b, int64_t now)
+{
+    int64_t least, most;
+    char subject[16], text[48] = "", from[24] = "", to[24] = "";
+    if (!b->left || !a->now->filled || b->row.total == 0 ||
+        (b->left->ends - b->noted_ends < (b->row.total + 9) / 10 &&
+         now - b->noted_at < LEFT_EVERY && now >= b->noted_at))
+        return;
+    b->noted_ends = b->left->ends;
+    b->noted_at = now;
+    gpq_now_left(a, b->row.id, &least, &most);
+    b = gpq_now_batch(a->now, b->row.id);
+    if (!b || !goes_on(b))
+        return;
+    if (least >= 0)
+        snprintf(from, sizeof(from), "%" PRIi64, least);
+    if (most >= 0)
+        snprintf(to, sizeof(to), "%" PRIi64, most);
+    snprintf(subject, sizeof(subject), "%" PRIu32, b->row.id);
+    snprintf(text, sizeof(text), "%s %s", from, to);
+    gpq_spans_note(a, "left", subject, text);
+}
+
+static void note_change(struct gpq_agent *a, size_t i, int64_t now)
+{
+    const struct gpq_store *s = a->store;
+    const struct gpq_change *c = &s->changes[i];
+    struct gpq_kept_batch *b = add_batch(a->now, GPQ_BATCH_OF(c->task));
+    bool ended = c->from == GPQ_RUNNING && c->to != GPQ_RUNNING;
+    if (b && b->row.made == 0) /* ends show its name */
+        (void)gpq_now_read_batch(a, b);
+    if (b)
+        b->stale = true;
+    if (ended)
+        note_attempt(a, c, now);
+    else if (c->to == GPQ_DONE && c->from != GPQ_DONE && c->outcome != GPQ_OUTCOME_SUCCESS)
+        note_unstarted(a, c, now, s->n_changes - i <= GPV_NOW_ENDS);
+    if (c->to == GPQ_DONE && c->from != GPQ_DONE)
+        note_done(a, c, b, now);
+    if (ended && b)
+        note_left(a, b, now);
+}
+
+static void note_joined(struct gpq_now *n)
+{
+    for (size_t i = 0; i < n->batches.n; i++)
+        n->batches.row[i].stale |= n->batches.row[i].joined != 0;
+}
+
+void gpq_now_turned(struct gpq_agent *a)
+{
+    struct gpq_now *n = a->now;
+    if (!n || a->store->n_changes == 0)
+        return;
+    for (size_t i = 0; i < a->store->n_changes; i++)
+        note_change(a, i, (int64_t)a->turned);
+    note_joined(n);
+    gpq_wrong_bound(a);
+    n->version++;
+}
+
+/* ---- Open and close ---- */
+
+static bool open_gpus(struct gpq_agent *a)
+{
+    int count;
+    bool there = true;
+    struct gpud_device_info *rows = gpq_devices_read(a, &count);
+    for (int i = 0; rows && there && i < count; i++) {
+        struct gpq_kept_gpu *g =
+            rows[i].kind != GPUD_DEVICE_CPU ? gpq_now_row(&a->now->gpus, sizeof(*g)) : NULL;
+        if (!g) {
+            there = rows[i].kind == GPUD_DEVICE_CPU;
+            continue;
+        }
+        memcpy(g->name, rows[i].name, sizeof(g->name));
+        memcpy(g->uuid, rows[i].uuid, sizeof(g->uuid));
+    }
+    free(rows);
+    return there;
+}
+
+static bool open_classes(struct gpq_agent *a)
+{
+    (void)gpq_now_class(a->now, GPQ_COMMANDS);
+    for (size_t i = 0; a->classes && i < a->classes->n; i++)
+        (void)gpq_now_class(a->now, a->classes->list[i].name);
+    return a->now->classes.n != 0;
+}
+
+static int see_batch(const struct gpq_batch *from, void *user)
+{
+    struct gpq_now *n = user;
+    if (from->ended != 0 && (int64_t)from->ended < n->since - GPQ_DAY)
+        return 0;
+    struct gpq_kept_batch *b = add_batch(n, from->id);
+    if (b)
+        (void)read_batch(from, b);
+    return b ? 0 : GPQ_ENOMEM;
+}
+
+static void start_adopted(struct gpq_agent *a, struct gpq_unit *u, void *user)
+{
+    (void)user;
+    if (u->phase == GPQ_RUNS && !u->class)
+        start_unit(a, u, u->since);
+}
+
+int gpq_now_open(struct gpq_agent *a, struct gpq_error *e)
+{
+    struct gpq_now *n = a->now = calloc(1, sizeof(*n));
+    if (!n)
+        return gpq_fail(e, GPQ_ENOMEM, "no memory");
+    n->since = (int64_t)gpq_wall();
+    (void)gethostname(n->host, sizeof(n->host) - 1);
+    bool there = open_gpus(a) && open_classes(a) && gpq_wrong_open(a) == 0;
+    n->live = there ? gpv_live_new((uint32_t)n->gpus.n, n->since) : NULL;
+    n->past = n->live ? gpv_night_new() : NULL;
+    if (!n->past)
+        return gpq_fail(e, GPQ_ENOMEM, "no memory for what is shown");
+    int code = a->store->engine->batches(a->store, 0, see_batch, n, e);
+    gpq_work_each(a, start_adopted, NULL);
+    n->late.n = 0; /* the rows of the store have these starts */
+    n->version = 1;
+    return code < 0 ? code : 0;
+}
+
+void gpq_now_close(struct gpq_agent *a)
+{
+    struct gpq_now *n = a->now;
+    if (!n)
+        return;
+    while (n->batches.n > 0)
+        gpq_now_drop_batch(n, n->batches.n - 1);
+    for (size_t i = 0; i < n->gpus.n; i++)
+        free(n->gpus.row[i].busy.row);
+    free(n->gpus.row);
+    free(n->classes.row);
+    free(n->batches.row);
+    free(n->running.row);
+    free(n->shapes.row);
+    free(n->late.row);
+    gpv_live_free(n->live);
+    gpv_night_free(n->past);
+    gpq_wrong_close(n);
+    free(n);
+    a->now = NULL;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * now.h - what the agent knows of the present moment, for those who watch.
+ *
+ *     turn.c, runs.c, states.c --- attempts, changes, slots ---> now.c ---> use of GPUs (live.h)
+ *     spans.c ------------------- rows begin and end ---------->      \---> counters, time left
+ *     the store, at the start --- rows of 24 h ----> refill.c --------^          |
+ *                                                                                v
+ *     watch.c <--- struct gpv_snapshot --- show.c, wrong.c (findings) <----------'
+ *
+ * Everything is arithmetic at events.  There is no timer, and nothing is written but the rows of
+ * time left.  Memory is bounded: 16 KiB for each GPU, 3 KiB for each batch that goes on, 1 MiB for
+ * what went wrong within 24 h.                                                             [V1]
+ */
+#ifndef GPQ_AGENT_NOW_H
+#define GPQ_AGENT_NOW_H
+
+#include "queue/agent/work.h"
+#include "view/now/snapshot.h"
+
+struct gpq_now; /* keep.h */
+
+/* After gpq_spans_open: reads the batches.  GPQ_ENOMEM. */
+int gpq_now_open(struct gpq_agent *a, struct gpq_error *e);
+void gpq_now_close(struct gpq_agent *a);
+
+/* ---- What happens.  Each costs little, and does nothing before gpq_now_open ---- */
+
+/* The command of a unit runs. */
+void gpq_now_runs(struct gpq_agent *a, const struct gpq_unit *u);
+/* A commit has succeeded; its units are still there. */
+void gpq_now_turned(struct gpq_agent *a);
+/* A row of spans.c begins, or has ended. */
+void gpq_now_span(struct gpq_agent *a, const struct gpq_span *span);
+/* Goes through all slots: NULL begins. */
+void gpq_now_slot(struct gpq_agent *a, const struct gpud_slot_stats *slot);
+
+/* ---- After a start: the rows of the store are read in pieces, between which clients are heard --- */
+
+bool gpq_now_goes_on(const struct gpq_agent *a);
+void gpq_now_some(struct gpq_agent *a);
+
+/* ---- What is shown ---- */
+
+/* Another number after each change that a snapshot shows; 0: the store is not read yet. */
+uint64_t gpq_now_version(struct gpq_agent *a);
+/* Fills *ret, which gpv_snapshot_free frees.  -1: no memory. */
+int gpq_now_show(struct gpq_agent *a, bool history, struct gpv_snapshot *ret);
+/* Whether tasks run on GPUs that have readings, which change all the time. */
+bool gpq_now_has_readings(const struct gpq_agent *a);
+/* Time left of a batch, as a range in ns; -1: unknown. */
+void gpq_now_left(struct gpq_agent *a, uint32_t batch, int64_t *ret_least, int64_t *ret_most);
+
+#endif
