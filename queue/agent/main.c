@@ -392,7 +392,8 @@ static void check_stop(struct gpq_agent *a)
 /* Work for further turns, between which clients are heard. */
 static bool has_more(const struct gpq_agent *a)
 {
-    return gpq_forget_waits(a) || gpq_now_goes_on(a) || (gpq_retention_goes_on(a) && !a->starts_wait);
+    return gpq_forget_waits(a) || gpq_now_goes_on(a) ||
+           (gpq_retention_goes_on(a) && !a->starts_wait);
 }
 
 /* Items of a long request lie between others, so that free alone keeps their pages.  [Q11] */

@@ -175,7 +175,7 @@ static void read_first(struct gpq_agent *a, struct gpq_kept_batch *b)
     struct gpq_error e;
     uint32_t looks;
     b->row.first = 0;
-    if (b->row.ready + b->row.held == 0 ||
+    if (b->row.ready == 0 ||
         a->store->engine->batches(a->store, b->row.id, copy_batch, &batch, &e) < 0 ||
         gpq_first_waiting(a->store, &batch, &first, &looks, &e) < 0 || first.id == 0)
         return;
@@ -648,6 +648,9 @@ static void note_attempt(struct gpq_agent *a, const struct gpq_change *c, int64_
         note_success(a, c, u, now);
     else if (gpq_task_look(a->store, c->task, &t, &e) > 0)
         read_ended(a, &t);
+    /* Its command never began, and has no row. */
+    leave(a->now, &(struct gpq_ended){
+                      .task = c->task, .number = 1, .outcome = GPV_RETURNED, .ended = now });
 }
 
 static void note_done(struct gpq_agent *a, const struct gpq_change *c, struct gpq_kept_batch *b,

@@ -35,7 +35,7 @@ void gpq_now_span(struct gpq_agent *a, const struct gpq_span *span);
 /* Goes through all slots: NULL begins. */
 void gpq_now_slot(struct gpq_agent *a, const struct gpud_slot_stats *slot);
 
-/* ---- After a start: the rows of the store are read in pieces, between which clients are heard --- */
+/* ---- After a start: rows of the store are read in pieces, and clients are heard between ---- */
 
 bool gpq_now_goes_on(const struct gpq_agent *a);
 void gpq_now_some(struct gpq_agent *a);
@@ -46,6 +46,8 @@ void gpq_now_some(struct gpq_agent *a);
 uint64_t gpq_now_version(struct gpq_agent *a);
 /* Fills *ret, which gpv_snapshot_free frees.  -1: no memory. */
 int gpq_now_show(struct gpq_agent *a, bool history, struct gpv_snapshot *ret);
+/* CLOCK_MONOTONIC: when findings may be made that the last snapshot lacks; 0 = it has all. */
+uint64_t gpq_now_owes(const struct gpq_agent *a);
 /* Whether tasks run on GPUs that have readings, which change all the time. */
 bool gpq_now_has_readings(const struct gpq_agent *a);
 /* Time left of a batch, as a range in ns; -1: unknown. */

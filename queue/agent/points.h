@@ -5,8 +5,8 @@
  * Only the agent of the tests, built with GPQ_TEST_POINTS, has it.  The file that GPQ_TEST_CLOCK
  * names has the difference in ns between its wall clock and that of the machine.  After a change of
  * it the test sends SIGUSR1, as the kernel cancels a timer of a clock that is set.
- * GPQ_TEST_NOTIFY_MS is the limit of notifications, GPQ_TEST_WATCH_MS that of clients that watch and
- * do not read, and GPQ_TEST_SHAPES that of shapes (ahead.h).
+ * GPQ_TEST_NOTIFY_MS is the limit of notifications, GPQ_TEST_WATCH_MS that of clients that watch
+ * and do not read, and GPQ_TEST_SHAPES that of shapes (ahead.h).
  */
 #ifndef GPQ_AGENT_POINTS_H
 #define GPQ_AGENT_POINTS_H

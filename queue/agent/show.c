@@ -379,6 +379,8 @@ static int fill_past(struct view *v)
         if (!row)
             return -1;
         *row = v->now->findings.row[i];
+        if (row->last == v->now->found_at) /* it goes on */
+            row->last = v->s->time;
     }
     for (size_t i = 0; i < v->now->n_ended; i++) {
         struct gpv_now_end *row = gpv_now_end(v->s);
@@ -399,6 +401,11 @@ static int fill_history(struct view *v, int64_t now)
     for (size_t i = 0; s->history && i < s->gpus.n; i++)
         gpv_live_ring(v->now->live, (uint32_t)i, now, s->history + i * GPV_MINUTES);
     return s->history ? 0 : -1;
+}
+
+uint64_t gpq_now_owes(const struct gpq_agent *a)
+{
+    return a->now && a->now->wrong ? a->now->find_at : 0;
 }
 
 bool gpq_now_has_readings(const struct gpq_agent *a)

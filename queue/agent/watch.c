@@ -93,13 +93,14 @@ static bool send_text(struct turn *t, struct gpq_watcher *w, const struct text *
     char *id = json_dumps(w->id ? w->id : json_null(), JSON_COMPACT | JSON_ENCODE_ANY);
     size_t size = (id ? strlen(id) : 0) + sizeof(middle) + text->size + 16;
     char *line = id ? malloc(size) : NULL;
-    if (line) {
+    bool there = line;
+    if (there) {
         int length = snprintf(line, size, "{\"id\":%s%s%s}", id, middle, text->text);
         gpq_client_send_text(t->a, w->client, line, (size_t)length);
     }
     free(line);
     free(id);
-    return line;
+    return there;
 }
 
 /* ---- Clients ---- */
@@ -119,8 +120,12 @@ static uint64_t due(const struct gpq_agent *a, const struct gpq_watcher *w, uint
         return 1;
     if (w->shown != version)
         return w->shown_at + w->wish.every;
+    uint64_t soon = w->shown_at + w->wish.every,
+             owed = w->wish.parts & PART(FINDINGS) ? gpq_now_owes(a) : 0;
+    if (owed != 0)
+        return owed > soon ? owed : soon;
     if (w->wish.parts & PART(GPUS) && gpq_now_has_readings(a))
-        return w->shown_at + (w->wish.every > SECOND ? w->wish.every : SECOND);
+        return w->wish.every > SECOND ? soon : w->shown_at + SECOND;
     return 0;
 }
 
@@ -136,7 +141,11 @@ static int show(struct gpq_watcher *w, void *user)
     uint32_t parts = w->wish.parts & (w->shown == 0 ? ~0U : ~PART(HISTORY));
     if (!has_read(w)) {
         w->stuck_at = w->stuck_at != 0 ? w->stuck_at : t->now;
-        return t->now - w->stuck_at >= patience() ? -1 : 0;
+        if (t->now - w->stuck_at < patience())
+            return 0;
+        gpq_log("a client that watches was dropped: it has not read a snapshot for %.0f s",
+                (double)(t->now - w->stuck_at) / 1e9);
+        return -1;
     }
     w->stuck_at = 0;
     if (at == 0 || at > t->now)

@@ -1,0 +1,326 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The request watch: snapshots of the present moment.
+
+usage: watch.py BUILD_DIRECTORY [CASE...]
+"""
+import contextlib
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+from agent import Refused, until  # noqa: E402
+from cases import equal, run  # noqa: E402
+
+
+class Watch:
+    """A connection that watches."""
+
+    def __init__(self, agent, **fields):
+        self.client = agent.client()
+        self.client.send({"id": 7, "do": "watch", **fields})
+
+    def next(self):
+        line = self.client.receive()
+        if not line["ok"]:
+            raise Refused(line)
+        equal((line["id"], line["event"]), (7, "snapshot"))
+        return line["snapshot"]
+
+    def until(self, condition):
+        """The first snapshot for which it holds."""
+        while True:
+            snapshot = self.next()
+            if condition(snapshot):
+                return snapshot
+
+    def close(self):
+        self.client.close()
+
+
+def batch_of(snapshot, number):
+    return next((b for b in snapshot["batches"] if b["batch"] == number), {})
+
+
+def is_over(number):
+    return lambda snapshot: batch_of(snapshot, number).get("ended")
+
+
+def switches(process):
+    with open(f"/proc/{process.pid}/status") as f:
+        return next(int(line.split()[1]) for line in f
+                    if line.startswith("voluntary_ctxt_switches"))
+
+
+# ---- What a snapshot has ----
+
+def first(agent):
+    """The first snapshot has the history of each GPU, later ones have none.  Parts that are not
+    asked for are empty."""
+    agent.devices = "fake:2"
+    c = agent.start().client()
+    watch, some = Watch(agent), Watch(agent, what=["batches", "metrics"])
+    s = watch.next()
+    equal([g["does"] for g in s["gpus"]], ["idle"] * 2)
+    equal((s["minutes"], len(s["history"]), "notice" in s), (240, 2, False))
+    equal({len(minutes) for g in s["history"] for minutes in g.values()}, {240})
+    for g in s["gpus"]:
+        equal(sum(g["uses"].values()), s["time"] - s["since"])
+    equal(some.next()["gpus"], [])
+    c.submit(["exit 3", "true"], batch="one")
+    s = watch.until(is_over(1))
+    equal(("history" in s, [f["what"] for f in s["findings"]], s["bad_24h"]),
+          (False, ["1x ERROR exit 3"], 1))
+    equal(sorted((e["task"], e["batch"], e["outcome"]) for e in s["ends"]),
+          [("1.1", "one", "error"), ("1.2", "one", "ok")])
+    command, = s["classes"]
+    equal((command["ended"], command["tasks"], "run" in command),
+          ({"ok": 1, "error": 1}, {"ok": 1, "error": 1}, False))
+    s = some.until(is_over(1))
+    equal((s["classes"][0]["run"]["count"], s["findings"], s["ends"]), (2, [], []))
+    for fields in {"what": ["x"]}, {"what": []}, {"what": [1]}, {"at_most_every": -1}:
+        try:
+            Watch(agent, **fields).next()
+            raise AssertionError(f"{fields} was not refused")
+        except Refused as refused:
+            equal(refused.code, "EINVAL")
+
+
+def waits(agent):
+    """Why the first task of a batch waits, with the text of explain; and why nothing starts."""
+    gate = agent.gate()
+    agent.devices = "fake:1"
+    c = agent.start().client()
+    watch = Watch(agent)
+    c.submit([f"read x < {gate}"] * 2, batch="wait")
+    s = watch.until(lambda s: batch_of(s, 1).get("reason"))
+    b = batch_of(s, 1)
+    equal((b["first"], b["running"], b["ready"]), ("1.2", 1, 1))
+    why = c.ask("explain", task="1.2")["reasons"][0]
+    equal((b["reason"], b["why"]), (why["reason"], "busy"))
+    equal(b["text"].split(", ")[:3], why["text"].split(", ")[:3])
+    equal(s["classes"][0]["waiting"], {"busy": 1})
+    g, = s["gpus"]
+    equal((g["does"], g["task"], g["attempt"], g["tasks"]), ("run", "1.1", 1, 1))
+    c.ask("pause")
+    watch.until(lambda s: s.get("notice") == "paused")
+    c.ask("resume")
+    watch.until(lambda s: "notice" not in s)
+    with gate.opened(2):
+        watch.until(is_over(1))
+
+
+# ---- As the records tell it ----
+
+def records(client):
+    lines, after = "", {}
+    while True:
+        page = client.ask("records", **after)
+        lines += page["lines"]
+        if "next" not in page:
+            return lines
+        after = {"after": page["next"]}
+
+
+def moment(lines, at):
+    program = os.path.join(sys.argv[1], "tests/view/moment_of")
+    return json.loads(subprocess.run([program, str(at)], input=lines.encode(), check=True,
+                                     capture_output=True).stdout)
+
+
+def members(rows, *names):
+    return [{n: row[n] for n in names if n in row} for row in rows]
+
+
+BATCH = ("batch", "name", "priority", "made", "ended", "total", "ok", "bad", "running", "ready",
+         "held", "first", "why", "reason", "text", "since")
+GPU = "gpu", "uuid", "does", "class", "task", "attempt", "tasks", "with", "text"
+CLASS = "class", "workers", "ready", "loading", "evicted", "restarts", "waiting", "ended", "run_p50"
+NEAR = 20 * 10**6  # the agent sees a start a little later than the runner writes it
+
+
+def compare(snapshot, night):
+    equal(members(snapshot["gpus"], *GPU), members(night["gpus"], *GPU))
+    equal(members(snapshot["batches"], *BATCH), members(night["batches"], *BATCH))
+    equal(members(snapshot["classes"], *CLASS), members(night["classes"], *CLASS))
+    equal(snapshot["findings"], night["findings"])
+    equal(snapshot.get("bad_24h"), night.get("bad_24h"))
+    equal(snapshot["ends"], night["ends"])
+    began = snapshot["since"] - night["since"]
+    assert abs(began) < 10**9, began
+    for ours, theirs in zip(snapshot["gpus"], night["gpus"]):
+        equal(sum(ours["uses"].values()), snapshot["time"] - snapshot["since"])
+        for use in {*ours["uses"], *theirs["uses"]}:
+            off = ours["uses"].get(use, 0) - theirs["uses"].get(use, 0)
+            assert abs(off) < NEAR * 40 + abs(began), (ours, theirs)
+
+
+def as_records(agent):
+    """V3: a snapshot is what the records tell of its time: after ends of all kinds, a drain, a
+    retry, and while tasks run and wait."""
+    draw = random.Random(18)
+    gate = agent.gate()
+    agent.devices = "fake:4"
+    c = agent.start().client()
+    watch = Watch(agent, what=["gpus", "classes", "batches", "findings", "ends", "metrics"])
+    for name in "abc":
+        c.submit([draw.choice(["true", "exit 1", "exit 2", "kill -11 $$", "sleep 0.02"])
+                  for _ in range(30)], batch=name, retries={"error": 1})
+    c.ask("drain", device="fake:3", reason="ECC")
+    for i in range(3):
+        c.ask("wait", batch=str(i + 1))
+    c.ask("retry", batch="2")
+    c.ask("wait", batch="2")
+    c.submit(["true"] * 20, batch="held", hold=True)
+    c.ask("cancel", tasks=[f"4.{i}" for i in range(3, 9)])
+    c.submit([f"read x < {gate}"] * 5, batch="runs")
+
+    def is_seen(s):
+        return (batch_of(s, 5).get("reason") and [g["does"] for g in s["gpus"]].count("run") == 3
+                and s["gpus"][3]["does"] == "out" and len(s["findings"]) > 4)
+
+    snapshot = watch.until(is_seen)
+    compare(snapshot, moment(records(c), snapshot["time"]))
+    with gate.opened(5):
+        c.ask("undrain", device="fake:3")
+        c.ask("wait", batch="5")
+    snapshot = watch.until(lambda s: batch_of(s, 5).get("ended") and
+                           {g["does"] for g in s["gpus"]} == {"idle"})
+    compare(snapshot, moment(records(c), snapshot["time"]))
+
+
+def after_restart(agent):
+    """The next agent knows the history, findings and ends of those before it; totals begin anew,
+    and commands that go on do so."""
+    gate = agent.gate()
+    agent.devices = "fake:2"
+    c = agent.start().client()
+    c.submit(["exit 1", "true", "kill -11 $$"] * 5, batch="a")
+    c.ask("wait", batch="1")
+    c.submit([f"read x < {gate}"], batch="b")
+    watch = Watch(agent)
+    before = watch.until(lambda s: batch_of(s, 2).get("running") and s["bad_24h"] == 10)
+    agent.kill()
+    c = agent.start().client()
+    watch = Watch(agent)
+    s = watch.next()
+    equal([f["what"] for f in s["findings"] if f["kind"] == "unknown"], ["no agent ran"])
+    equal([f for f in s["findings"] if f["kind"] == "bad"], before["findings"])
+    equal(s["ends"], before["ends"])
+    equal((s["bad_24h"], "ended" in s["classes"][0]), (10, False))
+    equal([(g["does"], g.get("task")) for g in s["gpus"]],
+          [(g["does"], g.get("task")) for g in before["gpus"]])
+    for g, history in zip(s["gpus"], s["history"]):
+        equal(sum(g["uses"].values()), s["time"] - s["since"])
+        worked = sum(history.get("ok", [])) + sum(history.get("lost", []))
+        assert worked > 0, history
+    gate.open()
+    s = watch.until(is_over(2))
+    equal((s["ends"][0]["task"], s["classes"][0]["ended"]), ("2.1", {"ok": 1}))
+
+
+# ---- What it costs ----
+
+IDLE = 3  # seconds
+
+
+def quiet(agent):
+    """V1: who watches an idle queue costs the agent no wakeup, and who watches nothing no byte."""
+    agent.devices = "fake:8"
+    c = agent.start().client()
+    c.submit(["true"] * 20)
+    watch = Watch(agent)
+    watch.until(is_over(1))
+    c.ask("wait", batch="1")
+
+    def is_quiet():
+        before = switches(agent.process)
+        time.sleep(IDLE)
+        return switches(agent.process) == before
+
+    until(is_quiet, f"{IDLE} s without a wakeup")
+    watch.client.socket.settimeout(0.1)
+    with contextlib.suppress(TimeoutError):
+        raise AssertionError(watch.next())
+
+
+def coalesced(agent):
+    """Snapshots come at most four times a second, or more rarely; the last one has everything."""
+    c = agent.start().client()
+    often, rarely = Watch(agent), Watch(agent, at_most_every=10**9)
+    for watch in often, rarely:
+        watch.next()
+    begin = time.monotonic()
+    for i in range(10):
+        c.submit(["true"] * 10, batch=str(i))
+        c.ask("wait", batch=str(i + 1))
+
+    def count(watch):
+        n = 1
+        while not is_over(10)(watch.next()):
+            n += 1
+        return n
+
+    counts = count(often), count(rarely)
+    span = time.monotonic() - begin
+    assert counts[0] <= span / 0.25 + 1 and counts[1] <= span + 1, (counts, span)
+
+
+def stopped(agent):
+    """V2: a reader that is stopped costs one snapshot, and is dropped; tasks go on."""
+    agent.program += "-points"
+    agent.environment["GPQ_TEST_WATCH_MS"] = "1000"
+    agent.devices = "fake:8"
+    c = agent.start().client()
+    watch = Watch(agent)
+    mine = Watch(agent)
+    mine.next()
+    number = 0
+
+    def is_dropped():
+        nonlocal number
+        number += 1
+        c.submit(["exit 1"] * 8, batch="x" * 200)
+        c.ask("wait", batch=str(number))
+        mine.next()
+        return "dropped" in agent.said()
+
+    until(is_dropped, "a reader is dropped")
+    mine.until(is_over(number))
+    sent = 0
+    with contextlib.suppress(ConnectionError):
+        while True:
+            sent += len(json.dumps(watch.next()))
+    assert sent < 2 << 20, sent  # what the kernel keeps, and one snapshot
+
+
+def small(agent):
+    """64 batches and 8 GPUs have 16 KiB; what has no place is counted."""
+    agent.devices = "fake:8"
+    c = agent.start().client()
+    for i in range(70):
+        c.submit([f"exit {i + 1}"] * 2 + ["true"], batch="night" * 8 + str(i), hold=i >= 60)
+    for i in range(60):
+        c.ask("wait", batch=str(i + 1))
+    watch = Watch(agent, what=["gpus", "classes", "batches", "findings", "ends"])
+    c.submit(["true"], batch="last", hold=True)
+    line = watch.until(lambda s: len(s["batches"]) + s["more"].get("batches", 0) == 71)
+    size = len(json.dumps(line, separators=(",", ":")))
+    assert size <= 16384, size
+    more = line["more"]
+    equal(len(line["batches"]) + more["batches"], 71)
+    equal(len(line["findings"]) + more["findings"], 60)
+    equal(sum(b["total"] for b in line["batches"]) + more["total"], 70 * 3 + 1)
+    equal(line["bad_24h"], 120)
+
+
+CASES = [first, waits, as_records, after_restart, quiet, coalesced, stopped, small]
+
+if __name__ == "__main__":
+    sys.exit(run("watch", CASES))
