@@ -176,6 +176,9 @@ json_t *gpq_request(struct gpq_agent *a, uint64_t now, json_t *request, struct g
 /* Appends to `array` why the dispatcher does not start a task, whether it has it or not
  * (reasons.h).  GPQ_ENOMEM. */
 int gpq_work_explain(struct gpq_agent *a, const struct gpq_task *t, json_t *array);
+/* Time left of a batch, as a range in ns; -1: unknown (now.h). */
+void gpq_now_left(struct gpq_agent *a, const struct gpq_batch *b, int64_t *ret_least,
+                  int64_t *ret_most);
 /* Adds to the row of a task that runs its `devices` and when it was `started`, if known. */
 void gpq_work_describe(struct gpq_agent *a, const struct gpq_task *t, json_t *row);
 /* When the attempt of a task that runs was started, 0 = not known, and for a task of a class the

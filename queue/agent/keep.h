@@ -135,6 +135,11 @@ void gpq_now_note_end(struct gpq_now *n, const struct gpq_ended *end);
 void gpq_now_note_busy(struct gpq_now *n, uint32_t gpu, int64_t from, int64_t to);
 void gpq_now_apply(struct gpq_now *n, const struct gpq_report *r);
 
+/* ---- show.c ---- */
+
+/* Finds row.least and row.most.  more: tasks are held, or may be added. */
+void gpq_now_find_left(struct gpq_kept_batch *b, uint32_t ready, bool more, int64_t now);
+
 /* ---- wrong.c ---- */
 
 int gpq_wrong_open(struct gpq_agent *a);

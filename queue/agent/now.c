@@ -665,7 +665,6 @@ static void note_done(struct gpq_agent *a, const struct gpq_change *c, struct gp
 /* A row of time left: after ten minutes, or a tenth of the tasks. */
 static void note_left(struct gpq_agent *a, struct gpq_kept_batch *b, int64_t now)
 {
-    int64_t least, most;
     char subject[16], text[48] = "", from[24] = "", to[24] = "";
     if (!b->left || !a->now->filled || b->row.total == 0 ||
         (b->left->ends - b->noted_ends < (b->row.total + 9) / 10 &&
@@ -673,14 +672,13 @@ static void note_left(struct gpq_agent *a, struct gpq_kept_batch *b, int64_t now
         return;
     b->noted_ends = b->left->ends;
     b->noted_at = now;
-    gpq_now_left(a, b->row.id, &least, &most);
-    b = gpq_now_batch(a->now, b->row.id);
-    if (!b || !goes_on(b))
+    if (!gpq_now_read_batch(a, b) || !b->left)
         return;
-    if (least >= 0)
-        snprintf(from, sizeof(from), "%" PRIi64, least);
-    if (most >= 0)
-        snprintf(to, sizeof(to), "%" PRIi64, most);
+    gpq_now_find_left(b, b->row.ready, b->row.held > 0 || b->open, now);
+    if (b->row.least >= 0)
+        snprintf(from, sizeof(from), "%" PRIi64, b->row.least);
+    if (b->row.most >= 0)
+        snprintf(to, sizeof(to), "%" PRIi64, b->row.most);
     snprintf(subject, sizeof(subject), "%" PRIu32, b->row.id);
     snprintf(text, sizeof(text), "%s %s", from, to);
     gpq_spans_note(a, "left", subject, text);

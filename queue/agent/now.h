@@ -50,7 +50,5 @@ int gpq_now_show(struct gpq_agent *a, bool history, struct gpv_snapshot *ret);
 uint64_t gpq_now_owes(const struct gpq_agent *a);
 /* Whether tasks run on GPUs that have readings, which change all the time. */
 bool gpq_now_has_readings(const struct gpq_agent *a);
-/* Time left of a batch, as a range in ns; -1: unknown. */
-void gpq_now_left(struct gpq_agent *a, uint32_t batch, int64_t *ret_least, int64_t *ret_most);
 
 #endif

@@ -29,6 +29,17 @@ struct batch_page {
     uint32_t from; /* the batch that is asked for by its name */
 };
 
+/* Without memory it is left out. */
+static void set_left(struct gpq_agent *a, const struct gpq_batch *b, json_t *row)
+{
+    int64_t least, most;
+    gpq_now_left(a, b, &least, &most);
+    if (row && least >= 0)
+        (void)json_object_set_new(row, "left_least", json_integer((json_int_t)least));
+    if (row && most >= 0)
+        (void)json_object_set_new(row, "left_most", json_integer((json_int_t)most));
+}
+
 static int one_batch(const struct gpq_batch *b, void *user)
 {
     struct batch_page *p = user;
@@ -38,7 +49,9 @@ static int one_batch(const struct gpq_batch *b, void *user)
         return 0;
     if (gpq_page_is_full(&p->page))
         return 1;
-    return gpq_page_add(&p->page, GPQ_TASK(b->id, 0), gpq_batch_json(b), b->options.size);
+    json_t *row = gpq_batch_json(b);
+    set_left(p->page.c->a, b, row);
+    return gpq_page_add(&p->page, GPQ_TASK(b->id, 0), row, b->options.size);
 }
 
 json_t *gpq_do_batches(struct gpq_call *c)

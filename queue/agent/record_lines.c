@@ -405,6 +405,18 @@ static void write_reason(struct gpq_record_lines *l, const struct gpq_span *span
     end_span(&l->rows, span, why);
 }
 
+/* LEAST MOST, each of which may be empty. */
+static void write_left(struct gpv_lines *to, const struct gpq_span *span)
+{
+    const char *least = text_of(span), *most = strchr(least, ' ');
+    gpv_line_begin(to, "left");
+    gpv_line_text(to, span->subject);
+    gpv_line_time(to, span->since);
+    gpv_line_bytes(to, least, most ? (size_t)(most - least) : 0);
+    gpv_line_text(to, most ? most + 1 : NULL);
+    gpv_line_end(to);
+}
+
 void gpq_record_span(struct gpq_record_lines *l, const struct gpq_span *span)
 {
     if (strcmp(span->kind, "tenancy") == 0) {
@@ -413,6 +425,8 @@ void gpq_record_span(struct gpq_record_lines *l, const struct gpq_span *span)
         write_out(l, span);
     } else if (strcmp(span->kind, "reason") == 0) {
         write_reason(l, span);
+    } else if (strcmp(span->kind, "left") == 0) {
+        write_left(&l->rows, span);
     } else if (strcmp(span->kind, "life") == 0) {
         gpv_line_begin(&l->rows, "life");
         gpv_line_text(&l->rows, span->reason);

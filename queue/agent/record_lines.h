@@ -39,7 +39,7 @@ void gpq_record_batch(struct gpq_record_lines *l, const struct gpq_batch *b,
  * worker, and does not run yet: it has none either. */
 bool gpq_record_attempt(struct gpq_record_lines *l, const struct gpq_history *h,
                         const struct gpq_at_work *at_work);
-/* `tenancy`, `out`, `reason` or `life`; nothing for a kind that has no line. */
+/* `tenancy`, `out`, `reason`, `life` or `left`; nothing for a kind that has no line. */
 void gpq_record_span(struct gpq_record_lines *l, const struct gpq_span *span);
 
 #endif

@@ -287,26 +287,26 @@ static uint64_t ends_of(const struct gpq_kept_batch *b, int64_t now)
 }
 
 /* For a second, or until something starts or ends. */
-static void find_left(struct gpq_kept_batch *b, int64_t now)
+void gpq_now_find_left(struct gpq_kept_batch *b, uint32_t ready, bool more, int64_t now)
 {
     if (b->left_at != 0 && now - b->left_at < SECOND && now >= b->left_at)
         return;
     b->row.least = b->row.most = -1;
-    if (b->left && b->row.ended == 0)
-        gpv_left(b->left, now, b->row.ready, b->row.held > 0 || b->open, &b->row.least,
-                 &b->row.most);
+    if (b->left)
+        gpv_left(b->left, now, ready, more, &b->row.least, &b->row.most);
     b->left_at = now;
 }
 
-void gpq_now_left(struct gpq_agent *a, uint32_t batch, int64_t *ret_least, int64_t *ret_most)
+void gpq_now_left(struct gpq_agent *a, const struct gpq_batch *batch, int64_t *ret_least,
+                  int64_t *ret_most)
 {
-    struct gpq_kept_batch *b = a->now ? gpq_now_batch(a->now, batch) : NULL;
-    *ret_least = *ret_most = -1;
-    if (!b || !gpq_now_read_batch(a, b))
-        return;
-    find_left(b, (int64_t)gpq_wall());
-    *ret_least = b->row.least;
-    *ret_most = b->row.most;
+    struct gpq_kept_batch *b = a->now ? gpq_now_batch(a->now, batch->id) : NULL;
+    bool known = b && batch->ended == 0;
+    if (known)
+        gpq_now_find_left(b, batch->state[GPQ_READY], batch->state[GPQ_HELD] > 0 || batch->open,
+                          (int64_t)gpq_wall());
+    *ret_least = known ? b->row.least : -1;
+    *ret_most = known ? b->row.most : -1;
 }
 
 static void join_left(struct gpv_snapshot *s, const struct gpv_now_batch *row, bool *known)
@@ -346,7 +346,7 @@ static int fill_batches(struct view *v, int64_t now)
         struct gpv_now_batch *row = gpv_now_batch(v->s);
         if (!row)
             return -1;
-        find_left(b, now);
+        gpq_now_find_left(b, b->row.ready, b->row.held > 0 || b->open, now);
         *row = b->row;
         row->per_hour = gpv_now_per_hour(ends_of(b, now), row->made, now);
         put_reason(v, row, b->shape);

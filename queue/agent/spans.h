@@ -11,6 +11,8 @@
  *   tenancy   UUID, or name    boot      a worker of a class starts
  *                              unload    it leaves
  *                              kept      the device stays free for a task of several devices
+ *   left      the batch's id   ""        what was estimated as time left (no length); the text is
+ *                              "LEAST MOST" in ns, each empty if it was unknown
  *   reason    the shape's id   why the first waiting task of the shape does not start: "paused",
  *                              "starts wait", "CLASS" (it cannot run here), or a name of enum
  *                              gpud_reason_kind

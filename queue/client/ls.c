@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "queue/client/ids.h"
-#include "queue/client/left.h"
 #include "queue/client/option.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
@@ -61,7 +60,7 @@ static const char *batch_state(const json_t *row)
     return waits ? "waiting" : "open"; /* for further tasks, until its seal */
 }
 
-static void batch_cells(struct gpq_session *s, struct table *t, const json_t *row, uint64_t now)
+static void batch_cells(struct table *t, const json_t *row, uint64_t now)
 {
     char age[32], left[48], done[32], total[32];
     const json_t *outcomes = json_object_get(row, "outcomes");
@@ -74,11 +73,11 @@ static void batch_cells(struct gpq_session *s, struct table *t, const json_t *ro
     table_cell(t, "%" PRIu64, gpq_bad(outcomes));
     table_cell(t, "%" PRIu64, gpq_count_of(row, "states", "running"));
     table_cell(t, "%s", gpq_age_text(now > made ? now - made : 0, age));
-    table_cell(t, "%s", goes_on(row) ? gpq_left_of_batch(s, row, left) : "-");
+    table_cell(t, "%s", gpq_left_text(row, left));
     table_cell(t, "%s", gpq_text_of(row, "name"));
 }
 
-static void print_batches(struct gpq_session *s, json_t *list)
+static void print_batches(json_t *list)
 {
     static const struct column columns[] = {
         { "ID", true },  { "STATE", false }, { "DONE", true }, { "OK", true },   { "BAD", true },
@@ -89,7 +88,7 @@ static void print_batches(struct gpq_session *s, json_t *list)
     table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
     t.most = gpq_width();
     for (size_t i = 0; i < json_array_size(list); i++)
-        batch_cells(s, &t, json_array_get(list, i), now);
+        batch_cells(&t, json_array_get(list, i), now);
     table_print(&t);
 }
 
@@ -113,7 +112,7 @@ static int list_batches(struct gpq_session *s, size_t newest)
     else if (status == 0 && json_array_size(b.list) == 0)
         puts("no batches; gpudispatch submit makes one");
     else if (status == 0)
-        print_batches(s, b.list);
+        print_batches(b.list);
     if (status == 0 && b.left_out > 0 && !call->given[OPTION_JSON])
         printf("%s older %s not shown; --all shows all\n", gpq_number_text(b.left_out, number),
                b.left_out == 1 ? "batch is" : "batches are");

@@ -9,7 +9,6 @@
 #include "queue/client/follow.h"
 #include "queue/client/ids.h"
 #include "queue/client/interrupts.h"
-#include "queue/client/left.h"
 #include "queue/client/log.h"
 #include "queue/client/verbs.h"
 #include "queue/client/words.h"
@@ -154,7 +153,7 @@ static void show_progress(struct progress *p)
            outcomes, gpq_number_text(running, number));
     if (running == 0 && is_paused(&p->s))
         printf(", paused");
-    if (strcmp(gpq_left_of_batch(&p->s, row, left), "-") != 0)
+    if (strcmp(gpq_left_text(row, left), "-") != 0)
         printf(", %s left", left);
     fflush(stdout);
     p->shown = true;

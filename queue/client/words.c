@@ -47,6 +47,24 @@ char *gpq_span_text(uint64_t ns, char ret[32])
     return ret;
 }
 
+char *gpq_left_text(const json_t *row, char ret[48])
+{
+    char a[32], b[32];
+    strcpy(ret, "-");
+    if (!json_object_get(row, "left_least") || !json_object_get(row, "left_most"))
+        return ret;
+    gpq_span_text((uint64_t)gpq_number_of(row, "left_least"), a);
+    gpq_span_text((uint64_t)gpq_number_of(row, "left_most"), b);
+    const char *unit_a = strchr(a, ' '), *unit_b = strchr(b, ' ');
+    if (!strcmp(a, b))
+        snprintf(ret, 48, "%.20s", a);
+    else if (unit_a && unit_b && !strcmp(unit_a, unit_b))
+        snprintf(ret, 48, "%.*s-%.20s", (int)(unit_a - a), a, b);
+    else
+        snprintf(ret, 48, "%.20s-%.20s", a, b);
+    return ret;
+}
+
 char *gpq_age_text(uint64_t ns, char ret[32])
 {
     uint64_t s = ns / SECOND;

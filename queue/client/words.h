@@ -15,6 +15,8 @@ uint64_t gpq_count_of(const json_t *row, const char *counts, const char *name);
 
 /* "12 s", "3 min", "3 h 41 min", "12 days". */
 char *gpq_span_text(uint64_t ns, char ret[32]);
+/* The time left of a batch: "3-4 h", "40 s", "50 s-2 min"; "-" if it is unknown. */
+char *gpq_left_text(const json_t *row, char ret[48]);
 /* Local time, with the day where it is not today's: "20:14:03", "2026-01-31 20:14". */
 char *gpq_time_text(uint64_t ns, char ret[32]);
 /* The arguments as a shell would take them, cut to `size`. */

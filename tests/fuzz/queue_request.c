@@ -26,6 +26,14 @@ int gpq_work_explain(struct gpq_agent *a, const struct gpq_task *task, json_t *a
     return 0;
 }
 
+void gpq_now_left(struct gpq_agent *a, const struct gpq_batch *b, int64_t *ret_least,
+                  int64_t *ret_most)
+{
+    (void)a;
+    (void)b;
+    *ret_least = *ret_most = -1;
+}
+
 uint64_t gpq_spans_until(const struct gpq_agent *a, uint64_t id)
 {
     (void)a;

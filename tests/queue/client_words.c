@@ -34,6 +34,29 @@ T_CASE(spans)
         T_TEXT(gpq_span_text(spans[i].ns, text), spans[i].text);
 }
 
+T_CASE(times_left)
+{
+    static const struct {
+        int64_t least, most;
+        const char *text;
+    } cases[] = { { -1, -1, "-" },
+                  { 40, 40, "40 s" },
+                  { 11000, 14400, "3 h 3 min-4 h 0 min" },
+                  { 130, 600, "2-10 min" },
+                  { 50, 130, "50 s-2 min" },
+                  { 50, -1, "-" } };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[48];
+        json_t *row = json_object();
+        if (cases[i].least >= 0)
+            json_object_set_new(row, "left_least", json_integer(cases[i].least * (int64_t)SECOND));
+        if (cases[i].most >= 0)
+            json_object_set_new(row, "left_most", json_integer(cases[i].most * (int64_t)SECOND));
+        T_TEXT(gpq_left_text(row, text), cases[i].text);
+        json_decref(row);
+    }
+}
+
 T_CASE(ages)
 {
     static const struct {

@@ -225,6 +225,39 @@ def after_restart(agent):
     equal((s["ends"][0]["task"], s["classes"][0]["ended"]), ("2.1", {"ok": 1}))
 
 
+def left(agent):
+    """V8: time left of a batch as a range, in rows and snapshots, and as it was then in the records;
+    the next agent knows it, too."""
+    gate = agent.gate()
+    agent.devices = "fake:2"
+    c = agent.start().client()
+    watch = Watch(agent)
+    c.submit(["sleep 0.05"] * 20 + [f"read x < {gate}"] * 2 + ["true"] * 20, batch="a")
+
+    def row():
+        return c.ask("batches")["batches"][0]
+
+    s = watch.until(lambda s: "most" in batch_of(s, 1))
+    b = batch_of(s, 1)
+    assert 0 <= b["least"] <= b["most"] < 60 * 10**9, b
+    equal((s["least"], s["most"]), (b["least"], b["most"]))
+    until(lambda: row()["states"].get("running") == 2 and row()["outcomes"]["ok"] == 20, "a stop")
+    agent.kill()
+    c = agent.start().client()
+    watch = Watch(agent)
+    watch.next()
+    with gate.opened(2):
+        until(lambda: "left_most" in row() or "ended" in row(), "time left")
+        c.ask("wait", batch="1")
+    equal("left_most" in row(), False)
+    told = [line.split("\t") for line in records(c).splitlines() if line.startswith("left\t")]
+    equal({line[1] for line in told}, {"1"})
+    assert len(told) > 4, told
+    for _, _, at, least, most in told:
+        assert not most or int(least) <= int(most), told
+        assert not most or int(at) > 10**18, told
+
+
 # ---- What it costs ----
 
 IDLE = 3  # seconds
@@ -320,7 +353,7 @@ def small(agent):
     equal(line["bad_24h"], 120)
 
 
-CASES = [first, waits, as_records, after_restart, quiet, coalesced, stopped, small]
+CASES = [first, waits, as_records, after_restart, left, quiet, coalesced, stopped, small]
 
 if __name__ == "__main__":
     sys.exit(run("watch", CASES))

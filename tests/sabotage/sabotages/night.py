@@ -171,4 +171,25 @@ SABOTAGES = [
         "        return first >= ' ' && first != DELETE;\n",
         "        return first != DELETE;\n",
         "queue/said.control_characters"),
+    # ---- Who watches ----
+    Sabotage(
+        "an agent wakes up for those who watch", "queue/agent/watch.c",
+        "    if (w->wish.parts & PART(GPUS) && gpq_now_has_readings(a))\n",
+        "    if (w->wish.parts & PART(GPUS))\n",
+        "agent/watch.quiet"),
+    Sabotage(
+        "a reader that is stopped is never dropped", "queue/agent/watch.c",
+        "        if (t->now - w->stuck_at < patience())\n",
+        "        if (t->now - w->stuck_at < 1000 * patience())\n",
+        "agent/watch.stopped"),
+    Sabotage(
+        "each change is a snapshot", "queue/agent/watch.c",
+        "    if (w->shown != version)\n        return w->shown_at + w->wish.every;\n",
+        "    if (w->shown != version)\n        return w->shown_at + 1;\n",
+        "agent/watch.coalesced"),
+    Sabotage(
+        "an attempt that ended badly counts as work", "queue/agent/now.c",
+        ".kind = end->outcome == GPV_OK ? GPQ_NOW_END_OK\n",
+        ".kind = end->outcome != 99 ? GPQ_NOW_END_OK\n",
+        "agent/watch.as_records"),
 ]

@@ -543,11 +543,6 @@ SABOTAGES = [
         "    if (strcmp(name, GPQ_PROTOCOL) != 0 || version != GPQ_PROTOCOL_VERSION)\n",
         "    if (strcmp(name, GPQ_PROTOCOL) != 0)\n",
         "client/refusals.strangers"),
-    Sabotage(
-        "the time left counts a part of the ends", "queue/client/left.c",
-        "time_of(waiting, total, from, now)",
-        "time_of(waiting, n, from, now + 0 * total)",
-        "queue/client_left.the_newest_ends_are_no_more_than_a_part"),
     # ---- units of systemd ----
     Sabotage(
         "a stop of the service ends its commands", "queue/systemd/gpudispatch-agent.service.in",
