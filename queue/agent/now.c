@@ -160,24 +160,16 @@ static int read_batch(const struct gpq_batch *from, void *user)
     return 1;
 }
 
-/* A copy, since no reader calls the store. */
-static int copy_batch(const struct gpq_batch *from, void *user)
-{
-    *(struct gpq_batch *)user = *from;
-    ((struct gpq_batch *)user)->name = NULL;
-    return 1;
-}
-
 static void read_first(struct gpq_agent *a, struct gpq_kept_batch *b)
 {
-    struct gpq_batch batch;
+    struct gpq_batch batch = { .id = b->row.id };
     struct gpq_task first = { 0 };
     struct gpq_error e;
     uint32_t looks;
     b->row.first = 0;
-    if (b->row.ready == 0 ||
-        a->store->engine->batches(a->store, b->row.id, copy_batch, &batch, &e) < 0 ||
-        gpq_first_waiting(a->store, &batch, &first, &looks, &e) < 0 || first.id == 0)
+    batch.state[GPQ_READY] = b->row.ready;
+    if (b->row.ready == 0 || gpq_first_waiting(a->store, &batch, &first, &looks, &e) < 0 ||
+        first.id == 0)
         return;
     b->row.first = first.id;
     b->row.priority = first.priority;

@@ -28,7 +28,7 @@ struct text {
 struct turn {
     struct gpq_agent *a;
     uint64_t now, version;
-    bool made, history, failed;
+    bool made, history; /* the snapshot is there, and has the history */
     struct gpv_snapshot s;
     struct text text[TEXTS];
     size_t n;
@@ -60,11 +60,14 @@ static void write_parts(const struct gpv_snapshot *s, uint32_t parts, FILE *f)
     free(kept);
 }
 
-static bool make(struct turn *t)
+static bool make(struct turn *t, bool history)
 {
-    if (!t->made && !t->failed)
-        t->failed = gpq_now_show(t->a, true, &t->s) < 0;
-    t->made = !t->failed;
+    if (t->made && (t->history || !history))
+        return true;
+    if (t->made)
+        gpv_snapshot_free(&t->s);
+    t->made = gpq_now_show(t->a, history, &t->s) == 0;
+    t->history = history;
     return t->made;
 }
 
@@ -74,7 +77,7 @@ static const struct text *text_of(struct turn *t, uint32_t parts)
     for (size_t i = 0; i < t->n; i++)
         if (t->text[i].parts == parts)
             return &t->text[i];
-    if (!make(t))
+    if (!make(t, parts & PART(HISTORY)))
         return NULL;
     struct text *text = &t->text[t->n < TEXTS ? t->n++ : TEXTS - 1];
     free(text->text);

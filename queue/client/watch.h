@@ -11,9 +11,9 @@ struct gpq_watching {
     char *text; /* of the last snapshot */
 };
 
-/* what: a list of parts, which it takes; NULL: all but metrics.  every: ns between two snapshots; 0:
- * as often as the agent sends them.  0, or the exit status after saying why.  The caller closes in
- * both cases. */
+/* what: a list of parts, which it takes; NULL: all but metrics.  every: ns between two snapshots;
+ * 0: as often as the agent sends them.  0, or the exit status after saying why.  The caller closes
+ * in both cases. */
 int gpq_watching_open(struct gpq_watching *w, const struct call *call, enum gpq_agent_wish wish,
                       json_t *what, uint64_t every);
 void gpq_watching_close(struct gpq_watching *w);

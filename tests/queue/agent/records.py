@@ -27,6 +27,7 @@ FIELDS = {
     "attempt": "task number shape gpus ready started ended outcome status text name",
     "tenancy": "gpu kind class since until text", "out": "gpu kind since until text",
     "reason": "shape task kind since until text", "life": "kind since until text",
+    "left": "batch time least most",
 }
 
 

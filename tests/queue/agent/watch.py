@@ -7,11 +7,11 @@ usage: watch.py BUILD_DIRECTORY [CASE...]
 import contextlib
 import json
 import os
-import pathlib
 import random
-import signal
+import select
 import subprocess
 import sys
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -226,8 +226,8 @@ def after_restart(agent):
 
 
 def left(agent):
-    """V8: time left of a batch as a range, in rows and snapshots, and as it was then in the records;
-    the next agent knows it, too."""
+    """V8: time left of a batch as a range, in rows and snapshots, and in the records as it was
+    then.  The next agent knows it, too."""
     gate = agent.gate()
     agent.devices = "fake:2"
     c = agent.start().client()
@@ -333,6 +333,43 @@ def stopped(agent):
     assert sent < 2 << 20, sent  # what the kernel keeps, and one snapshot
 
 
+def latencies(client, n):
+    """From a submit to the start of its command, in ns, sorted."""
+    found = []
+    for _ in range(n):
+        begin = time.time_ns()
+        batch = client.submit(["true"], batch="x")["batch"]
+        client.ask("wait", batch=batch)
+        attempt, = client.ask("attempts", task=f"{batch}.1")["attempts"]
+        found.append(attempt["started"] - begin)
+    return sorted(found)
+
+
+def readers(agent):
+    """V2: ten who watch, of whom five are stopped, make no task start later."""
+    agent.devices = "fake:8"
+    c = agent.start().client()
+    latencies(c, 20)
+    alone = latencies(c, 200)
+    watchers = [Watch(agent) for _ in range(10)]
+    stop = threading.Event()
+
+    def read():
+        while not stop.is_set():
+            for client in select.select([w.client.socket for w in watchers[:5]], [], [], 0.1)[0]:
+                client.recv(1 << 20)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    watched = latencies(c, 200)
+    stop.set()
+    reader.join()
+    for name, sample in ("alone", alone), ("with ten who watch", watched):
+        print(f"submit to start {name}: median {sample[100] / 1e6:.2f} ms,"
+              f" p99 {sample[197] / 1e6:.2f} ms")
+    assert watched[100] < 2 * alone[100] + 5 * 10**6, (alone[100], watched[100])
+
+
 def small(agent):
     """64 batches and 8 GPUs have 16 KiB; what has no place is counted."""
     agent.devices = "fake:8"
@@ -353,7 +390,8 @@ def small(agent):
     equal(line["bad_24h"], 120)
 
 
-CASES = [first, waits, as_records, after_restart, left, quiet, coalesced, stopped, small]
+CASES = [first, waits, as_records, after_restart, left, quiet, coalesced, stopped, readers,
+         small]
 
 if __name__ == "__main__":
     sys.exit(run("watch", CASES))
