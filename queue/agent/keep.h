@@ -92,6 +92,7 @@ struct gpq_now {
     struct gpv_live *live;
     /* Until the rows of the store are read: */
     bool filled;
+    int step; /* of refill.c */
     struct gpv_night *past;
     char place[GPQ_RECORDS_PLACE];
     GPV_LIST(struct gpq_report) late;

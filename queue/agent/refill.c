@@ -127,36 +127,56 @@ static int take_rows(struct gpq_now *n, struct gpv_night *past)
     return 0;
 }
 
-/* Takes `day`. */
-static int use(struct gpq_now *n, struct gpv_night *day)
+/* ---- In pieces ---- */
+
+static int read_page(struct gpq_agent *a)
 {
-    struct gpv_night *hours = gpv_night_part(day, n->since - GPV_MINUTES * GPQ_MINUTE, n->since);
-    int code = hours ? gpv_live_fill(n->live, hours) : -1;
-    gpv_live_restart(n->live, n->since);
-    gpv_night_free(hours);
+    struct gpq_now *n = a->now;
+    struct gpv_lines lines = { 0 };
+    struct gpq_error e = { 0 };
+    const struct gpq_records asked = { .now = (uint64_t)n->since,
+                                       .since = (uint64_t)(n->since - GPQ_DAY),
+                                       .most = GPQ_RECORDS };
+    int code = gpq_records_page(a, &asked, n->place, &lines, &e);
+    if (code == 0)
+        code = gpv_lines_read(n->past, lines.text, lines.size);
+    gpv_lines_free(&lines);
+    n->step += n->place[0] == '\0';
+    return code;
+}
+
+/* Rows as they were at the start: what has happened since then is in the reports. */
+static int cut(struct gpq_now *n)
+{
+    struct gpv_night *day = gpv_night_part(n->past, n->since - GPQ_DAY, n->since);
+    if (!day)
+        return -1;
+    gpv_night_free(n->past);
+    n->past = day;
+    return 0;
+}
+
+static int see_rows(struct gpq_now *n)
+{
+    struct gpv_night *past = n->past;
     for (size_t i = 0; i < n->batches.n; i++)
         if (n->batches.row[i].row.ended == 0)
-            replay(n, day, &n->batches.row[i]);
-    if (day->attempts.n > 1)
-        qsort(day->attempts.row, day->attempts.n, sizeof(*day->attempts.row), by_end);
-    for (size_t i = 0; i < day->attempts.n; i++)
-        if (day->attempts.row[i].ended != 0)
-            see_attempt(n, day, &day->attempts.row[i]);
-    if (take_rows(n, day) < 0) {
-        gpv_night_free(day);
-        return -1;
-    }
+            replay(n, past, &n->batches.row[i]);
+    if (past->attempts.n > 1)
+        qsort(past->attempts.row, past->attempts.n, sizeof(*past->attempts.row), by_end);
+    for (size_t i = 0; i < past->attempts.n; i++)
+        if (past->attempts.row[i].ended != 0)
+            see_attempt(n, past, &past->attempts.row[i]);
+    int code = take_rows(n, past);
+    if (code == 0)
+        n->past = NULL;
     return code;
 }
 
 /* Then come the reports that have waited. */
-static void finish(struct gpq_now *n, bool there)
+static void finish(struct gpq_now *n)
 {
-    struct gpv_night *day = there && gpv_night_end(n->past, (int64_t)gpq_wall()) == 0
-                                ? gpv_night_part(n->past, n->since - GPQ_DAY, n->since)
-                                : NULL;
-    if (!day || use(n, day) < 0)
-        gpq_log("the history before this start is not shown: no memory, or no rows");
+    gpv_live_restart(n->live, n->since);
     gpv_night_free(n->past);
     n->past = NULL;
     n->filled = n->wrong = true;
@@ -167,18 +187,36 @@ static void finish(struct gpq_now *n, bool there)
     n->version++;
 }
 
+/* A page of rows; then each step for all of them, of which none takes long. */
+static int take_step(struct gpq_agent *a)
+{
+    struct gpq_now *n = a->now;
+    switch (n->step) {
+    case 0:
+        return read_page(a);
+    case 1:
+        n->step++;
+        return gpv_night_end(n->past, (int64_t)gpq_wall());
+    case 2:
+        n->step++;
+        return cut(n);
+    case 3:
+        n->step++;
+        return gpv_live_fill(n->live, n->past);
+    default:
+        n->step++;
+        return see_rows(n);
+    }
+}
+
 void gpq_now_some(struct gpq_agent *a)
 {
     struct gpq_now *n = a->now;
-    struct gpv_lines lines = { 0 };
-    struct gpq_error e = { 0 };
-    const struct gpq_records asked = { .now = (uint64_t)n->since,
-                                       .since = (uint64_t)(n->since - GPQ_DAY),
-                                       .most = GPQ_RECORDS };
-    int code = gpq_records_page(a, &asked, n->place, &lines, &e);
-    if (code == 0 && gpv_lines_read(n->past, lines.text, lines.size) < 0)
-        code = GPQ_ENOMEM;
-    gpv_lines_free(&lines);
-    if (code < 0 || n->place[0] == '\0')
-        finish(n, code == 0);
+    int code = take_step(a);
+    if (code < 0)
+        gpq_log("the history before this start is not shown: it cannot be read");
+    if (code < 0 || n->step > 4) {
+        finish(n);
+        a->trims = true;
+    }
 }
