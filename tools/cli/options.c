@@ -193,6 +193,19 @@ const struct option_entry options[OPTION_COUNT] = {
                                "time between two snapshots, at least: 250ms to 1h [1s]", false },
     [OPTION_AT] = { "at", 0, NEEDS("TIME"),
                     "show this time of the recording: 02:17 or RFC 3339 [its end]", false },
+    [OPTION_FILE] = { "file", 0, NEEDS("FILE"),
+                      "write this file again and again, whole each time", false },
+    [OPTION_JOB_MAP] = { "job-map", 0, NEEDS("DIR"),
+                         "keep a file for each GPU with the id of the task that runs there, as the "
+                         "job mapping of NVIDIA's DCGM exporter reads it",
+                         false },
+    [OPTION_SOCKET] = { "socket", 0, NEEDS("PATH"),
+                        "listen at this path [live-HASH beside the socket of the agent]", false },
+    [OPTION_PORT] = { "port", 0, NEEDS("N"),
+                      "listen at this TCP port of 127.0.0.1 and ::1 instead, and ask for a token; "
+                      "0 is a free port",
+                      false },
+    [OPTION_FOR] = { "for", 0, NEEDS("TIME"), "end after this time, such as 12h", false },
 
     [OPTION_SLOTS] = { "cpus", 'c', NEEDS("N"), "CPU slots for tasks [one per CPU]", false },
     [OPTION_QUEUE_GPUS] = { "devices", 'd', NEEDS("SPEC"),

@@ -101,6 +101,11 @@ enum option_id {
     OPTION_ASCII,
     OPTION_AT_MOST_EVERY,
     OPTION_AT,
+    OPTION_FILE,
+    OPTION_JOB_MAP,
+    OPTION_SOCKET,
+    OPTION_PORT,
+    OPTION_FOR,
     /* Of the agent. */
     OPTION_SLOTS,      /* agent --cpus */
     OPTION_QUEUE_GPUS, /* agent --devices */
