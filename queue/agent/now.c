@@ -488,11 +488,11 @@ static void count(struct gpq_now *n, const struct gpq_ended *end)
 {
     struct gpq_kept_class *c = &n->classes.row[end->class];
     int64_t ran = end->ended - end->started;
+    c->row.ended_by[end->outcome % GPV_OUTCOMES]++;
     if (end->number == 0)
         return;
     if (end->ready != 0)
         gpv_histogram_add(&c->row.wait, end->started - end->ready);
-    c->row.ended_by[end->outcome % GPV_OUTCOMES]++;
     gpv_histogram_add(&c->row.run, ran);
     if (end->outcome == GPV_OK)
         gpv_lengths_add(&c->run, ran);
@@ -623,6 +623,7 @@ static void note_unstarted(struct gpq_agent *a, const struct gpq_change *c, int6
     (void)gpv_add_attempt(n->kept, &row);
     n->wrong = true;
     end(n, &(struct gpq_ended){ .task = c->task,
+                                .class = gpq_now_class_of(a, c->shape),
                                 .outcome = c->outcome,
                                 .ready = (int64_t)t.ready,
                                 .started = now,

@@ -70,8 +70,8 @@ static void see_classes(const struct gpv_snapshot *s)
                 t_script_add(&text, ", %u wait: %s", (uint32_t)c->waiting[why], gpv_why_word(why));
         for (uint32_t outcome = 0; outcome < GPV_OUTCOMES; outcome++)
             if (c->ended_by[outcome] != 0)
-                t_script_add(&text, ", %u %s", (uint32_t)c->ended_by[outcome],
-                             gpv_outcome_word(outcome));
+                t_script_add(&text, ", %u of %u %s", (uint32_t)c->tasks_by[outcome],
+                             (uint32_t)c->ended_by[outcome], gpv_outcome_word(outcome));
         t_script_add(&text, "\n");
     }
 }
@@ -187,7 +187,7 @@ T_CASE(in_the_middle)
               "gpu:2 kept since 0:32: 2 GPUs for sweep\n"
               "gpu:3 idle since 0:00\n"
               "class whisper 1 workers 1 ready 0 loading, boot 2 min, run 18 min, evicted 0 "
-              "restarts 2, 3 wait: limit, 1 ok, 2 crashed\n"
+              "restarts 2, 3 wait: limit, 1 of 1 ok, 1 of 2 crashed\n"
               "class command 0 workers 0 ready 0 loading, evicted 0 restarts 0, 2 wait: "
               "gathering\n"
               "batch 8 sweep: 0 ok 0 bad 0 run 2 wait 0 held, 0 per hour, first 8.1 gathering "
@@ -214,7 +214,7 @@ T_CASE(later)
               "gpu:2 run command 8.1 attempt 1, 1 of them with gpu:1 since 0:50\n"
               "gpu:3 idle since 0:00\n"
               "class whisper 0 workers 0 ready 0 loading, boot 2 min, run 18 min, evicted 1 "
-              "restarts 2, 3 wait: limit, 2 ok, 2 crashed\n"
+              "restarts 2, 3 wait: limit, 2 of 2 ok, 1 of 2 crashed\n"
               "class command 0 workers 0 ready 0 loading, evicted 0 restarts 0, 1 wait: unseen\n"
               "batch 8 sweep: 0 ok 0 bad 1 run 1 wait 0 held, 0 per hour, first 8.2 unseen\n"
               "batch 7 rec: 2 ok 1 bad 0 run 3 wait 0 held, 3 per hour, first 7.4 limit SEATS: "
@@ -240,9 +240,10 @@ T_CASE(at_the_end)
                   "gpu:0 idle since 1:11\n"
                   "gpu:1 idle since 2:00\ngpu:2 idle since 2:00\ngpu:3 idle since 1:40\n"
                   "class whisper 0 workers 0 ready 0 loading, boot 2 min, run 20 min, evicted 1 "
-                  "restarts 2, 1 wait: unseen, 3 ok, 2 crashed\n"
+                  "restarts 2, 1 wait: unseen, 3 of 3 ok, 1 of 2 crashed, "
+                  "1 of 1 cancelled\n"
                   "class command 0 workers 0 ready 0 loading, run 30 min, evicted 0 restarts 0, "
-                  "2 ok\n"
+                  "2 of 2 ok\n"
                   "batch 7 rec: 3 ok 2 bad 0 run 1 wait 0 held, 0 per hour, first 7.6 unseen\n"
                   "batch 8 sweep: 2 ok 0 bad 0 run 0 wait 0 held, 0 per hour, ended 2:00\n"
                   "0:01-1:20 GPU 3 idle although tasks waited on 3: its limit of 1 worker is "
@@ -273,6 +274,8 @@ T_CASE(several_tasks_of_a_gpu)
               "out gpu:0 drained @0:05 @0:30\nnow @1:00",
               T_AT(0, 5, 0),
               "gpu:0 run 1.1 attempt 1, 2 of them since 0:01\n"
+              "class command 0 workers 0 ready 0 loading, run 60 s, evicted 0 restarts 0, 1 of 1 "
+              "ok\n"
               "0:05-0:05 GPU 0 DRAINED on 0 -> gpudispatch undrain gpu:0\n"
               "0:04 1.3  ok, ran 60 s on 0\n");
 }
@@ -301,6 +304,7 @@ T_CASE(longer_than_a_day)
               "now @30:00",
               T_AT(30, 0, 0),
               "gpu:0 idle since 20:00\n"
+              "class command 0 workers 0 ready 0 loading, evicted 0 restarts 0, 2 of 2 error\n"
               "batch 2 late: 0 ok 1 bad 0 run 0 wait 0 held, 0 per hour, ended 20:00\n"
               "20:00-20:00 1x ERROR exit 1 of 2 late 1 on 0 -> gpudispatch log 2.1\n"
               "20:00 2.1 late error, ran 19 h 00 on 0\n"

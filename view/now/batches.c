@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "view/night/batches.h"
+#include "view/names.h"
 #include "view/now/filling.h"
 
 #define SECOND INT64_C(1000000000)
@@ -190,15 +191,16 @@ struct lengths {
 
 static void see_attempt(struct gpv_now_class *row, struct lengths *l, const struct gpv_attempt *a)
 {
-    if (a->last && a->ended != 0 && a->outcome != GPV_RETURNED)
-        row->tasks_by[a->outcome % GPV_OUTCOMES]++;
+    if (a->ended != 0) {
+        row->ended_by[a->outcome % GPV_OUTCOMES]++;
+        row->tasks_by[a->outcome % GPV_OUTCOMES] += a->last && a->outcome != GPV_RETURNED;
+    }
     if (a->number == 0)
         return;
     if (a->ready != 0)
         gpv_histogram_add(&row->wait, a->started - a->ready);
     if (a->ended == 0)
         return;
-    row->ended_by[a->outcome % GPV_OUTCOMES]++;
     gpv_histogram_add(&row->run, a->ended - a->started);
     if (a->outcome == GPV_OK)
         gpv_lengths_add(&l->run, a->ended - a->started);
@@ -213,12 +215,21 @@ static void see_worker(struct gpv_now_class *row, struct lengths *l, const struc
         gpv_lengths_add(&l->boot, t->until - t->since);
 }
 
+/* The row of a class; of none, or of a shape that is gone, that of commands, or the last one. */
+static uint32_t row_of(const struct gpv_night *p, uint32_t class)
+{
+    uint32_t commands;
+    if (class < p->classes.n)
+        return class;
+    commands = gpv_find_class(p, gpv_class_label(p, GPV_NONE));
+    return commands < p->classes.n ? commands : (uint32_t)p->classes.n;
+}
+
 static void see_rows(struct gpv_snapshot *s, struct lengths *l, const struct gpv_night *p)
 {
     for (size_t i = 0; i < p->attempts.n; i++) {
-        uint32_t class = gpv_class_of(p, &p->attempts.row[i]);
-        if (class < p->classes.n)
-            see_attempt(&s->classes.row[class], &l[class], &p->attempts.row[i]);
+        uint32_t row = row_of(p, gpv_class_of(p, &p->attempts.row[i]));
+        see_attempt(&s->classes.row[row], &l[row], &p->attempts.row[i]);
     }
     for (size_t i = 0; i < p->tenancies.n; i++) {
         uint32_t class = p->tenancies.row[i].class;
@@ -227,26 +238,43 @@ static void see_rows(struct gpv_snapshot *s, struct lengths *l, const struct gpv
     }
     for (size_t i = 0; i < p->batches.n; i++) {
         uint32_t shape = p->batches.row[i].shape;
-        uint32_t class = shape < p->shapes.n ? p->shapes.row[shape].class : GPV_NONE;
-        if (class < p->classes.n && p->batches.row[i].ready > 0)
-            s->classes.row[class].waiting[why_of(p, shape)] += p->batches.row[i].ready;
+        uint32_t row = row_of(p, shape < p->shapes.n ? p->shapes.row[shape].class : GPV_NONE);
+        if (p->batches.row[i].ready > 0)
+            s->classes.row[row].waiting[why_of(p, shape)] += p->batches.row[i].ready;
     }
+}
+
+static bool is_used(const struct gpv_now_class *row)
+{
+    uint64_t sum = row->run.count + row->wait.count;
+    for (uint32_t i = 0; i < GPV_WHYS; i++)
+        sum += row->waiting[i];
+    for (uint32_t i = 0; i < GPV_OUTCOMES; i++)
+        sum += row->ended_by[i];
+    return sum > 0;
+}
+
+static void put_class(struct gpv_now_class *row, const struct gpv_night *p, uint32_t class,
+                      const struct lengths *l)
+{
+    gpv_now_text(row->name, sizeof(row->name), gpv_class_label(p, class));
+    row->boot_p50 = gpv_lengths_p50(&l->boot);
+    row->run_p50 = gpv_lengths_p50(&l->run);
+    if (class < p->classes.n)
+        put_workers(row, p, class);
 }
 
 int gpv_fill_classes(struct gpv_snapshot *s, const struct gpv_night *p)
 {
     struct lengths *l = calloc(p->classes.n + 1, sizeof(*l));
     int code = l ? 0 : -1;
-    for (uint32_t i = 0; code == 0 && i < p->classes.n; i++)
+    for (uint32_t i = 0; code == 0 && i <= p->classes.n; i++)
         code = gpv_now_class(s) ? 0 : -1;
-    if (code == 0)
+    if (code == 0) {
         see_rows(s, l, p);
-    for (uint32_t i = 0; code == 0 && i < p->classes.n; i++) {
-        struct gpv_now_class *row = &s->classes.row[i];
-        gpv_now_text(row->name, sizeof(row->name), gpv_text(p, p->classes.row[i].name));
-        row->boot_p50 = gpv_lengths_p50(&l[i].boot);
-        row->run_p50 = gpv_lengths_p50(&l[i].run);
-        put_workers(row, p, i);
+        for (uint32_t i = 0; i <= p->classes.n; i++)
+            put_class(&s->classes.row[i], p, i, &l[i]);
+        s->classes.n -= !is_used(&s->classes.row[p->classes.n]);
     }
     free(l);
     return code;
