@@ -68,8 +68,10 @@ VIEW_MAY = {
     "": {""},
     "night": {"night", ""},
     "now": {"now", "night", ""},
+    "metrics": {"metrics", "now", "night", ""},
     "read": {"read", ""},
     "report": {"report", "night", ""},
+    "serve": {"serve", "metrics", "report", "now", "night", ""},
     "top": {"top", "now", "night", ""},
     "trace": {"trace", "night", ""},
 }
