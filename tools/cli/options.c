@@ -177,8 +177,8 @@ const struct option_entry options[OPTION_COUNT] = {
     [OPTION_OUTPUT] = { "output", 'o', NEEDS("FILE"),
                         "write this file, whole or not at all; - is standard output", false },
     [OPTION_EVERY] = { "every", 0, NEEDS("TIME"),
-                       "write the file again after this time, such as 10s, until the tasks have "
-                       "ended",
+                       "write the file again after this time, such as 10s; report: until the "
+                       "tasks have ended",
                        false },
     [OPTION_CSV] = { "csv", 0, NONE, "write a row for each attempt", false },
     [OPTION_JOBLOG] = { "joblog", 0, NONE,
@@ -193,11 +193,11 @@ const struct option_entry options[OPTION_COUNT] = {
                                "time between two snapshots, at least: 250ms to 1h [1s]", false },
     [OPTION_AT] = { "at", 0, NEEDS("TIME"),
                     "show this time of the recording: 02:17 or RFC 3339 [its end]", false },
-    [OPTION_FILE] = { "file", 0, NEEDS("FILE"),
-                      "write this file again and again, whole each time", false },
+    [OPTION_FILE] = { "file", 0, NEEDS("FILE"), "write this file again and again, whole each time",
+                      false },
     [OPTION_JOB_MAP] = { "job-map", 0, NEEDS("DIR"),
-                         "keep a file for each GPU with the id of the task that runs there, as the "
-                         "job mapping of NVIDIA's DCGM exporter reads it",
+                         "keep a file for each GPU with the id of its task, as the DCGM exporter "
+                         "reads it",
                          false },
     [OPTION_SOCKET] = { "socket", 0, NEEDS("PATH"),
                         "listen at this path [live-HASH beside the socket of the agent]", false },

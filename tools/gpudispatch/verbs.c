@@ -2,6 +2,7 @@
 /* verbs.c - the table of verbs.  A new verb is an entry here, and a file with its function. */
 #include <stdio.h>
 
+#include "metrics.h"
 #include "report.h"
 #include "top.h"
 #include "verbs.h"
@@ -136,6 +137,15 @@ static const struct status_entry top_statuses[] = {
     { 0, NULL },
 };
 
+static const struct status_entry metrics_statuses[] = {
+    { EXIT_OK, "written; with --file or --job-map: SIGINT, SIGTERM or SIGHUP ended it" },
+    { EXIT_FAILED, "the output could not be written, or there is no memory" },
+    { EXIT_USAGE, "wrong usage" },
+    { EXIT_NONE, "no agent runs here, or it has ended" },
+    { EXIT_UNUSABLE, "the state directory cannot be used" },
+    { 0, NULL },
+};
+
 static const struct status_entry view_statuses[] = {
     { EXIT_OK, "written" },
     { EXIT_FAILED,
@@ -241,6 +251,15 @@ const struct verb verbs[] = {
       "trace goes to standard output, or, where that is a terminal, to the file "
       "gpudispatch-trace.json.",
       OPTIONS(OPTION_SINCE, OPTION_OUTPUT, OPTION_FROM, QUEUE_OPTIONS), trace_run, view_statuses },
+    { "metrics", NULL, 0, 0, false, "write the present moment for Prometheus",
+      "Writes OpenMetrics text: ends of tasks, waiting tasks and times of each class, state and "
+      "use of each GPU. Labels of GPUs are those of NVIDIA's DCGM exporter. No task, batch or user "
+      "is a label.\n"
+      "With --file it writes a file every 15 seconds, as node_exporter's textfile collector reads "
+      "it; the name must end in .prom for that. With --job-map the DCGM exporter adds the task to "
+      "its own metrics of each GPU. Both go on until a signal ends them.",
+      OPTIONS(OPTION_FILE, OPTION_EVERY, OPTION_JOB_MAP, OPTION_FROM, OPTION_AT, QUEUE_OPTIONS),
+      metrics_run, metrics_statuses },
     /* ---- the queue ---- */
     { "pause", NULL, 0, 0, false, "start no further tasks",
       "Running tasks go on. It holds until resume, also after a restart.",
