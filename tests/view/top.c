@@ -595,7 +595,7 @@ T_CASE(later_snapshots_add_minutes)
         (void)add_gpu(&next, GPV_DOES_RUN, "whisper");
     last.gpus.row[0].uses.ns[GPV_USE_OK] = 1000 * SECOND;
     next.gpus.row[0].uses.ns[GPV_USE_OK] = 1090 * SECOND;
-    gpv_top_carry(&last, &next);
+    gpv_now_carry(&last, &next);
     T_EQ(next.minutes, GPV_MINUTES);
     T_EQ(minute(&next, 0, 2)->ns[GPV_USE_OK], MINUTE); /* 30 s of before, and 30 s of 90 */
     T_EQ(minute(&next, 0, 1)->ns[GPV_USE_OK], MINUTE);
@@ -624,7 +624,7 @@ T_CASE(an_attempt_in_vain_takes_its_minutes_back)
     /* 50 s were in vain, and so are 10 s more */
     next.gpus.row[0].uses.ns[GPV_USE_OK] = 30 * SECOND;
     next.gpus.row[0].uses.ns[GPV_USE_LOST] = 60 * SECOND;
-    gpv_top_carry(&last, &next);
+    gpv_now_carry(&last, &next);
     T_EQ(minute(&next, 0, 0)->ns[GPV_USE_OK], 0);
     T_EQ(minute(&next, 0, 0)->ns[GPV_USE_LOST], 30 * SECOND);
     T_EQ(minute(&next, 0, 1)->ns[GPV_USE_OK], 30 * SECOND);
@@ -639,7 +639,7 @@ T_CASE(another_agent_begins_another_history)
 
     with_history(&last, NOW, 1);
     (void)add_gpu(&next, GPV_DOES_RUN, "whisper");
-    gpv_top_carry(&last, &next);
+    gpv_now_carry(&last, &next);
     T_EQ(next.minutes, 0);
     T_EQ(gpv_top_minute(&next, 0, next.time + SECOND, 0).ns[GPV_USE_OK], 0);
     gpv_snapshot_free(&last);

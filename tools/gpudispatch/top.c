@@ -136,7 +136,7 @@ static int again_and_again(const struct call *call, struct source *source, bool 
         putchar('\n');
         (void)nanosleep(&pause, NULL);
         while ((got = source->next(source, false, &next)) > 0) {
-            gpv_top_carry(&s, &next);
+            gpv_now_carry(&s, &next);
             gpv_snapshot_free(&s);
             s = next;
         }

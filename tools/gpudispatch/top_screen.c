@@ -143,7 +143,7 @@ static void wish(struct top *p, enum gpv_wish wish, uint64_t task)
 
 static void take(struct top *p, struct gpv_snapshot *next)
 {
-    gpv_top_carry(&p->newest, next);
+    gpv_now_carry(&p->newest, next);
     if (p->t.paused && !p->shown.time)
         p->shown = p->newest;
     else

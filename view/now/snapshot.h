@@ -155,6 +155,10 @@ void gpv_snapshot_write(const struct gpv_snapshot *s, FILE *f);
  * is empty.  It is part of the programs that have jansson. */
 int gpv_snapshot_read(struct gpv_snapshot *s, const char *text, size_t size);
 
+/* Gives the next snapshot of a connection a history: that of the last one, and the uses since
+ * then.  It is left without one where the agent has started anew, or without memory. */
+void gpv_now_carry(const struct gpv_snapshot *last, struct gpv_snapshot *next);
+
 /* Room for one more row of a list, all bytes 0; NULL: no memory. */
 struct gpv_now_gpu *gpv_now_gpu(struct gpv_snapshot *s);
 struct gpv_now_class *gpv_now_class(struct gpv_snapshot *s);

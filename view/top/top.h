@@ -96,8 +96,6 @@ int gpv_top_lines(const struct gpv_top_state *t, const struct gpv_snapshot *s);
 enum gpv_wish gpv_top_key(struct gpv_top_state *t, const struct gpv_snapshot *s, uint32_t key,
                           uint64_t *ret_task);
 
-/* Moves the history of the last snapshot into the next one, and adds the uses since then. */
-void gpv_top_carry(struct gpv_snapshot *last, struct gpv_snapshot *next);
 /* The uses of GPU `gpu` in the minute that is `ago` minutes before the one of `now`. */
 struct gpv_uses gpv_top_minute(const struct gpv_snapshot *s, size_t gpu, int64_t now, uint32_t ago);
 
