@@ -92,12 +92,18 @@ static const char *own_directory(char directory[GPQ_PATH])
     return directory;
 }
 
+static const char *variable_of(const char *name)
+{
+    return strcmp(name, "gpudispatch-agent") == 0   ? "GPUD_AGENT_PROGRAM"
+           : strcmp(name, "gpudispatch-serve") == 0 ? "GPUD_SERVE_PROGRAM"
+                                                    : "GPUD_RUNNER_PROGRAM";
+}
+
 int gpq_program_find(const char *name, char path[GPQ_PATH], struct gpq_error *e)
 {
     char directory[GPQ_PATH];
     struct gpq_program_places p = {
-        .variable =
-            strcmp(name, "gpudispatch-agent") == 0 ? "GPUD_AGENT_PROGRAM" : "GPUD_RUNNER_PROGRAM",
+        .variable = variable_of(name),
         .own = own_directory(directory),
         .from_bin = GPQ_PROGRAMS_FROM_BIN,
     };

@@ -9,9 +9,9 @@
 #include "queue/store.h"
 
 /*
- * Writes the absolute path of "gpudispatch-agent" or "gpudispatch-runner":
+ * Writes the absolute path of "gpudispatch-agent", "gpudispatch-runner" or "gpudispatch-serve":
  *
- * 1. the path in GPUD_AGENT_PROGRAM or GPUD_RUNNER_PROGRAM, if it is set;
+ * 1. the path in GPUD_AGENT_PROGRAM, GPUD_RUNNER_PROGRAM or GPUD_SERVE_PROGRAM, if it is set;
  * 2. the program in the directory of the calling program;
  * 3. the program in the directory that the build has configured, as seen from BINDIR: in an
  *    installed prefix that was moved it is found, too.
