@@ -7,7 +7,7 @@
 #                           [plan] [queue_config] [queue_csv] [queue_jsonl] [queue_lines]
 #                           [queue_request] [queue_stamp] [queue_template] [queue_values]
 #                           [reading] [run_plan] [run_record] [sched] [script] [versioned]
-#                           [view_lines] [view_log] [view_snapshot] [xid]
+#                           [view_guard] [view_lines] [view_log] [view_snapshot] [xid]
 #
 # Exit 1 when a target fails.  libFuzzer then writes the input to the current directory (crash-...):
 # add it to tests/fuzz/corpus/TARGET together with the repair.
@@ -22,8 +22,7 @@ case ${1:-} in
 esac
 targets=${*:-control devices frame hello launch log page plan queue_config queue_csv queue_jsonl \
 queue_lines queue_request queue_stamp queue_template queue_values reading run_plan run_record \
-sched script versioned view_lines view_log view_snapshot \
-xid}
+sched script versioned view_guard view_lines view_log view_snapshot xid}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -101,6 +100,7 @@ for target in $targets; do
         parts="$parts ../queue/runner/run.c ../queue/files/lock.c ../queue/files/save.c $numbers"
         ;;
     versioned) parts="base/versioned.c" ;;
+    view_guard) parts="../view/serve/guard.c" ;;
     view_lines)
         parts="../view/line.c ../view/records.c ../view/words.c ../view/names.c ../view/plain.c"
         ;;

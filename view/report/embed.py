@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the style sheet and the script of the report as C (embedded.h).
+"""Writes the style sheet and the script of a page as C (embedded.h).
 
-usage: embed.py CSS JS OUT.c
+usage: embed.py NAME CSS... JS OUT.c
+
+The style sheets become one, gpv_NAME_style; the script becomes gpv_NAME_script.
 """
 import base64
 import hashlib
@@ -10,14 +12,15 @@ import pathlib
 import sys
 
 
-def embedded(name, text):
+def embedded(page, name, text):
     digest = base64.b64encode(hashlib.sha256(text).digest()).decode()
     rows = [", ".join(map(str, text[at:at + 20])) for at in range(0, len(text), 20)]
     return (f"static const unsigned char {name}[] = {{\n    " + ",\n    ".join(rows) + "\n};\n"
-            f"const struct gpv_embedded gpv_page_{name} = {{ {name}, sizeof({name}), "
+            f"const struct gpv_embedded gpv_{page}_{name} = {{ {name}, sizeof({name}), "
             f"\"sha256-{digest}\" }};\n")
 
 
-css, js, out = map(pathlib.Path, sys.argv[1:])
-out.write_text('#include "view/report/embedded.h"\n' + embedded("style", css.read_bytes()) +
-               embedded("script", js.read_bytes()))
+page, *css, js, out = sys.argv[1:]
+css, js = [b"".join(pathlib.Path(p).read_bytes() for p in paths) for paths in (css, [js])]
+pathlib.Path(out).write_text('#include "view/report/embedded.h"\n' + embedded(page, "style", css) +
+                             embedded(page, "script", js))

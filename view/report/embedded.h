@@ -12,5 +12,7 @@ struct gpv_embedded {
 };
 
 extern const struct gpv_embedded gpv_page_style, gpv_page_script;
+/* Of the live page (view/serve): the style sheet of the report, and its own one behind it. */
+extern const struct gpv_embedded gpv_live_style, gpv_live_script;
 
 #endif
