@@ -13,9 +13,9 @@ set -eu
 # neither pkg-config nor the loader searches.
 # python3-pip: fetches NVIDIA's nvml.h from PyPI.
 # libjansson-dev, libsqlite3-dev: for the queue, and jansson for the simulator of traces (lib/sim).
-# libncurses-dev: for the screen of gpudispatch top.
-build="dpkg-dev gcc libc6-dev libjansson-dev libncurses-dev libsqlite3-dev meson ninja-build"
-build="$build pkg-config python3"
+# libncurses-dev: for the screen of gpudispatch top; libmicrohttpd-dev: for the live page.
+build="dpkg-dev gcc libc6-dev libjansson-dev libmicrohttpd-dev libncurses-dev libsqlite3-dev meson"
+build="$build ninja-build pkg-config python3"
 python="gcc libc6-dev libjansson-dev libncurses-dev libsqlite3-dev pkg-config python3-dev"
 python="$python python3-venv"
 demo="libpocketsphinx-dev pocketsphinx-en-us libspandsp-dev asterisk-core-sounds-en-g722"

@@ -261,6 +261,8 @@ def contents(prefix, paths):
     if queue_can_be_built():
         wanted |= {"gpudispatch-agent", "gpudispatch-runner", "gpudispatch-agent.service",
                    "gpudispatch-agent@.service"}
+        if web_can_be_built():
+            wanted.add("gpudispatch-serve")
     if wanted - names:
         raise Wrong(f"not installed: {sorted(wanted - names)}")
     for file in found:
@@ -283,6 +285,12 @@ def contents(prefix, paths):
 def queue_can_be_built():
     """Where these libraries are there, the option `queue` is on."""
     return subprocess.run(["pkg-config", "--exists", "sqlite3 >= 3.37", "jansson >= 2.13"],
+                          stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def web_can_be_built():
+    """The same for the option `web`."""
+    return subprocess.run(["pkg-config", "--exists", "libmicrohttpd >= 0.9.72"],
                           stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 

@@ -39,6 +39,7 @@ AGENT = "queue/gpudispatch-agent"
 BESIDE_AGENT = ["queue/gpudispatch-agent-points", "queue/gpudispatch-runner",
                 "lib/gpudispatch-worker", "tests/queue/queue_worker.so",
                 "tests/queue/queue_records", TOOL]
+SERVER = "view/serve/gpudispatch-serve"
 CASE_PATIENCE = 300  # seconds; the runner has deadlines of its own
 
 
@@ -106,7 +107,7 @@ class Tree:
                 for test in json.loads(listed) if not test["is_parallel"] for word in test["cmd"]}
 
     def compile(self, targets):
-        targets = [*targets, *BESIDE_AGENT * (AGENT in targets)]
+        targets = [*targets, *BESIDE_AGENT * (AGENT in targets), *[SERVER] * (TOOL in targets)]
         self.call(["ninja", "-C", self.build, "-j", "1", "tests/runner", "test-programs", *targets])
 
     def command(self, test):

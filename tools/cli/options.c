@@ -202,7 +202,7 @@ const struct option_entry options[OPTION_COUNT] = {
     [OPTION_SOCKET] = { "socket", 0, NEEDS("PATH"),
                         "listen at this path [live-HASH beside the socket of the agent]", false },
     [OPTION_PORT] = { "port", 0, NEEDS("N"),
-                      "listen at this TCP port of 127.0.0.1 and ::1 instead, and ask for a token; "
+                      "listen at this TCP port of 127.0.0.1 and ::1 instead, with a token; "
                       "0 is a free port",
                       false },
     [OPTION_FOR] = { "for", 0, NEEDS("TIME"), "end after this time, such as 12h", false },

@@ -4,6 +4,7 @@
 
 #include "metrics.h"
 #include "report.h"
+#include "serve.h"
 #include "top.h"
 #include "verbs.h"
 
@@ -146,6 +147,17 @@ static const struct status_entry metrics_statuses[] = {
     { 0, NULL },
 };
 
+static const struct status_entry serve_statuses[] = {
+    { EXIT_OK, "ended by SIGINT, SIGTERM, SIGHUP or --for" },
+    { EXIT_FAILED,
+      "the page cannot be served: its place is taken, its program is missing, or it is built "
+      "without web" },
+    { EXIT_USAGE, "wrong usage" },
+    { EXIT_NONE, "no agent runs here, or it has ended" },
+    { EXIT_UNUSABLE, "the state directory cannot be used" },
+    { 0, NULL },
+};
+
 static const struct status_entry view_statuses[] = {
     { EXIT_OK, "written" },
     { EXIT_FAILED,
@@ -260,6 +272,16 @@ const struct verb verbs[] = {
       "its own metrics of each GPU. Both go on until a signal ends them.",
       OPTIONS(OPTION_FILE, OPTION_EVERY, OPTION_JOB_MAP, OPTION_FROM, OPTION_AT, QUEUE_OPTIONS),
       metrics_run, metrics_statuses },
+    { "serve", NULL, 0, 0, false, "show the present moment as a page in a browser",
+      "Serves one page, which follows the queue: GPUs with the last four hours, batches and why "
+      "they wait, what went wrong and what to type next. Nothing can be changed there, and logs "
+      "and environments are not shown.\n"
+      "It listens at a socket that only this user can open; ssh -L brings it to a browser. With "
+      "--port it listens at a port of this machine, which every user of the machine can open: then "
+      "each request needs the token that is printed once. At most 16 pages are open. Scripts find the "
+      "newest snapshot at /data, snapshots at /events, and /metrics for Prometheus.",
+      OPTIONS(OPTION_SOCKET, OPTION_PORT, OPTION_FOR, OPTION_FROM, OPTION_AT, QUEUE_OPTIONS),
+      serve_run, serve_statuses },
     /* ---- the queue ---- */
     { "pause", NULL, 0, 0, false, "start no further tasks",
       "Running tasks go on. It holds until resume, also after a restart.",

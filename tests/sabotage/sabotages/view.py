@@ -213,4 +213,52 @@ SABOTAGES = [
         "n: m.n.map((c, k) => c + o.n[k])};\n",
         "n: m.n.map((c, k) => c || o.n[k])};\n",
         "view/browser.zoom_shows_each_bad_end"),
+    # ---- The live page ----
+    Sabotage(
+        "a foreign Host is answered", "view/serve/answer.c",
+        "    if (!gpv_guard_host(host) || !gpv_guard_origin(",
+        "    if (!gpv_guard_origin(",
+        "view/serve.foreign_host"),
+    Sabotage(
+        "the name of this machine may have anything behind it", "view/serve/guard.c",
+        "        if (host[size] == 0 || (host[size] == ':' && digits >= 1 && digits <= 5 && "
+        "!port[digits]))\n",
+        "        if (host[size] != ':' || digits > 0)\n",
+        "view/guard.foreign_hosts"),
+    Sabotage(
+        "the token is not compared", "view/serve/guard.c",
+        "    return differs == 0;\n",
+        "    return differs == 0 || true;\n",
+        "view/guard.one_token"),
+    Sabotage(
+        "no token is asked for", "view/serve/answer.c",
+        "    if (*s->feed.token && !p->is_page &&\n",
+        "    if (*s->feed.token && p->is_page &&\n",
+        "view/serve.token"),
+    Sabotage(
+        "the kernel's word for who connects does not count", "view/serve/main.c",
+        "        if (p->is_socket && !is_own(fd))\n",
+        "        if (p->is_socket && !is_own(fd) && fd < 0)\n",
+        "view/serve.another_user"),
+    Sabotage(
+        "a reader gets each snapshot", "view/serve/readers.c",
+        "    return r->number == 0 ? 0 : r->last + APART;\n",
+        "    return 0 * APART;\n",
+        "view/serve.newest_for_a_slow_reader"),
+    # ---- Metrics ----
+    Sabotage(
+        "names that read the same are two rows", "view/metrics/metrics.c",
+        "        if (strcmp(c->row[i].label, label) == 0)\n",
+        "        if (strcmp(c->row[i].label, label) == 0 && !strstr(label, \"\\xef\\xbf\\xbd\"))\n",
+        "view/metrics.hostile_names"),
+    Sabotage(
+        "ends of tasks without an attempt are not counted", "view/now/batches.c",
+        "    if (a->ended != 0) {\n        row->ended_by",
+        "    if (a->ended != 0 && a->number != 0) {\n        row->ended_by",
+        "view/metrics.ends_add_up"),
+    Sabotage(
+        "time in vain is no part of the use work", "view/metrics/metrics.c",
+        " + (work ? g->uses.ns[GPV_USE_LOST] : 0)",
+        "",
+        "view/metrics.uses_add_up"),
 ]
