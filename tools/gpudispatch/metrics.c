@@ -151,6 +151,7 @@ static int read_every(const struct call *call, uint64_t *ret)
 
 int metrics_run(const struct call *call)
 {
+    static const char *const parts[] = { "gpus", "classes", "metrics", NULL };
     struct metrics m = { .call = call, .every = 15 * NS_PER_S };
     int status = read_every(call, &m.every);
 
@@ -159,7 +160,7 @@ int metrics_run(const struct call *call)
     status = job_map_open(&m.map, call);
     if (status)
         return status;
-    status = source_open(&m.source, call);
+    status = source_open(&m.source, call, parts, goes_on(call) ? m.every : 0);
     if (status == EXIT_OK)
         status = goes_on(call) ? go_on(&m) : once(&m);
     m.source.close(&m.source);

@@ -30,6 +30,8 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 
+#define EVERY (2 * NS_PER_S) /* no reader gets more of them */
+
 enum { TOKEN = 16 /* bytes */, FIRST_LISTENER = 3 };
 
 struct serve {
@@ -168,17 +170,18 @@ static int end_server(struct serve *s, int status)
 
 /* ---- Snapshots ---- */
 
-/* 1: further ones may come; 0: none will; -1: the server has ended. */
-static int pass_on(struct serve *s, bool wait)
+enum passed { PASSED, NONE_YET, NO_MORE, NO_SERVER };
+
+static enum passed pass_on(struct serve *s, bool wait)
 {
     struct gpv_snapshot snapshot;
     int got = s->source.next(&s->source, wait, &snapshot);
     if (got <= 0)
-        return got == 0;
+        return got == 0 ? NONE_YET : NO_MORE;
     gpv_snapshot_write(&snapshot, s->pipe);
     fputc('\n', s->pipe);
     gpv_snapshot_free(&snapshot);
-    return fflush(s->pipe) ? -1 : 1;
+    return fflush(s->pipe) ? NO_SERVER : PASSED;
 }
 
 static int end_of(const struct serve *s)
@@ -197,26 +200,30 @@ static int time_left(const struct serve *s)
     return ms > INT32_MAX ? INT32_MAX : (int)ms;
 }
 
-/* Until a signal, the end of the server or the time of --for. */
-static int pass_all(struct serve *s)
+/* A signal has arrived, the server has ended, or the time of --for is over. */
+static bool is_over(struct serve *s)
 {
     struct pollfd fds[2] = { { .fd = s->signals, .events = POLLIN },
                              { .fd = s->source.fd, .events = POLLIN } };
-    int got = pass_on(s, true);
+    int n = poll(fds, 2, time_left(s));
+    return (n < 0 && errno != EINTR) || fds[0].revents || time_left(s) == 0;
+}
+
+static int pass_all(struct serve *s)
+{
+    enum passed passed = pass_on(s, true);
     say_where(s); /* a page that is loaded now has a state */
     if (out_flush() != EXIT_OK)
         return EXIT_FAILED;
-    while (got >= 0) {
-        int n;
-        if (got == 0 && !s->source.still)
+    do {
+        while (passed == PASSED && !s->source.still)
+            passed = pass_on(s, false);
+        if (passed == NO_MORE)
             return end_of(s);
-        n = poll(fds, 2, time_left(s));
-        if ((n < 0 && errno != EINTR) || fds[0].revents || time_left(s) == 0)
-            break;
-        while (fds[1].revents && (got = pass_on(s, false)) > 0 && s->source.fd < 0)
-            continue;
-    }
-    return EXIT_OK;
+        if (passed == NO_SERVER || is_over(s))
+            return EXIT_OK;
+        passed = s->source.still ? NONE_YET : PASSED;
+    } while (true);
 }
 
 /* ---- The verb ---- */
@@ -256,12 +263,14 @@ static int read_options(struct serve *s)
 
 int serve_run(const struct call *call)
 {
+    static const char *const parts[] = { "gpus", "classes", "batches", "findings",
+                                         "ends", "history", "metrics", NULL };
     struct serve s = { .call = call, .signals = -1 };
     int status = read_options(&s);
 
     if (status)
         return status;
-    status = source_open(&s.source, call);
+    status = source_open(&s.source, call, parts, EVERY);
     if (status == EXIT_OK)
         status = listen_there(&s);
     if (status == EXIT_OK)

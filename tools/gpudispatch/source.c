@@ -3,12 +3,14 @@
 #include "source.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "night.h"
 #include "view/now/moment.h"
 
 #ifdef GPQ_CLIENT
 #include "queue/client/option.h"
+#include "queue/client/watch.h"
 #else
 static int gpq_option_time(const struct call *call, enum option_id option, uint64_t after,
                            uint64_t *ret)
@@ -75,6 +77,64 @@ static int open_recording(struct source *s, const struct call *call)
     return status;
 }
 
+/* ---- An agent ---- */
+
+#ifdef GPQ_CLIENT
+/* A snapshot that cannot be read, of a later version, is passed over. */
+static int next_of_agent(struct source *s, bool wait, struct gpv_snapshot *ret)
+{
+    struct gpq_watching *w = s->user;
+    const char *line;
+    enum gpq_heard heard;
+
+    do {
+        do
+            heard = gpq_watching_next(w, wait ? 0 : 1, &line);
+        while (heard == GPQ_LINE && gpv_snapshot_read(ret, line, strlen(line)) < 0);
+        s->fd = gpq_watching_fd(w); /* of the next agent, if this one was replaced */
+    } while (wait && heard == GPQ_LATE);
+    if (heard == GPQ_LINE)
+        return 1;
+    if (heard == GPQ_LATE || heard == GPQ_INTERRUPTED)
+        return 0;
+    snprintf(s->end, sizeof s->end, "the agent has ended");
+    return -1;
+}
+
+static void close_agent(struct source *s)
+{
+    gpq_watching_close(s->user);
+}
+
+static int open_agent(struct source *s, const struct call *call, const char *const *what,
+                      uint64_t every)
+{
+    static struct gpq_watching watching;
+    json_t *parts = what ? json_array() : NULL;
+    int status;
+
+    for (; what && *what; what++)
+        (void)json_array_append_new(parts, json_string(*what));
+    status = gpq_watching_open(&watching, call, GPQ_AGENT_RUNNING, parts, every);
+    *s = (struct source){ .next = next_of_agent,
+                          .close = close_agent,
+                          .fd = gpq_watching_fd(&watching),
+                          .user = &watching };
+    return status;
+}
+#else
+static int open_agent(struct source *s, const struct call *call, const char *const *what,
+                      uint64_t every)
+{
+    (void)s, (void)what, (void)every;
+    fprintf(stderr,
+            "gpudispatch: %s: built without the queue (-Dqueue=enabled); --from reads a "
+            "recording\n",
+            call->verb->name);
+    return EXIT_FAILED;
+}
+#endif
+
 /* ---- Either ---- */
 
 static void close_nothing(struct source *s)
@@ -82,14 +142,12 @@ static void close_nothing(struct source *s)
     (void)s;
 }
 
-int source_open(struct source *s, const struct call *call)
+int source_open(struct source *s, const struct call *call, const char *const *what, uint64_t every)
 {
     *s = (struct source){ .close = close_nothing, .fd = -1 };
     if (call->given[OPTION_FROM])
         return open_recording(s, call);
     if (call->given[OPTION_AT])
         return usage(call->verb, "%s: --at needs --from FILE", call->verb->name);
-    fprintf(stderr, "gpudispatch: %s: only recordings can be shown: --from FILE is missing\n",
-            call->verb->name);
-    return EXIT_FAILED;
+    return open_agent(s, call, what, every);
 }

@@ -18,8 +18,12 @@ struct source {
     void *user;
 };
 
-/* That which --from, or else --state-dir, names.  0, or the exit status after saying why.  The
- * caller closes in both cases. */
-int source_open(struct source *s, const struct call *call);
+/*
+ * That which --from, or else --state-dir, names.  what: the parts of the snapshots of an agent, up
+ * to a NULL; NULL: all but metrics (docs/reference/queue-protocol.md, watch).  every: ns between
+ * two of them, at least; 0: as often as the agent sends them.  0, or the exit status after saying
+ * why.  The caller closes in both cases.
+ */
+int source_open(struct source *s, const struct call *call, const char *const *what, uint64_t every);
 
 #endif

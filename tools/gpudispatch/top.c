@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "given.h"
 #include "night.h"
 #include "tools/cli/out.h"
 
@@ -164,13 +165,27 @@ static int show(const struct call *call, struct source *source)
     return status < 0 ? again_and_again(call, source, ascii) : status;
 }
 
+/* As the agent has it: 250 ms to an hour. */
+static int read_every(const struct call *call, uint64_t *ret)
+{
+    int status = gpq_option_duration(call, OPTION_AT_MOST_EVERY, ret);
+    if (status == EXIT_OK && (*ret < NS_PER_S / 4 || *ret > 3600 * NS_PER_S))
+        return usage(call->verb, "top: --at-most-every is '%s', expected 250ms to 1h",
+                     call->value[OPTION_AT_MOST_EVERY]);
+    return status;
+}
+
 int top_run(const struct call *call)
 {
+    uint64_t every = NS_PER_S;
     struct source source;
     int status;
 
     (void)setlocale(LC_CTYPE, ""); /* for the widths of characters */
-    status = source_open(&source, call);
+    status = read_every(call, &every);
+    if (status != EXIT_OK)
+        return status;
+    status = source_open(&source, call, NULL, every);
     if (status == EXIT_OK)
         status = show(call, &source);
     source.close(&source);

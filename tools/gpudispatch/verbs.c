@@ -278,8 +278,8 @@ const struct verb verbs[] = {
       "and environments are not shown.\n"
       "It listens at a socket that only this user can open; ssh -L brings it to a browser. With "
       "--port it listens at a port of this machine, which every user of the machine can open: then "
-      "each request needs the token that is printed once. At most 16 pages are open. Scripts find the "
-      "newest snapshot at /data, snapshots at /events, and /metrics for Prometheus.",
+      "each request needs the token that is printed once. At most 16 pages are open. Scripts find "
+      "the newest snapshot at /data, snapshots at /events, and /metrics for Prometheus.",
       OPTIONS(OPTION_SOCKET, OPTION_PORT, OPTION_FOR, OPTION_FROM, OPTION_AT, QUEUE_OPTIONS),
       serve_run, serve_statuses },
     /* ---- the queue ---- */
