@@ -32,7 +32,7 @@ sys.dont_write_bytecode = True  # the tree stays as it is
 from reference import defaults, headers, python
 
 FOLDERS = ("include/", "lib/", "queue/", "tests/", "tools/", "docs/", "bench/", "examples/")
-ID = re.compile(r"\b([CTGQ][1-9]\d?)\b")
+ID = re.compile(r"\b([CTGQV][1-9]\d?)\b")
 CASE = re.compile(r"\s*(?:T_CASE|T_LONG_CASE)\((\w+)")
 # Defaults as they were decided (0: none; None: never).  ELSEWHERE has those that no line of
 # options.c holds alone, each with words of the header, a file, and text of that file.
@@ -61,6 +61,7 @@ CHECKED_COMMANDS = ("sh", "meson", "ninja", "ldconfig", "cc")
 INSTALLS_THE_PACKAGE = ("python3 -m venv env && . env/bin/activate", "pip install .")
 # The guarantees of the queue, which headers of queue/ define one by one as they are built.
 QUEUE = {f"Q{i}" for i in range(1, 13)}
+VIEWS = {f"V{i}" for i in range(1, 10)}
 # Nothing but a GPU can show these.
 NEED_A_GPU = {"T15"}
 
@@ -161,18 +162,19 @@ def defined(root, faults):
         if here != [f"{letter}{i}" for i in range(1, last + 1)]:
             faults.append(f"{where}: ids {letter}1 to {letter}{last} are not there once each and in"
                           f" order: {' '.join(here)}")
-    return guarantees + modes + defined_by_queue(root, faults)
+    return (guarantees + modes + defined_by_headers(root, "queue", QUEUE, faults)
+            + defined_by_headers(root, "view", VIEWS, faults))
 
 
-def defined_by_queue(root, faults):
-    """The ids of which a header of the queue speaks, each of which one header defines."""
-    headers_of = collections.defaultdict(list)
-    for header in sorted((root / "queue").rglob("*.h")):
+def defined_by_headers(root, folder, ids_there, faults):
+    """The ids that headers of a folder define, each of which one header defines."""
+    headers_of, letter = collections.defaultdict(list), min(ids_there)[0]
+    for header in sorted((root / folder).rglob("*.h")):
         text, path = header.read_text(), header.relative_to(root).as_posix()
-        for name in re.findall(r"^ \* (Q\d+) +\S", text, flags=re.M):
+        for name in re.findall(rf"^ \* ({letter}\d+) +\S", text, flags=re.M):
             headers_of[name].append(path)
-        for name in sorted(set(re.findall(r"\bQ\d+\b", text)) - QUEUE):
-            faults.append(f"{path} names {name}; the queue has Q1 to Q12")
+        for name in sorted(set(re.findall(rf"\b{letter}\d+\b", text)) - ids_there):
+            faults.append(f"{path} names {name}, which is none of {folder}/")
     for name, paths in headers_of.items():
         if len(paths) > 1:
             faults.append(f"{name} is defined in {' and in '.join(paths)}")
@@ -181,8 +183,8 @@ def defined_by_queue(root, faults):
 
 def ids(comment):
     """What a comment names: in brackets, or at its beginning before a colon."""
-    tagged = " ".join(re.findall(r"\[((?:[CTGQ]\d+[ ,]*)+)\]", comment))
-    begin = re.match(r"\W*((?:[CTGQ]\d+[ ,]*)+):", comment)
+    tagged = " ".join(re.findall(r"\[((?:[CTGQV]\d+[ ,]*)+)\]", comment))
+    begin = re.match(r"\W*((?:[CTGQV]\d+[ ,]*)+):", comment)
     return set(ID.findall(tagged + " " + (begin.group(1) if begin else "")))
 
 
@@ -205,6 +207,9 @@ def tagged_in_python(path, text):
             names = ids(re.sub(r"(?m)^[ \t]*# ?", "", m.group(1)))
         for name in names:
             yield name, f"{path}.{function.group(1)}" if function else path
+    for m in re.finditer(r'^def (\w+)\([^)]*\):\n +"""(.*?)"""', text, flags=re.M | re.S):
+        for name in ids(m.group(2)) & VIEWS:
+            yield name, f"{path}.{m.group(1)}"
 
 
 def check_ids(root, faults):
@@ -221,7 +226,8 @@ def check_ids(root, faults):
             else:
                 continue
             for name, test in found:
-                if name[0] == "Q" and not path.startswith("queue/"):
+                folders = {"Q": ("queue/",), "V": ("queue/", "view/")}.get(name[0], ("",))
+                if not path.startswith(folders):
                     continue
                 if test not in shown[name]:
                     shown[name].append(test)
@@ -230,7 +236,7 @@ def check_ids(root, faults):
         print(f"{name}: {', '.join(shown[name]) or none}")
         if not shown[name] and name not in NEED_A_GPU:
             faults.append(f"no test names {name} in the comment above a case")
-    for name in sorted(set(shown) - set(known) - QUEUE):
+    for name in sorted(set(shown) - set(known) - QUEUE - VIEWS):
         if shown[name]:
             faults.append(f"{shown[name][0]} names {name}, which no document defines")
     for header in (root / "include").rglob("*.h"):

@@ -24,6 +24,24 @@
  * have any other character: each view makes them harmless in its own form.  [V5]
  *
  * Memory: 48 bytes for an attempt.  A night belongs to one thread at a time.
+ *
+ * Guarantees of all views.
+ * V1  Nobody watches: no wakeup and no byte.  An agent with an idle queue does not wake up for a
+ *     view that is open.
+ * V2  A stopped, slow or hostile reader costs the agent one buffer of 64 KiB, and is dropped then.
+ *     No task starts later for a reader.
+ * V3  The uses of a GPU add up to the span, to the ms, in every view.  The counts of a report are
+ *     those of `ls --json`, and a snapshot equals a recount of the records.
+ * V4  Each bad end of the span is a mark in the timeline, in a finding, in a row, in the trace, and
+ *     in the counters: five counts, one number.
+ * V5  Shown text is text: names and lines of any bytes make no markup, no script, no control
+ *     sequence, and no new label.
+ * V6  No view can change anything.
+ * V7  Nothing is shown by colour alone, and each answer is there as text.
+ * V8  Time left is a range, which is kept in the records and judged afterwards.  On days of the
+ *     scheduler's simulator the true end lies in it in at least 80 % of the minutes between 10
+ *     and 90 % of a batch.  It may be unknown.
+ * V9  A reader opens older records.  A row of an unknown kind is counted, and never fatal.
  */
 #ifndef GPV_RECORDS_H
 #define GPV_RECORDS_H
