@@ -11,6 +11,8 @@ int gpv_fill_batches(struct gpv_snapshot *s, const struct gpv_night *p);
 int gpv_fill_classes(struct gpv_snapshot *s, const struct gpv_night *p);
 int gpv_fill_findings(struct gpv_snapshot *s, struct gpv_night *day);
 int gpv_fill_ends(struct gpv_snapshot *s, const struct gpv_night *p);
+/* Of the batches that are there. */
+int gpv_fill_left(struct gpv_snapshot *s, const struct gpv_night *p);
 
 /* Whether an agent runs, and since when; 0: that is not known. */
 bool gpv_agent_runs(const struct gpv_night *p, int64_t *ret_since);

@@ -33,8 +33,8 @@ static void fill_head(struct gpv_snapshot *s, const struct gpv_night *p)
 static int fill(struct gpv_snapshot *s, struct gpv_night *p, struct gpv_night *day)
 {
     fill_head(s, p);
-    if (gpv_fill_gpus(s, p) < 0 || gpv_fill_batches(s, p) < 0 || gpv_fill_classes(s, p) < 0 ||
-        gpv_fill_findings(s, day) < 0)
+    if (gpv_fill_gpus(s, p) < 0 || gpv_fill_batches(s, p) < 0 || gpv_fill_left(s, p) < 0 ||
+        gpv_fill_classes(s, p) < 0 || gpv_fill_findings(s, day) < 0)
         return -1;
     return gpv_fill_ends(s, p);
 }

@@ -29,7 +29,7 @@ static void put_left(int64_t ns, int64_t most, char ret[GPV_WORD])
         snprintf(ret, GPV_WORD, "%" PRIi64 "d%" PRIi64 "h", ns / HOUR / 24, ns / HOUR % 24);
 }
 
-char *gpv_left(int64_t least, int64_t most, char ret[GPV_WORD])
+char *gpv_left_text(int64_t least, int64_t most, char ret[GPV_WORD])
 {
     int64_t longer = most > least ? most : least;
     char from[GPV_WORD], to[GPV_WORD];

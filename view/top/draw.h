@@ -36,7 +36,7 @@ uint64_t gpv_draw_left_out(const struct gpv_drawing *d, enum gpv_part part, size
 
 /* "49-58 min", "2h42-3h59", "2h42+", "unknown": a range of ns, -1 for an unknown end, that fits
  * into 10 cells. */
-char *gpv_left(int64_t least, int64_t most, char ret[GPV_WORD]);
+char *gpv_left_text(int64_t least, int64_t most, char ret[GPV_WORD]);
 /* The time that something goes on at t->now; "" if its begin is not known. */
 char *gpv_draw_since(const struct gpv_drawing *d, int64_t since, char ret[GPV_WORD]);
 

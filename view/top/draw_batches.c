@@ -84,7 +84,7 @@ static void draw_row(struct gpv_drawing *d, int line, size_t row, const struct g
     }
     if (!b->ended)
         gpv_table_put(d->screen, line, &c[LEFT], GPV_STYLE_PLAIN,
-                      gpv_left(b->least, b->most, text));
+                      gpv_left_text(b->least, b->most, text));
     put_why(d, line, c, b);
 }
 
