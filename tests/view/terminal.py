@@ -113,7 +113,8 @@ class Terminal:
         return json.loads(line)
 
     def wait(self, text):
-        """Until a text is shown that was not there before."""
+        """Until a text is shown once more.  Call it behind what leads to it, and read nothing
+        between them."""
         at = len(self.seen)
         self.read(lambda: text in self.seen[at:])
 
@@ -134,7 +135,7 @@ def start(tool, *args, night="running", **more):
     need_top(tool)
     path = tool.write("night.txt", nights.text(night))
     terminal = Terminal(tool, "top", "--from", path, *args, **more)
-    terminal.wait(DRAWN)
+    terminal.read(lambda: DRAWN in terminal.seen)
     return terminal
 
 

@@ -28,7 +28,7 @@ static struct {
     bool colours;
     struct termios before;
     sigset_t mask; /* of before: the signals are open while the program waits */
-    volatile sig_atomic_t ends, goes_on;
+    volatile sig_atomic_t ends, stops, goes_on;
     char restore[RESTORE]; /* what makes the terminal as it was */
     size_t restore_size;
 } terminal;
@@ -97,6 +97,12 @@ static void on_end(int number)
     terminal.ends = number;
 }
 
+static void on_stop(int number)
+{
+    (void)number;
+    terminal.stops = 1;
+}
+
 static void on_continue(int number)
 {
     (void)number;
@@ -112,8 +118,9 @@ static void handle(int number, void (*handler)(int))
         (void)sigaction(number, &action, NULL);
 }
 
-/* ncurses has handlers of its own for TSTP and WINCH; all of them run in gpv_terminal_wait, where
- * the program is in none of its functions. */
+/* All handlers, also that of ncurses for WINCH, run in gpv_terminal_wait, where the program is in no
+ * function of ncurses.  It has none for TSTP where there is one before newterm: its own one would
+ * lose a signal that arrives while it writes. */
 static void handle_all(void)
 {
     struct sigaction crash = { .sa_handler = on_crash,
@@ -143,6 +150,7 @@ static void unhandle_all(void)
     for (size_t i = 0; i < LENGTH(ending); i++)
         handle(ending[i], SIG_DFL);
     handle(SIGCONT, SIG_DFL);
+    handle(SIGTSTP, SIG_DFL);
     (void)sigprocmask(SIG_SETMASK, &terminal.mask, NULL);
 }
 
@@ -170,9 +178,12 @@ int gpv_terminal_open(void)
 {
     if (tcgetattr(STDIN_FILENO, &terminal.before))
         return -1;
+    handle(SIGTSTP, on_stop);
     terminal.screen = newterm(NULL, stdout, stdin);
-    if (!terminal.screen)
+    if (!terminal.screen) {
+        handle(SIGTSTP, SIG_DFL);
         return -1;
+    }
     keep_restore();
     handle_all();
     start_colours();
@@ -294,6 +305,23 @@ uint32_t gpv_terminal_key(void)
 
 /* ---- Waiting ---- */
 
+/* It returns when the program is continued. */
+static void stop(void)
+{
+    sigset_t tstp;
+
+    terminal.stops = 0;
+    (void)endwin();
+    sigemptyset(&tstp);
+    sigaddset(&tstp, SIGTSTP);
+    handle(SIGTSTP, SIG_DFL);
+    (void)raise(SIGTSTP);
+    (void)sigprocmask(SIG_UNBLOCK, &tstp, NULL); /* here it stops */
+    (void)sigprocmask(SIG_BLOCK, &tstp, NULL);
+    handle(SIGTSTP, on_stop);
+    terminal.goes_on = 1;
+}
+
 /* A shell may have changed the terminal meanwhile. */
 static void go_on(void)
 {
@@ -313,6 +341,8 @@ int gpv_terminal_wait(struct pollfd *other, size_t n, int64_t timeout_ns)
     ready = ppoll(fds, n + 1, timeout_ns < 0 ? NULL : &left, &terminal.mask);
     for (size_t i = 0; i < n && i < 7; i++)
         other[i].revents = ready > 0 ? fds[i + 1].revents : 0;
+    if (terminal.stops)
+        stop();
     if (terminal.goes_on)
         go_on();
     if (terminal.ends)
