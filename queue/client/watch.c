@@ -53,7 +53,14 @@ enum gpq_heard gpq_watching_next(struct gpq_watching *w, uint64_t deadline, cons
     enum gpq_heard heard;
     *ret = NULL;
     while ((heard = gpq_session_hear(&w->s, deadline, &line)) == GPQ_CLOSED)
-        if (!connect_again(w))
+        if (deadline == 1 || !connect_again(w))
             return GPQ_CLOSED;
     return heard == GPQ_LINE ? take(w, line, ret) : heard;
+}
+
+bool gpq_watching_again(struct gpq_watching *w)
+{
+    const struct call *call = w->s.call;
+    gpq_session_close(&w->s);
+    return gpq_session_try(&w->s, call) && gpq_session_send(&w->s, json_incref(w->request)) == 0;
 }

@@ -25,9 +25,12 @@ int gpq_watching_fd(const struct gpq_watching *w);
 /*
  * Waits for the next snapshot: GPQ_LINE, and *ret is its JSON (view/now/snapshot.h) until the next
  * call.  deadline: as of gpq_session_hear; 1 = no wait.  If the agent is replaced, it connects
- * anew, and the next snapshot is a first one again.  GPQ_CLOSED: no agent answers, which was said.
+ * anew, and the next snapshot is a first one again.  GPQ_CLOSED: no agent answers, which was said;
+ * without a wait, the agent has gone, and gpq_watching_again looks for another one.
  * GPQ_STRANGE: the agent has refused, which was said.
  */
 enum gpq_heard gpq_watching_next(struct gpq_watching *w, uint64_t deadline, const char **ret);
+/* Connects to an agent that runs; false: there is none, which is not said, and none is started. */
+bool gpq_watching_again(struct gpq_watching *w);
 
 #endif

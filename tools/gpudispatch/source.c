@@ -80,19 +80,49 @@ static int open_recording(struct source *s, const struct call *call)
 /* ---- An agent ---- */
 
 #ifdef GPQ_CLIENT
+enum { NO_WAIT = 1 }; /* gpq_watching_next */
+
 /* A snapshot that cannot be read, of a later version, is passed over. */
-static int next_of_agent(struct source *s, bool wait, struct gpv_snapshot *ret)
+static enum gpq_heard hear(struct source *s, uint64_t deadline, struct gpv_snapshot *ret)
 {
     struct gpq_watching *w = s->user;
     const char *line;
     enum gpq_heard heard;
 
-    do {
-        do
-            heard = gpq_watching_next(w, wait ? 0 : 1, &line);
-        while (heard == GPQ_LINE && gpv_snapshot_read(ret, line, strlen(line)) < 0);
-        s->fd = gpq_watching_fd(w); /* of the next agent, if this one was replaced */
-    } while (wait && heard == GPQ_LATE);
+    do
+        heard = gpq_watching_next(w, deadline, &line);
+    while (heard == GPQ_LINE && gpv_snapshot_read(ret, line, strlen(line)) < 0);
+    s->fd = gpq_watching_fd(w); /* of the next agent, if this one was replaced */
+    return heard;
+}
+
+/* An agent that has gone is awaited, or it is lost. */
+static enum gpq_heard replace(struct source *s, struct gpv_snapshot *ret)
+{
+    if (!s->seeks)
+        return hear(s, 0, ret);
+    s->lost = true;
+    s->fd = -1;
+    return GPQ_LATE;
+}
+
+static bool find_agent(struct source *s)
+{
+    s->lost = !gpq_watching_again(s->user);
+    return !s->lost;
+}
+
+static int next_of_agent(struct source *s, bool wait, struct gpv_snapshot *ret)
+{
+    enum gpq_heard heard;
+
+    if (s->lost && !find_agent(s))
+        return 0;
+    do
+        heard = hear(s, wait ? 0 : NO_WAIT, ret);
+    while (wait && heard == GPQ_LATE);
+    if (heard == GPQ_CLOSED && !wait)
+        heard = replace(s, ret);
     if (heard == GPQ_LINE)
         return 1;
     if (heard == GPQ_LATE || heard == GPQ_INTERRUPTED)

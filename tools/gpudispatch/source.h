@@ -12,8 +12,11 @@ struct source {
      * `wait` is false; -1: there will be none, with the reason in `end`. */
     int (*next)(struct source *s, bool wait, struct gpv_snapshot *ret);
     void (*close)(struct source *s);
-    int fd;     /* readable: `next` may have one; -1: it never will */
+    int fd;     /* readable: `next` may have one; -1: none */
     bool still; /* a recording: its time stands still, and no agent can be asked */
+    bool seeks; /* set by the caller: an agent that goes is `lost`.  Without a wait, calls return 0
+                   until there is another one; else one of them waits for it */
+    bool lost;
     char end[160];
     void *user;
 };

@@ -19,7 +19,7 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
-enum { PANE_MOST = 262144, BLOCK = 4096 };
+enum { PANE_MOST = 262144, BLOCK = 4096, SEARCH_S = 2 };
 
 struct top {
     const struct call *call;
@@ -153,7 +153,9 @@ static void take(struct top *p, struct gpv_snapshot *next)
 
 static void read_source(struct top *p)
 {
+    bool was_lost = p->source->lost;
     struct gpv_snapshot next;
+    char clock[GPV_WORD];
     int got;
 
     while ((got = p->source->next(p->source, false, &next)) > 0)
@@ -161,6 +163,11 @@ static void read_source(struct top *p)
     if (got < 0) {
         p->ended = true;
         snprintf(p->t.notice, sizeof p->t.notice, "%.90s", p->source->end);
+    } else if (p->source->lost) {
+        snprintf(p->t.notice, sizeof p->t.notice, "no agent runs: shown is %s",
+                 gpv_clock_seconds(p->newest.time, clock));
+    } else if (was_lost) {
+        p->t.notice[0] = 0;
     }
 }
 
@@ -179,7 +186,7 @@ static void draw(struct top *p)
     struct gpv_screen screen;
 
     gpv_terminal_size(&p->t.columns, &p->t.lines);
-    if (!p->t.paused)
+    if (!p->t.paused && !p->source->lost)
         p->t.now = top_now(p->source, shown(p));
     if (gpv_top_draw(&p->t, shown(p), &screen)) {
         p->failed = true;
@@ -194,6 +201,8 @@ static int64_t until_next(const struct top *p)
 {
     int64_t step = gpv_top_ticks(shown(p)) ? NS_PER_S : 60 * NS_PER_S;
 
+    if (p->source->lost)
+        return SEARCH_S * NS_PER_S;
     if (p->source->still || p->ended || p->t.paused)
         return -1;
     return step - top_now(p->source, shown(p)) % step;
@@ -225,7 +234,7 @@ static void loop(struct top *p)
         draw(p);
         if (p->failed || gpv_terminal_wait(fds, 2, until_next(p)) < 0)
             return;
-        if (fds[0].revents)
+        if (fds[0].revents || p->source->lost)
             read_source(p);
         if (fds[1].revents)
             read_child(p);
@@ -234,19 +243,44 @@ static void loop(struct top *p)
     }
 }
 
+/* What is said of a connection would stand in the middle of the screen, which says it, too.
+ * Returns the descriptor of before, or -1. */
+static int silence(void)
+{
+    int before = isatty(STDERR_FILENO) ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
+    int nowhere = before >= 0 ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+
+    if (nowhere >= 0) {
+        (void)dup2(nowhere, STDERR_FILENO);
+        (void)close(nowhere);
+    }
+    return before;
+}
+
+static void speak(int before)
+{
+    if (before < 0)
+        return;
+    (void)dup2(before, STDERR_FILENO);
+    (void)close(before);
+}
+
 static int run(struct top *p, bool ascii)
 {
-    int number;
+    int number, standard_error;
 
     if (gpv_terminal_open()) {
         fprintf(stderr, "gpudispatch: top: the terminal cannot be set: %s\n", strerror(errno));
         return EXIT_FAILED;
     }
+    standard_error = silence();
+    p->source->seeks = true;
     gpv_terminal_size(&p->t.columns, &p->t.lines);
     gpv_top_init(&p->t, p->t.columns, p->t.lines, ascii);
     p->t.live = true;
     loop(p);
     gpv_terminal_close();
+    speak(standard_error);
     end_child(p);
     free(p->t.pane.text);
     number = gpv_terminal_signal();
