@@ -327,7 +327,8 @@ def stopped(agent):
         return "dropped" in agent.said()
 
     until(is_dropped, "a reader is dropped")
-    mine.until(is_over(number))
+    c.submit(["true"])
+    mine.until(is_over(number + 1))
     sent = 0
     with contextlib.suppress(ConnectionError):
         while True:
