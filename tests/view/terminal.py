@@ -181,7 +181,8 @@ def captured(tool, night, columns, lines, keys=()):
     if not shutil.which("tmux"):
         raise Skip("tmux is not installed")
     path = tool.write(night + ".txt", nights.text(night))
-    socket = tool.path("tmux")
+    # Its own: the server of the screen before may still be ending.
+    socket = tool.path(f"tmux-{night}-{columns}x{lines}")
     environment = {**tool.environment, **HERE, "TERM": "xterm-256color"}
     environment.pop("TMUX", None)
 
@@ -231,4 +232,5 @@ def test_a_recording_has_no_explain(tool):
     contains(shown[0], "gpudispatch top")
 
 
-run(globals(), "view")
+if __name__ == "__main__":
+    run(globals(), "view")
