@@ -27,7 +27,7 @@ version=$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])
     echo 3.11)
 test="clang cmake cppcheck g++ gdb golang-go groff-base libpython$version-testsuite libuv1-dev"
 test="$test make man-db mandoc musl-tools python3-dev python3-pip python3-venv"
-test="$test python3-yaml rustc systemd tmux valgrind"
+test="$test python3-yaml rustc systemd tmux valgrind xz-utils"
 
 fail() {
     printf 'tools/install-deps.sh: %s\n' "$*" >&2

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import http.client
 import json
 import os
 import pathlib
 import platform
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import types
 import zipfile
 from collections.abc import Callable
 
@@ -25,17 +28,25 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path += [str(ROOT / "tests"), str(ROOT / "tests/queue/agent")]
+sys.path += [str(ROOT / f"tests/{part}") for part in ("", "queue/agent", "view")]
 import pages  # noqa: E402
+import terminal  # noqa: E402
 from agent import InstalledAgent  # noqa: E402
 
 DOCUMENT = ROOT / "docs/design/0012-python-packaging.md"
 IMPORTED = [version for version in interpreters.VERSIONS if not version.endswith("t")]
 FREE_THREADED = [version for version in interpreters.VERSIONS if version.endswith("t")]
 INSTALLED_PART = "gpudispatch/"
-PROGRAMS = ("gpudispatch", "gpudispatch-agent", "gpudispatch-runner", "gpudispatch-worker")
+PROGRAMS = tuple(
+    f"gpudispatch{part}" for part in ("", "-agent", "-runner", "-serve", "-worker")
+)
+RECORDING = ROOT / "tests/view/recordings/small.lines"
 NO_COMPILER = "/nowhere"
-LICENCES = ("LICENSE", "python/licenses/jansson.txt", "python/licenses/ncurses.txt")
+KEPT = ROOT / "build-python/libmicrohttpd_0.9.75.orig.tar.xz"  # fetched once, not by each run
+LICENCES = (
+    "LICENSE",
+    *(f"python/licenses/{name}.txt" for name in ("jansson", "libmicrohttpd", "ncurses")),
+)
 # The fixture that all wait for compiles the library, with all optimization and beside other tests.
 pytestmark = pytest.mark.timeout(540)
 
@@ -81,12 +92,18 @@ def clone(to: pathlib.Path) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """The folder of the archive and the two wheels."""
+    """The folder of the archive, the two wheels and the sources of libmicrohttpd."""
     if not shutil.which("git") or not (ROOT / ".git").exists():
         pytest.skip("the archive of sources is made from a clone by git")
     folder = tmp_path_factory.mktemp("built")
     source = clone(tmp_path_factory.mktemp("clone"))
+    if KEPT.exists():
+        shutil.copy2(KEPT, folder)
     run("sh", "tools/wheel.sh", folder, "--no-isolation", cwd=source, env=clean_environment())
+    if not KEPT.exists():
+        new = KEPT.with_suffix(".new")
+        shutil.copy2(folder / KEPT.name, new)
+        new.replace(KEPT)
     return folder
 
 
@@ -153,11 +170,11 @@ def test_pure_contents(pure_wheel: pathlib.Path) -> None:
 
 
 def test_licence(unpacked: pathlib.Path) -> None:
-    """All code that is linked in has one licence, but SQLite, which is in the public domain."""
+    """One licence but for libmicrohttpd, and SQLite, which is in the public domain."""
     (info,) = unpacked.glob("*.dist-info")
     text = (info / "METADATA").read_text()
     files = "".join(f"License-File: {name}\n" for name in LICENCES)
-    assert f"\nLicense-Expression: MIT\n{files}" in text
+    assert f"\nLicense-Expression: MIT AND LGPL-2.1-or-later\n{files}" in text
     assert "Requires-Dist" not in text
     for name in LICENCES:
         assert (info / "licenses" / name).read_bytes() == (ROOT / name).read_bytes()
@@ -359,6 +376,97 @@ def test_tool(environments: Callable[[str], pathlib.Path]) -> None:
     said = subprocess.run([tool, "doctor", "--json"], env=nowhere, capture_output=True, text=True)
     (found,) = [f for f in json.loads(said.stdout)["checks"] if f["name"] == "worker program"]
     assert found["verdict"] == "ok", found
+
+
+# ---- views ----
+
+
+@pytest.fixture
+def view(
+    environments: Callable[[str], pathlib.Path], tmp_path: pathlib.Path
+) -> types.SimpleNamespace:
+    """The program, and an environment without TERM and the variables of terminfo."""
+    programs = environments(min(interpreters.at_hand())) / "bin"
+    env = clean_environment(PATH=NO_COMPILER, HOME=str(tmp_path), LC_ALL="C.UTF-8")
+    for name in [name for name in env if name.startswith("TERM")]:
+        del env[name]
+    return types.SimpleNamespace(program=programs / "gpudispatch", environment=env)
+
+
+def test_views(view: types.SimpleNamespace, tmp_path: pathlib.Path) -> None:
+    """Verbs that read a recording."""
+    begins = {
+        "report": "<!doctype html>",
+        "trace": '{"displayTimeUnit"',
+        "metrics": "# TYPE ",
+        "top": "",
+    }
+    shown = {verb: run(view.program, verb, "--from", RECORDING, env=view.environment)
+             for verb in begins}  # fmt: skip
+    for verb, begin in begins.items():
+        assert shown[verb].startswith(begin), (verb, shown[verb][:80])
+    assert "WENT WRONG" in shown["top"]
+    run(view.program, "report", "--from", RECORDING, "-o", tmp_path / "page.html",
+        env=view.environment)  # fmt: skip
+    assert (tmp_path / "page.html").read_text().endswith("</html>\n")
+
+
+@pytest.mark.parametrize("kind", ["xterm-256color", "vt100"])
+def test_top(view: types.SimpleNamespace, kind: str) -> None:
+    """The screen: the entries of terminals are where a distribution has them."""
+    shown = terminal.Terminal(view, "top", "--from", str(RECORDING), env={"TERM": kind})
+    shown.wait(terminal.DRAWN)
+    shown.press(b"q")
+    assert shown.status() == 0
+    shown.close()
+
+
+def test_top_other_entries(view: types.SimpleNamespace, tmp_path: pathlib.Path) -> None:
+    """The user's TERMINFO_DIRS holds: of the entries there, and no others."""
+    compiled = tmp_path / "entries"
+    entry = run("infocmp", "-x", "vt100").replace("vt100|vt100-am|", "of-user|", 1)
+    (tmp_path / "entry.ti").write_text(entry)
+    run("tic", "-o", compiled, tmp_path / "entry.ti")
+    for folder, known in (compiled, True), (tmp_path, False):
+        env = {"TERM": "of-user", "TERMINFO_DIRS": str(folder)}
+        shown = terminal.Terminal(view, "top", "--from", str(RECORDING), env=env)
+        shown.wait(terminal.DRAWN if known else b"no entry for the terminal 'of-user'")
+        shown.press(b"q")
+        assert shown.status() == 0
+        shown.close()
+
+
+class Connection(http.client.HTTPConnection):
+    """Through a socket of the file system."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost")
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.path)
+
+
+def test_serve(view: types.SimpleNamespace, tmp_path: pathlib.Path) -> None:
+    """The program finds the web server beside itself."""
+    path = str(tmp_path / "live")
+    with subprocess.Popen(
+        [view.program, "serve", "--from", RECORDING, "--socket", path],
+        env=view.environment, stdout=subprocess.PIPE, text=True,
+    ) as serving:  # fmt: skip
+        try:
+            assert serving.stdout
+            assert serving.stdout.readline() == f"live page: {path}\n"
+            connection = Connection(path)
+            for what, begin in ("/", b"<!doctype html>"), ("/data", b'{"'), ("/metrics", b"# TYPE"):
+                connection.request("GET", what)
+                reply = connection.getresponse()
+                assert (what, reply.status) == (what, 200)
+                assert reply.read().startswith(begin), what
+            connection.close()
+        finally:
+            serving.terminate()
 
 
 @pytest.mark.parametrize("version", [v for v in IMPORTED if v != "3.11"])
