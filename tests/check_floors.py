@@ -55,10 +55,10 @@ QUEUE_FLOORS = {
     "config": ["split", "values", "check", "sections", "parse", "config"],
     "jobs": ["texts", "template", "make", "array", "reader", "csv", "jsonl", "lines", "jobs",
              "file"],
-    "client": ["environment", "interrupts", "log", "option", "place", "say", "stay", "words",
-               "doctor", "reasons", "start", "session", "config", "ids", "spec", "agent", "marks",
-               "purge", "change", "follow", "left", "records", "results", "show", "ls", "submit",
-               "wait", "submit_verbs"],
+    "client": ["clock", "environment", "interrupts", "log", "option", "place", "say", "stay",
+               "words", "doctor", "reasons", "start", "session", "config", "ids", "live", "spec",
+               "watch", "agent", "marks", "purge", "change", "follow", "records", "results", "show",
+               "ls", "submit", "wait", "submit_verbs"],
 }
 # Calls upward by pointer: the function, its file, the file that sets the pointer, and the reason.
 # The functions by which threads tell loop.c that they have waited enough (gpi_done_fn) are static.

@@ -2,7 +2,7 @@
 /* option.c - options of verbs as numbers and times. */
 #include "queue/client/option.h"
 
-#include "queue/client/session.h"
+#include "queue/client/clock.h"
 #include "queue/config/values.h"
 
 #define DAY (UINT64_C(24) * 3600 * 1000000000)

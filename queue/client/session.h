@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "queue/client/clock.h"
 #include "queue/client/say.h"
 #include "queue/files/places.h"
 #include "queue/proto/lines.h"
@@ -78,9 +79,5 @@ int gpq_session_status(const json_t *reply);
 
 /* The agent runs elsewhere or not at all: fills the path of the state directory only. */
 int gpq_session_place(struct gpq_session *s, const struct call *call, bool make);
-
-int gpq_ms_until(uint64_t deadline); /* 0: it is over; -1: there is none */
-uint64_t gpq_now(void);              /* ns of CLOCK_MONOTONIC */
-uint64_t gpq_now_wall(void);         /* ns since 1970 */
 
 #endif
