@@ -382,17 +382,17 @@ def ends(q):
     q.agent()
     q.write("l.txt", "exit 3\nkill -9 $$\nsleep 1000\n"
             "printf 'CUDA out of memory \\033[31m'; exit 1 # " + "x" * 60 + "\n")
-    q.submit("--limit", "0.2", "l.txt")
+    q.submit("--limit", "2", "l.txt")
     said = q.run("wait", "1", status=3)
     for part in ["1.1  error 3  exit 3\n", "1.2  crashed, signal 9  kill -9 $$\n",
-                 "1.3  timeout: exceeded its time limit of 0.200 s (limit of the task)  sleep",
+                 "1.3  timeout: exceeded its time limit of 2.000 s (limit of the task)  sleep",
                  "1.4  error 1: a GPU was out of memory  printf", "xx...\n",
                  r"last line: CUDA out of memory \x1b[31m", "again: gpudispatch retry 1 --failed"]:
         assert part in said, f"no {part}: {said}"
     assert "again: gpudispatch retry 1 --failed" in said and "\x1b" not in said, said
     equal([line.split("\t")[2].split(":")[0] for line in q.run("results", "1").splitlines()],
           ["exited with status 3", "killed by signal 9 (SIGKILL)",
-           "exceeded its time limit of 0.200 s (limit of the task)", "exited with status 1"])
+           "exceeded its time limit of 2.000 s (limit of the task)", "exited with status 1"])
     equal(q.json("results", "1.1")[0]["reason"], "exited with status 3")
     said = q.run("show", "1.2-3")
     assert ": crashed, started" in said and ": timeout, started" in said, said
@@ -877,11 +877,31 @@ def many_lines(q):
 
 # ---- The morning after ----
 
+def recording(q):
+    """Rows of `ls`, and a recording from between two equal lists of them."""
+    found = []
+
+    def unchanged():
+        before = q.json("ls", "--all")
+        q.run("report", "--since", "2d", "--records", "-o", "night.lines")
+        found[:] = [before, q.json("ls", "--all")]
+        return rows_alone(before) == rows_alone(found[1])
+
+    until(unchanged, "the same rows twice")
+    return found[0]
+
+
+def rows_alone(batches):
+    """Without the time left, which changes with the time."""
+    return [{k: v for k, v in b.items() if not k.startswith("left_")} for b in batches]
+
+
 # The report has the counts of `ls` [V3], and each bad end in each place [V4].
 def look_back(q):
-    seen = json.loads(q.run("report", "--since", "2d", "--json"))
+    batches, night = recording(q), ("--from", "night.lines")
+    seen = json.loads(q.run("report", *night, "--json"))
     rows = {b["batch"]: b for b in seen["batches"]}
-    for batch in q.json("ls", "--all"):
+    for batch in batches:
         row = rows.pop(batch["batch"])
         equal((batch["batch"], row["total"], row["joined"], row["outcomes"]),
               (batch["batch"], batch["total"], batch["joined"], batch.get("outcomes", {})))
@@ -891,9 +911,9 @@ def look_back(q):
         assert abs(sum(gpu["gpu_ms"].values()) - span) <= 1, gpu
     bad = sum(n for outcome, n in seen["ends"].items() if outcome not in ("ok", "running"))
     found = sum(f["count"] for f in seen["findings"] if f["kind"] == "bad")
-    trace = json.loads(q.run("trace", "--since", "2d", "-o", "-"))["traceEvents"]
-    marks = re.search(r'data-bad="(\d+)"', q.run("report", "--since", "2d", "-o", "-"))
-    listed = list(csv.DictReader(io.StringIO(q.run("report", "--since", "2d", "--csv"))))
+    trace = json.loads(q.run("trace", *night, "-o", "-"))["traceEvents"]
+    marks = re.search(r'data-bad="(\d+)"', q.run("report", *night, "-o", "-"))
+    listed = list(csv.DictReader(io.StringIO(q.run("report", *night, "--csv"))))
     equal([found, sum(e["ph"] == "i" for e in trace), int(marks[1]),
            sum(row["outcome"] not in ("ok", "running") for row in listed)], [bad] * 4)
 
