@@ -30,8 +30,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path += [str(ROOT / f"tests/{part}") for part in ("", "queue/agent", "view")]
 import pages  # noqa: E402
-import terminal  # noqa: E402
 from agent import InstalledAgent  # noqa: E402
+from pty_program import Terminal  # noqa: E402
 
 DOCUMENT = ROOT / "docs/design/0012-python-packaging.md"
 IMPORTED = [version for version in interpreters.VERSIONS if not version.endswith("t")]
@@ -411,14 +411,23 @@ def test_views(view: types.SimpleNamespace, tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "page.html").read_text().endswith("</html>\n")
 
 
-@pytest.mark.parametrize("kind", ["xterm-256color", "vt100"])
-def test_top(view: types.SimpleNamespace, kind: str) -> None:
-    """The screen: the entries of terminals are where a distribution has them."""
-    shown = terminal.Terminal(view, "top", "--from", str(RECORDING), env={"TERM": kind})
-    shown.wait(terminal.DRAWN)
+def top(view: types.SimpleNamespace, shows: bytes, **env: str) -> None:
+    """Until it shows this on a terminal; then q ends it."""
+    command = [str(view.program), "top", "--from", str(RECORDING)]
+    shown = Terminal(command, view.environment, env=env)
+    shown.read(lambda: shows in shown.seen)
     shown.press(b"q")
     assert shown.status() == 0
     shown.close()
+
+
+DRAWN = b"\x1b["  # a control sequence comes from the entry alone
+
+
+@pytest.mark.parametrize("kind", ["xterm-256color", "vt100"])
+def test_top(view: types.SimpleNamespace, kind: str) -> None:
+    """The screen: the entries of terminals are where a distribution has them."""
+    top(view, DRAWN, TERM=kind)
 
 
 def test_top_other_entries(view: types.SimpleNamespace, tmp_path: pathlib.Path) -> None:
@@ -427,13 +436,8 @@ def test_top_other_entries(view: types.SimpleNamespace, tmp_path: pathlib.Path) 
     entry = run("infocmp", "-x", "vt100").replace("vt100|vt100-am|", "of-user|", 1)
     (tmp_path / "entry.ti").write_text(entry)
     run("tic", "-o", compiled, tmp_path / "entry.ti")
-    for folder, known in (compiled, True), (tmp_path, False):
-        env = {"TERM": "of-user", "TERMINFO_DIRS": str(folder)}
-        shown = terminal.Terminal(view, "top", "--from", str(RECORDING), env=env)
-        shown.wait(terminal.DRAWN if known else b"no entry for the terminal 'of-user'")
-        shown.press(b"q")
-        assert shown.status() == 0
-        shown.close()
+    top(view, DRAWN, TERM="of-user", TERMINFO_DIRS=str(compiled))
+    top(view, b"no entry for the terminal 'of-user'", TERM="of-user", TERMINFO_DIRS=str(tmp_path))
 
 
 class Connection(http.client.HTTPConnection):
