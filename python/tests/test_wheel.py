@@ -99,7 +99,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     source = clone(tmp_path_factory.mktemp("clone"))
     if KEPT.exists():
         shutil.copy2(KEPT, folder)
-    run("sh", "tools/wheel.sh", folder, "--no-isolation", cwd=source, env=clean_environment())
+    try:
+        run("sh", "tools/wheel.sh", folder, "--no-isolation", cwd=source, env=clean_environment())
+    except AssertionError as failed:
+        if "wheel.sh: cannot fetch" not in str(failed):
+            raise
+        pytest.skip("the sources of libmicrohttpd could not be fetched")
     if not KEPT.exists():
         new = KEPT.with_suffix(".new")
         shutil.copy2(folder / KEPT.name, new)
