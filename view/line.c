@@ -61,9 +61,10 @@ static uint32_t next_number(struct fields *f)
     return (uint32_t)number_of(f, next(f), 0, UINT32_MAX - 1);
 }
 
+/* Up to the year 2116: sums of times do not overflow. */
 static int64_t next_time(struct fields *f)
 {
-    return number_of(f, next(f), 0, INT64_MAX);
+    return number_of(f, next(f), 0, INT64_MAX / 2);
 }
 
 static uint64_t task_of(struct fields *f, struct field field)

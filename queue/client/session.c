@@ -291,7 +291,7 @@ static int start(struct gpq_session *s)
 int gpq_session_again(struct gpq_session *s)
 {
     int status = await_agent(s, PATIENCE_MS);
-    if (status == EXIT_NONE && resumes(s))
+    if (status == EXIT_NONE && s->wish != GPQ_AGENT_RUNNING && resumes(s))
         return start(s);
     return status == EXIT_NONE || status == EXIT_TIMEOUT
                ? gpq_say(status, "no agent answers for %s", s->state)
@@ -303,6 +303,7 @@ int gpq_session_open(struct gpq_session *s, const struct call *call, enum gpq_ag
     int status = gpq_session_place(s, call, wish == GPQ_AGENT_STARTED);
     if (status != 0)
         return status;
+    s->wish = wish;
     status = connect_now(s);
     if (status != GPQ_ENOTFOUND && status != EXIT_NONE)
         return status;

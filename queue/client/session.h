@@ -26,6 +26,7 @@ enum gpq_agent_wish {
 
 struct gpq_session {
     const struct call *call;
+    enum gpq_agent_wish wish; /* with which it was opened */
     int fd; /* -1: not connected */
     char state[GPQ_PATH];
     struct gpq_buffer in;
@@ -42,8 +43,8 @@ void gpq_session_close(struct gpq_session *s);
 bool gpq_session_try(struct gpq_session *s, const struct call *call);
 
 /* Connects anew after the agent has closed the connection, as it does when it is replaced.  If none
- * answers for a while, one is started, unless the last one was told to stop.  EXIT_TIMEOUT: none
- * did until the deadline; -1: interrupted. */
+ * answers for a while, one is started, unless the last one was told to stop or the session wants
+ * one that runs.  EXIT_TIMEOUT: none did until the deadline; -1: interrupted. */
 int gpq_session_again(struct gpq_session *s);
 
 /* Takes the reference; NULL counts as no memory.  EXIT_NONE: the connection is closed, which is not

@@ -19,7 +19,7 @@
     X(KEPT, "kept", "kept free for a wide task")                                               \
     X(OUT, "out", "out of use")                                                                \
     X(UNKNOWN, "unknown", "not known: no agent ran")                                           \
-    X(LIMITED, "limited", "idle: tasks waited for their own limits")                           \
+    X(LIMITED, "limited", "idle although tasks waited")                                        \
     X(IDLE, "idle", "idle: nothing waited")
 
 #define GPV_X_USE(name, word, text) GPV_USE_##name,

@@ -7,7 +7,7 @@
   const USES = {
     ok: [9, 'worked'], lost: [10, 'worked in vain'], loading: [11, 'loading models'],
     kept: [12, 'kept free for a wide task'], out: [13, 'out of use'], unknown: [14, 'not known'],
-    limited: [15, 'idle, tasks waited for their own limits'], idle: [-1, 'idle, nothing waited'],
+    limited: [15, 'idle although tasks waited'], idle: [-1, 'idle, nothing waited'],
   };
   const PLAIN = new Set([0, 9, 16]);
   const GLYPHS = {
