@@ -21,6 +21,7 @@ struct history {
     struct gpq_error *e;
     sqlite3_stmt *rounds;
     struct gpq_attempt round; /* the next of them; task UINT64_MAX: none is left */
+    uint32_t round_last;      /* number of its last attempt */
     struct gpq_attempt last;  /* the attempt that was read last */
 };
 
@@ -64,6 +65,7 @@ static int next_round(struct history *h)
     h->round.round = (uint32_t)sqlite3_column_int64(h->rounds, 1);
     h->round.outcome = (uint32_t)sqlite3_column_int64(h->rounds, 2);
     h->round.ended = (uint64_t)sqlite3_column_int64(h->rounds, 3);
+    h->round_last = (uint32_t)sqlite3_column_int64(h->rounds, 4);
     return 0;
 }
 
@@ -101,11 +103,13 @@ static void end_by_return(const struct history *h, sqlite3_stmt *st, struct gpq_
     const bool last = a->number == sqlite3_column_int64(st, ATTEMPT);
     if (a->returned_at == 0)
         return;
-    if (h->round.task == a->task && h->round.round == a->round && h->round.ended == a->returned_at)
-        a->outcome = h->round.outcome;
-    else if (last && sqlite3_column_int64(st, STATE) == GPQ_DONE &&
-             (uint64_t)sqlite3_column_int64(st, ENDED) == a->returned_at)
+    if (h->round.task == a->task && h->round.round == a->round) {
+        if (h->round_last == a->number && h->round.ended == a->returned_at)
+            a->outcome = h->round.outcome;
+    } else if (last && sqlite3_column_int64(st, STATE) == GPQ_DONE &&
+               (uint64_t)sqlite3_column_int64(st, ENDED) == a->returned_at) {
         a->outcome = (uint32_t)sqlite3_column_int64(st, OUTCOME);
+    }
 }
 
 /* A task with one of its attempts, or without any. */

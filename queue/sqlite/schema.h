@@ -232,7 +232,7 @@
                " LEFT JOIN attempt a ON a.task = t.id"                                           \
                " LEFT JOIN payload p ON p.id = iif(?3, t.id, NULL)"                              \
                " WHERE t.id BETWEEN ?1 AND ?2 ORDER BY t.id, a.number")                          \
-    X(HISTORY_ROUNDS, "SELECT task, round, outcome, ended FROM round"                            \
+    X(HISTORY_ROUNDS, "SELECT task, round, outcome, ended, attempt FROM round"                   \
                       " WHERE task BETWEEN ?1 AND ?2 ORDER BY task, round")                      \
     X(ATTEMPTS_FORGET, "DELETE FROM attempt WHERE task = ?1")                                    \
     X(ROUND_KEEP, "INSERT INTO round SELECT ?1, ?2, ?3,"                                         \
