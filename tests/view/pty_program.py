@@ -5,6 +5,7 @@ it leads the session, and continues the program when it stops.
 import fcntl
 import json
 import os
+import pathlib
 import select
 import struct
 import subprocess
@@ -13,7 +14,10 @@ import termios
 import time
 
 PATIENCE = 60  # seconds that only a fault needs
-HERE = {"TZ": "CET-1", "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
+# LeakSanitizer, where the program has it, leaves the memory of ncurses out.
+SUPPRESSED = pathlib.Path(__file__).resolve().parent / "ncurses.supp"
+HERE = {"TZ": "CET-1", "LC_ALL": "C.UTF-8", "TERM": "xterm-256color",
+        "LSAN_OPTIONS": f"suppressions={SUPPRESSED}:print_suppressions=0"}
 # The shell: each event is a line on the given descriptor; a line on its input continues.
 SHELL = r"""
 import fcntl, json, os, signal, sys, termios
