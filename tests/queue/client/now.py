@@ -123,6 +123,20 @@ def a_page_ends_with_its_agent(q):
     equal((child.wait(PATIENCE), os.path.exists(path)), (4, False))
 
 
+# ---- All of them ----
+
+def no_view_starts_an_agent(q):
+    """A view whose agent was killed waits for a while, and ends.  [V6]"""
+    q.agent()
+    q.run("submit", "--hold", "--", "true")
+    view = q.start("top", "--json")
+    assert view.stdout.readline(), "no snapshot"
+    q.kill()
+    equal(view.wait(PATIENCE), 4)
+    q.run("agent", "status", status=4)
+
+
 if __name__ == "__main__":
-    sys.exit(run("queue-now", [each_end_is_counted, a_file_again_and_again, without_an_agent,
-                               a_page_follows_the_queue, a_page_ends_with_its_agent], Queue))
+    sys.exit(run("queue-now", [
+        no_view_starts_an_agent, each_end_is_counted, a_file_again_and_again, without_an_agent,
+        a_page_follows_the_queue, a_page_ends_with_its_agent], Queue))

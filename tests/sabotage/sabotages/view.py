@@ -213,6 +213,23 @@ SABOTAGES = [
         "n: m.n.map((c, k) => c + o.n[k])};\n",
         "n: m.n.map((c, k) => c || o.n[k])};\n",
         "view/browser.zoom_shows_each_bad_end"),
+    # ---- The page ----
+    Sabotage(
+        "a dim text can hardly be read", "view/report/report.css",
+        "--dim: #565e68;",
+        "--dim: #a6aeb8;",
+        "view/report.contrast"),
+    # ---- A view changes nothing ----
+    Sabotage(
+        "a view starts the agent that it has lost", "queue/client/session.c",
+        "    if (status == EXIT_NONE && s->wish != GPQ_AGENT_RUNNING && resumes(s))\n",
+        "    if (status == EXIT_NONE && resumes(s))\n",
+        "client/now.no_view_starts_an_agent"),
+    Sabotage(
+        "the server opens a file", "view/serve/main.c",
+        "    (void)signal(SIGPIPE, SIG_IGN);\n",
+        "    (void)signal(SIGPIPE, SIG_IGN);\n    (void)fopen(\"/dev/null\", \"re\");\n",
+        "view/serve.it_cannot_write"),
     # ---- The live page ----
     Sabotage(
         "a foreign Host is answered", "view/serve/answer.c",
