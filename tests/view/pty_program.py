@@ -31,9 +31,9 @@ program = os.fork()
 if program == 0:
     os.setpgid(0, 0)
     os.tcsetpgrp(0, os.getpid())
-    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # A background process of a shell without job control ignores some of them.
+    for name in "TTOU", "HUP", "INT", "QUIT", "TERM":
+        signal.signal(getattr(signal, "SIG" + name), signal.SIG_DFL)
     os.close(events)
     os.close(go)
     os.execv(command[0], command)
