@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* keep.h - what now.c keeps, for refill.c, wrong.c and show.c. */
+/* keep.h - the rows that now.c keeps in memory, for refill.c, wrong.c and show.c. */
 #ifndef GPQ_AGENT_KEEP_H
 #define GPQ_AGENT_KEEP_H
 
@@ -40,8 +40,8 @@ struct gpq_busy {
 
 struct gpq_kept_gpu {
     char name[32], uuid[96];
-    char worker[64];             /* class of a worker there; "" = none */
-    int64_t ended;               /* the last end of anything on it */
+    char worker[64];                /* class of a worker there; "" = none */
+    int64_t ended;                  /* the last end of anything on it */
     GPV_LIST(struct gpq_busy) busy; /* when tasks ran, without gaps below half an hour */
 };
 
@@ -118,23 +118,35 @@ struct gpq_ended {
     const uint16_t *gpu;
 };
 
-/* ---- now.c ---- */
+/* ---- keep.c ---- */
 
 /* Room for one more row of a GPV_LIST, all bytes 0; NULL: no memory. */
 void *gpq_now_row(void *list, size_t size);
 uint32_t gpq_now_gpu(const struct gpq_now *n, const char *name, size_t size); /* GPV_NONE */
+/* The same of the first name of a list with commas, which moves behind it. */
+uint32_t gpq_now_next_gpu(const struct gpq_now *n, const char **list);
 /* An index.  Without memory it is 0, that of commands. */
 uint32_t gpq_now_class(struct gpq_now *n, const char *name);
 uint32_t gpq_now_class_of(struct gpq_agent *a, uint32_t shape);
 /* NULL: there is none. */
 struct gpq_kept_batch *gpq_now_batch(struct gpq_now *n, uint32_t id);
+/* Adds it, unless it is there.  NULL: no memory, and no view shows it. */
+struct gpq_kept_batch *gpq_now_add_batch(struct gpq_now *n, uint32_t id);
 /* Reads its row again, if it is stale.  False: the batch is forgotten. */
 bool gpq_now_read_batch(struct gpq_agent *a, struct gpq_kept_batch *b);
 void gpq_now_drop_batch(struct gpq_now *n, size_t index);
 void gpq_now_count_end(struct gpq_kept_batch *b, int64_t time);
+/* Fills the lists with the GPUs, the classes, and the batches of the last 24 h.  GPQ_ENOMEM. */
+int gpq_keep_open(struct gpq_agent *a, struct gpq_error *e);
+void gpq_keep_close(struct gpq_now *n);
+
+/* ---- now.c ---- */
+
 void gpq_now_note_end(struct gpq_now *n, const struct gpq_ended *end);
 void gpq_now_note_busy(struct gpq_now *n, uint32_t gpu, int64_t from, int64_t to);
 void gpq_now_apply(struct gpq_now *n, const struct gpq_report *r);
+/* Without its class. */
+struct gpq_ended gpq_now_ended(const struct gpv_night *night, const struct gpv_attempt *row);
 
 /* ---- show.c ---- */
 
@@ -151,6 +163,5 @@ void gpq_wrong_bound(struct gpq_agent *a);
 /* Brings the findings up to date, unless that has cost much lately. */
 void gpq_wrong_find(struct gpq_agent *a, int64_t now);
 void gpq_wrong_close(struct gpq_now *n);
-
 
 #endif

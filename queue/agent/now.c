@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* now.c - follows attempts, rows of spans and batches. */
+/* now.c - follows attempts, rows of spans and commits. */
 #include "queue/agent/now.h"
 
 #include <inttypes.h>
@@ -9,212 +9,20 @@
 #include <unistd.h>
 
 #include "queue/agent/classes.h"
-#include "queue/agent/first.h"
 #include "queue/agent/grant.h"
 #include "queue/agent/keep.h"
 #include "queue/agent/lookup.h"
-#include "queue/agent/needs.h"
 #include "queue/agent/spans.h"
-#include "queue/grow.h"
 
 #define HALF_HOUR (30 * GPQ_MINUTE)
 #define LEFT_EVERY (10 * GPQ_MINUTE)
-
-void *gpq_now_row(void *list, size_t size)
-{
-    struct {
-        void *row;
-        size_t n, room;
-    } *l = list;
-    void *larger = gpq_grown(l->row, l->n, &l->room, size);
-    if (!larger)
-        return NULL;
-    l->row = larger;
-    return memset((char *)larger + l->n++ * size, 0, size);
-}
-
-/* ---- GPUs and classes ---- */
-
-static bool is_name(const char *name, const char *of, size_t size)
-{
-    return strlen(name) == size && memcmp(name, of, size) == 0;
-}
-
-uint32_t gpq_now_gpu(const struct gpq_now *n, const char *name, size_t size)
-{
-    for (uint32_t i = 0; size != 0 && i < n->gpus.n; i++)
-        if (is_name(n->gpus.row[i].name, name, size) || is_name(n->gpus.row[i].uuid, name, size))
-            return i;
-    return GPV_NONE;
-}
-
-uint32_t gpq_now_class(struct gpq_now *n, const char *name)
-{
-    for (uint32_t i = 0; i < n->classes.n; i++)
-        if (strcmp(n->classes.row[i].row.name, name) == 0)
-            return i;
-    struct gpq_kept_class *c = gpq_now_row(&n->classes, sizeof(*c));
-    if (!c)
-        return 0;
-    c->row.boot_p50 = c->row.run_p50 = -1;
-    gpv_now_text(c->row.name, sizeof(c->row.name), name);
-    return (uint32_t)n->classes.n - 1;
-}
-
-struct class_of {
-    struct gpq_now *now;
-    uint32_t class;
-};
-
-static int read_class(const struct gpq_shape *s, void *user)
-{
-    struct class_of *ret = user;
-    struct gpq_needs needs;
-    struct gpq_error e;
-    if (gpq_needs_parse(s->request, &needs, &e) < 0)
-        return 1;
-    ret->class = gpq_now_class(ret->now, needs.class_name ? needs.class_name : GPQ_COMMANDS);
-    gpq_needs_free(&needs);
-    return 1;
-}
-
-uint32_t gpq_now_class_of(struct gpq_agent *a, uint32_t shape)
-{
-    struct gpq_now *n = a->now;
-    struct class_of found = { .now = n };
-    struct gpq_error e;
-    for (size_t i = n->shapes.n; i > 0; i--)
-        if (n->shapes.row[i - 1].shape == shape)
-            return n->shapes.row[i - 1].class;
-    (void)a->store->engine->shape(a->store, shape, read_class, &found, &e);
-    struct gpq_shape_class *row = gpq_now_row(&n->shapes, sizeof(*row));
-    if (row)
-        *row = (struct gpq_shape_class){ shape, found.class };
-    return found.class;
-}
-
-/* ---- Batches ---- */
-
-/* The index of the first batch whose id is not less. */
-static size_t place_of(const struct gpq_now *n, uint32_t id)
-{
-    size_t low = 0, high = n->batches.n;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (n->batches.row[middle].row.id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-struct gpq_kept_batch *gpq_now_batch(struct gpq_now *n, uint32_t id)
-{
-    size_t at = place_of(n, id);
-    return at < n->batches.n && n->batches.row[at].row.id == id ? &n->batches.row[at] : NULL;
-}
-
-/* Without memory it is not shown. */
-static struct gpq_kept_batch *add_batch(struct gpq_now *n, uint32_t id)
-{
-    size_t at = place_of(n, id);
-    if (at < n->batches.n && n->batches.row[at].row.id == id)
-        return &n->batches.row[at];
-    struct gpq_kept_batch *last = gpq_now_row(&n->batches, sizeof(*last));
-    if (!last)
-        return NULL;
-    struct gpq_kept_batch *b = &n->batches.row[at];
-    memmove(b + 1, b, (n->batches.n - 1 - at) * sizeof(*b));
-    *b = (struct gpq_kept_batch){ .row = { .id = id, .least = -1, .most = -1 }, .stale = true };
-    return b;
-}
-
-void gpq_now_drop_batch(struct gpq_now *n, size_t index)
-{
-    struct gpq_kept_batch *b = &n->batches.row[index];
-    free(b->left);
-    n->batches.n--;
-    memmove(b, b + 1, (n->batches.n - index) * sizeof(*b));
-}
-
-static int read_batch(const struct gpq_batch *from, void *user)
-{
-    struct gpq_kept_batch *b = user;
-    struct gpv_now_batch *row = &b->row;
-    gpv_now_text(row->name, sizeof(row->name), from->name ? from->name : "");
-    row->made = (int64_t)from->made;
-    row->ended = (int64_t)from->ended;
-    row->total = from->total;
-    row->ok = from->outcome[GPQ_OUTCOME_SUCCESS];
-    row->held = from->state[GPQ_HELD];
-    row->ready = from->state[GPQ_READY];
-    row->running = from->state[GPQ_RUNNING];
-    row->bad = 0;
-    for (uint32_t i = 0; i < GPQ_OUTCOMES; i++) {
-        b->ended_by[i] = from->outcome[i];
-        row->bad += gpv_is_bad(i) ? from->outcome[i] : 0;
-    }
-    b->open = from->open;
-    b->joined = from->joined;
-    return 1;
-}
-
-static void read_first(struct gpq_agent *a, struct gpq_kept_batch *b)
-{
-    struct gpq_batch batch = { .id = b->row.id };
-    struct gpq_task first = { 0 };
-    struct gpq_error e;
-    uint32_t looks;
-    b->row.first = 0;
-    batch.state[GPQ_READY] = b->row.ready;
-    if (b->row.ready == 0 || gpq_first_waiting(a->store, &batch, &first, &looks, &e) < 0 ||
-        first.id == 0)
-        return;
-    b->row.first = first.id;
-    b->row.priority = first.priority;
-    b->shape = first.shape;
-}
-
-bool gpq_now_read_batch(struct gpq_agent *a, struct gpq_kept_batch *b)
-{
-    struct gpq_error e;
-    if (!b->stale)
-        return true;
-    if (gpq_batch_read(a->store, b->row.id, read_batch, b, &e) < 0)
-        return e.code != GPQ_ENOTFOUND;
-    b->stale = false;
-    read_first(a, b);
-    if (b->row.ended != 0) {
-        free(b->left);
-        b->left = NULL;
-    }
-    return true;
-}
-
-static bool goes_on(const struct gpq_kept_batch *b)
-{
-    return b->row.ended == 0;
-}
-
-void gpq_now_count_end(struct gpq_kept_batch *b, int64_t time)
-{
-    int64_t minute = time / GPQ_MINUTE;
-    if (minute - b->minute > GPQ_HOUR)
-        memset(b->ends, 0, sizeof(b->ends));
-    for (; b->minute < minute && minute - b->minute <= GPQ_HOUR; b->minute++)
-        b->ends[(b->minute + 1) % (GPQ_HOUR + 1)] = 0;
-    b->minute = minute > b->minute ? minute : b->minute;
-    if (b->minute - minute <= GPQ_HOUR)
-        b->ends[minute % (GPQ_HOUR + 1)]++;
-}
 
 /* ---- Reports ---- */
 
 static void apply_left(struct gpq_now *n, const struct gpq_report *r)
 {
     struct gpq_kept_batch *b = gpq_now_batch(n, GPV_BATCH_OF(r->task));
-    if (!b || !goes_on(b))
+    if (!b || b->row.ended != 0)
         return;
     if (!b->left && r->kind == GPQ_NOW_LEFT_START)
         b->left = calloc(1, sizeof(*b->left));
@@ -297,7 +105,10 @@ static void see_worker(struct gpq_now *n, const struct gpq_span *span)
 static void see_reason(struct gpq_now *n, const struct gpq_span *span)
 {
     uint32_t before = n->reasons;
-    n->reasons += span->until == 0 ? 1 : (uint32_t) - (n->reasons > 0);
+    if (span->until == 0)
+        n->reasons++;
+    else if (n->reasons > 0)
+        n->reasons--;
     if ((before > 0) != (n->reasons > 0))
         report(n, (struct gpq_report){
                       .kind = GPQ_NOW_WAITS,
@@ -341,11 +152,9 @@ static struct gpq_running *find_running(struct gpq_now *n, uint64_t task)
 static void put_gpus(const struct gpq_now *n, struct gpq_running *w, const char *devices)
 {
     while (*devices && w->n < GPQ_VALUE_GPUS) {
-        size_t size = strcspn(devices, ",");
-        uint32_t gpu = gpq_now_gpu(n, devices, size);
+        uint32_t gpu = gpq_now_next_gpu(n, &devices);
         if (gpu != GPV_NONE)
             w->gpu[w->n++] = (uint16_t)gpu;
-        devices += size + (devices[size] == ',');
     }
 }
 
@@ -400,11 +209,9 @@ static void see_slot(struct gpq_agent *a, const struct gpud_slot_stats *slot)
     class->loading += loads;
     class->ready += !loads;
     for (const char *at = slot->devices; *at;) {
-        size_t size = strcspn(at, ",");
-        uint32_t gpu = gpq_now_gpu(n, at, size);
+        uint32_t gpu = gpq_now_next_gpu(n, &at);
         if (gpu != GPV_NONE)
             memcpy(n->gpus.row[gpu].worker, slot->class_name, sizeof(n->gpus.row[gpu].worker));
-        at += size + (at[size] == ',');
     }
     const struct gpq_unit *u = slot->task_id != 0 ? gpq_work_by_id(a, slot->task_id) : NULL;
     if (u && u->class)
@@ -545,24 +352,28 @@ static int keep_row(const struct gpq_history *h, void *user)
     return 0;
 }
 
+struct gpq_ended gpq_now_ended(const struct gpv_night *night, const struct gpv_attempt *row)
+{
+    const struct gpv_set set = gpv_set(night, row->set);
+    return (struct gpq_ended){ .task = row->task,
+                               .number = row->number,
+                               .outcome = row->outcome,
+                               .ready = row->ready,
+                               .started = row->started,
+                               .ended = row->ended,
+                               .gpu = set.gpu,
+                               .n = set.n };
+}
+
 static void note_kept(struct gpq_agent *a, const struct gpv_attempt *row)
 {
-    struct gpq_now *n = a->now;
-    const struct gpv_night *kept = n->kept;
-    const struct gpv_set set = gpv_set(kept, row->set);
-    bool known = row->shape < kept->shapes.n;
+    const struct gpv_night *kept = a->now->kept;
+    struct gpq_ended ended = gpq_now_ended(kept, row);
     if (row->ended == 0)
         return;
-    end(n, &(struct gpq_ended){
-               .task = row->task,
-               .number = row->number,
-               .class = known ? gpq_now_class_of(a, kept->shapes.row[row->shape].id) : 0,
-               .outcome = row->outcome,
-               .ready = row->ready,
-               .started = row->started,
-               .ended = row->ended,
-               .gpu = set.gpu,
-               .n = set.n });
+    if (row->shape < kept->shapes.n)
+        ended.class = gpq_now_class_of(a, kept->shapes.row[row->shape].id);
+    end(a->now, &ended);
 }
 
 /* The rows of an attempt that has ended, and of the end of its task. */
@@ -681,7 +492,7 @@ static void note_change(struct gpq_agent *a, size_t i, int64_t now)
 {
     const struct gpq_store *s = a->store;
     const struct gpq_change *c = &s->changes[i];
-    struct gpq_kept_batch *b = add_batch(a->now, GPQ_BATCH_OF(c->task));
+    struct gpq_kept_batch *b = gpq_now_add_batch(a->now, GPQ_BATCH_OF(c->task));
     bool ended = c->from == GPQ_RUNNING && c->to != GPQ_RUNNING;
     if (b && b->row.made == 0) /* ends show its name */
         (void)gpq_now_read_batch(a, b);
@@ -717,44 +528,6 @@ void gpq_now_turned(struct gpq_agent *a)
 
 /* ---- Open and close ---- */
 
-static bool open_gpus(struct gpq_agent *a)
-{
-    int count;
-    bool there = true;
-    struct gpud_device_info *rows = gpq_devices_read(a, &count);
-    for (int i = 0; rows && there && i < count; i++) {
-        struct gpq_kept_gpu *g =
-            rows[i].kind != GPUD_DEVICE_CPU ? gpq_now_row(&a->now->gpus, sizeof(*g)) : NULL;
-        if (!g) {
-            there = rows[i].kind == GPUD_DEVICE_CPU;
-            continue;
-        }
-        memcpy(g->name, rows[i].name, sizeof(g->name));
-        memcpy(g->uuid, rows[i].uuid, sizeof(g->uuid));
-    }
-    free(rows);
-    return there;
-}
-
-static bool open_classes(struct gpq_agent *a)
-{
-    (void)gpq_now_class(a->now, GPQ_COMMANDS);
-    for (size_t i = 0; a->classes && i < a->classes->n; i++)
-        (void)gpq_now_class(a->now, a->classes->list[i].name);
-    return a->now->classes.n != 0;
-}
-
-static int see_batch(const struct gpq_batch *from, void *user)
-{
-    struct gpq_now *n = user;
-    if (from->ended != 0 && (int64_t)from->ended < n->since - GPQ_DAY)
-        return 0;
-    struct gpq_kept_batch *b = add_batch(n, from->id);
-    if (b)
-        (void)read_batch(from, b);
-    return b ? 0 : GPQ_ENOMEM;
-}
-
 static void start_adopted(struct gpq_agent *a, struct gpq_unit *u, void *user)
 {
     (void)user;
@@ -769,16 +542,17 @@ int gpq_now_open(struct gpq_agent *a, struct gpq_error *e)
         return gpq_fail(e, GPQ_ENOMEM, "no memory");
     n->since = (int64_t)gpq_wall();
     (void)gethostname(n->host, sizeof(n->host) - 1);
-    bool there = open_gpus(a) && open_classes(a) && gpq_wrong_open(a) == 0;
-    n->live = there ? gpv_live_new((uint32_t)n->gpus.n, n->since) : NULL;
+    int code = gpq_keep_open(a, e);
+    if (code < 0)
+        return code;
+    n->live = gpq_wrong_open(a) == 0 ? gpv_live_new((uint32_t)n->gpus.n, n->since) : NULL;
     n->past = n->live ? gpv_night_new() : NULL;
     if (!n->past)
-        return gpq_fail(e, GPQ_ENOMEM, "no memory for what is shown");
-    int code = a->store->engine->batches(a->store, 0, see_batch, n, e);
+        return gpq_fail(e, GPQ_ENOMEM, "no memory for snapshots");
     gpq_work_each(a, start_adopted, NULL);
     n->late.n = 0; /* the rows of the store have these starts */
     n->version = 1;
-    return code < 0 ? code : 0;
+    return 0;
 }
 
 void gpq_now_close(struct gpq_agent *a)
@@ -786,15 +560,8 @@ void gpq_now_close(struct gpq_agent *a)
     struct gpq_now *n = a->now;
     if (!n)
         return;
-    while (n->batches.n > 0)
-        gpq_now_drop_batch(n, n->batches.n - 1);
-    for (size_t i = 0; i < n->gpus.n; i++)
-        free(n->gpus.row[i].busy.row);
-    free(n->gpus.row);
-    free(n->classes.row);
-    free(n->batches.row);
+    gpq_keep_close(n);
     free(n->running.row);
-    free(n->shapes.row);
     free(n->late.row);
     gpv_live_free(n->live);
     gpv_night_free(n->past);

@@ -49,23 +49,10 @@ static void replay(struct gpq_now *n, const struct gpv_night *past, const struct
 
 /* ---- Rows ---- */
 
-static struct gpq_ended ended_of(const struct gpv_night *past, const struct gpv_attempt *at)
-{
-    const struct gpv_set set = gpv_set(past, at->set);
-    return (struct gpq_ended){ .task = at->task,
-                               .number = at->number,
-                               .outcome = at->outcome,
-                               .ready = at->ready,
-                               .started = at->started,
-                               .ended = at->ended,
-                               .gpu = set.gpu,
-                               .n = set.n };
-}
-
 static void see_attempt(struct gpq_now *n, const struct gpv_night *past,
                         const struct gpv_attempt *at)
 {
-    struct gpq_ended end = ended_of(past, at);
+    struct gpq_ended end = gpq_now_ended(past, at);
     struct gpq_kept_batch *b = gpq_now_batch(n, GPV_BATCH_OF(at->task));
     uint32_t known = 0;
     while (known < end.n && end.gpu[known] < n->gpus.n) /* others are gone */
