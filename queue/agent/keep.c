@@ -218,6 +218,7 @@ static bool open_gpus(struct gpq_agent *a)
         }
         memcpy(g->name, rows[i].name, sizeof(g->name));
         memcpy(g->uuid, rows[i].uuid, sizeof(g->uuid));
+        a->now->has_readings |= rows[i].kind == GPUD_DEVICE_GPU || rows[i].kind == GPUD_DEVICE_MIG;
     }
     free(rows);
     return there;

@@ -88,7 +88,8 @@ struct gpq_now {
     GPV_LIST(struct gpq_shape_class) shapes;
     struct gpv_now_end ended[GPV_NOW_ENDS]; /* newest first */
     size_t n_ended;
-    uint32_t reasons; /* rows that are open */
+    uint32_t reasons;  /* rows that are open */
+    bool has_readings; /* the driver reads memory and use of a GPU */
     struct gpv_live *live;
     /* Until the rows of the store are read: */
     bool filled;

@@ -410,14 +410,7 @@ uint64_t gpq_now_owes(const struct gpq_agent *a)
 
 bool gpq_now_has_readings(const struct gpq_agent *a)
 {
-    int count;
-    bool has = false;
-    struct gpud_device_info *d =
-        a->now && a->now->running.n != 0 ? gpq_devices_read(a, &count) : NULL;
-    for (int i = 0; d && i < count && !has; i++)
-        has = d[i].kind == GPUD_DEVICE_GPU || d[i].kind == GPUD_DEVICE_MIG;
-    free(d);
-    return has;
+    return a->now && a->now->running.n != 0 && a->now->has_readings;
 }
 
 static int fill(struct view *v, bool history)
