@@ -36,28 +36,34 @@ struct turn {
 
 /* ---- Texts ---- */
 
-static void write_parts(const struct gpv_snapshot *s, uint32_t parts, FILE *f)
+/* Rows of classes without their histograms, which the caller frees.  NULL: no memory. */
+static struct gpv_now_class *without_metrics(const struct gpv_snapshot *s)
+{
+    struct gpv_now_class *row = calloc(s->classes.n + 1, sizeof(*row));
+    for (size_t i = 0; row && i < s->classes.n; i++) {
+        row[i] = s->classes.row[i];
+        row[i].run.count = row[i].wait.count = 0; /* not written */
+    }
+    return row;
+}
+
+static bool write_parts(const struct gpv_snapshot *s, uint32_t parts, FILE *f)
 {
     struct gpv_snapshot some = *s;
-    uint64_t *kept = calloc(2 * s->classes.n + 1, sizeof(*kept));
+    struct gpv_now_class *bare = parts & PART(METRICS) ? NULL : without_metrics(s);
+    if (!(parts & PART(METRICS)) && !bare)
+        return false;
+    some.classes.row = bare ? bare : s->classes.row;
     some.gpus.n = parts & PART(GPUS) || parts & PART(HISTORY) ? s->gpus.n : 0;
-    some.classes.n = kept && parts & (PART(CLASSES) | PART(METRICS)) ? s->classes.n : 0;
+    some.classes.n = parts & (PART(CLASSES) | PART(METRICS)) ? s->classes.n : 0;
     some.batches.n = parts & PART(BATCHES) ? s->batches.n : 0;
     some.findings.n = parts & PART(FINDINGS) ? s->findings.n : 0;
     some.ends.n = parts & PART(ENDS) ? s->ends.n : 0;
     some.history = parts & PART(HISTORY) ? s->history : NULL;
     some.minutes = some.history ? s->minutes : 0;
-    for (size_t i = 0; i < some.classes.n && !(parts & PART(METRICS)); i++) {
-        kept[2 * i] = s->classes.row[i].run.count;
-        kept[2 * i + 1] = s->classes.row[i].wait.count;
-        s->classes.row[i].run.count = s->classes.row[i].wait.count = 0; /* not written */
-    }
     gpv_snapshot_write(&some, f);
-    for (size_t i = 0; i < some.classes.n && !(parts & PART(METRICS)); i++) {
-        s->classes.row[i].run.count = kept[2 * i];
-        s->classes.row[i].wait.count = kept[2 * i + 1];
-    }
-    free(kept);
+    free(bare);
+    return true;
 }
 
 static bool make(struct turn *t, bool history)
@@ -75,7 +81,7 @@ static bool make(struct turn *t, bool history)
 static const struct text *text_of(struct turn *t, uint32_t parts)
 {
     for (size_t i = 0; i < t->n; i++)
-        if (t->text[i].parts == parts)
+        if (t->text[i].text && t->text[i].parts == parts)
             return &t->text[i];
     if (!make(t, parts & PART(HISTORY)))
         return NULL;
@@ -85,9 +91,12 @@ static const struct text *text_of(struct turn *t, uint32_t parts)
     FILE *f = open_memstream(&text->text, &text->size);
     if (!f)
         return NULL;
-    write_parts(&t->s, parts, f);
-    bool failed = ferror(f) != 0;
-    return fclose(f) == 0 && !failed ? text : NULL;
+    bool whole = write_parts(&t->s, parts, f) && !ferror(f);
+    if (fclose(f) == 0 && whole)
+        return text;
+    free(text->text); /* no other client gets a part of it */
+    text->text = NULL;
+    return NULL;
 }
 
 static bool send_text(struct turn *t, struct gpq_watcher *w, const struct text *text)
