@@ -136,6 +136,8 @@ static int one_span(const struct gpq_span *span, void *user)
 static int unwritten_span(const struct gpq_span *span, void *user)
 {
     struct page *p = user;
+    if (span->id != 0)
+        return 0;
     if (span->until == 0 || span->until >= p->asked->since)
         gpq_record_span(&p->lines, span);
     p->cost++;
@@ -269,7 +271,7 @@ static int write_all(struct page *p)
     if (p->part == SPANS) {
         code = p->a->store->engine->spans(p->a->store, p->asked->since, p->span, one_span, p, p->e);
         if (code == 0)
-            code = gpq_spans_unwritten(p->a, unwritten_span, p);
+            code = gpq_spans_each(p->a, unwritten_span, p);
         if (code != 0)
             return code;
         p->part = BATCHES;

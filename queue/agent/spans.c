@@ -60,7 +60,8 @@ static struct moment present(void)
 
 static struct gpq_span span_of(const struct gpq_agent *a, const struct row *r)
 {
-    return (struct gpq_span){ .kind = r->kind,
+    return (struct gpq_span){ .id = r->id,
+                              .kind = r->kind,
                               .subject = strcmp(r->kind, "life") != 0 ? r->subject : "",
                               .reason = r->reason,
                               .text = r->text,
@@ -220,17 +221,6 @@ uint64_t gpq_spans_until(const struct gpq_agent *a, uint64_t id)
         if (r->id == id)
             return r->until.wall;
     return 0;
-}
-
-int gpq_spans_unwritten(const struct gpq_agent *a, gpq_span_fn fn, void *user)
-{
-    int code = 0;
-    for (const struct row *r = a->spans ? a->spans->first : NULL; code == 0 && r; r = r->next)
-        if (r->id == 0) {
-            const struct gpq_span span = span_of(a, r);
-            code = fn(&span, user);
-        }
-    return code;
 }
 
 static int store_row(struct gpq_agent *a, struct row *r, struct gpq_error *e)

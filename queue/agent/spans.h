@@ -68,14 +68,13 @@ void gpq_spans_look(struct gpq_agent *a);
 /* Wall time of the next look that was put off; 0 = none. */
 uint64_t gpq_spans_next(const struct gpq_agent *a);
 
-/* Rows of the store as they are now, for records: when one that goes on there has ended, 0 = it
- * goes on; and those that the store does not have yet, with the id 0. */
-/* Each row in memory: those that go on, and some that have ended. */
-int gpq_spans_each(struct gpq_agent *a, gpq_span_fn fn, void *user);
 /* Adds a row of a moment, which is written with the next commit. */
 void gpq_spans_note(struct gpq_agent *a, const char *kind, const char *subject, const char *text);
+/* Each row in memory: those that go on, and those whose end the store does not have yet.  Id 0: the
+ * store does not have the row yet. */
+int gpq_spans_each(struct gpq_agent *a, gpq_span_fn fn, void *user);
+/* When a row that goes on in the store has ended; 0: it goes on. */
 uint64_t gpq_spans_until(const struct gpq_agent *a, uint64_t id);
-int gpq_spans_unwritten(const struct gpq_agent *a, gpq_span_fn fn, void *user);
 
 /* Inside the transaction: writes what has changed; and after its commit. */
 int gpq_spans_store(struct gpq_agent *a, uint64_t now, struct gpq_error *e);

@@ -10,7 +10,6 @@
 #include "../queue/memstore.h"
 #include "queue/proto/lines.h"
 #include "queue/agent/requests.h"
-#include "queue/agent/spans.h"
 
 enum { TASKS = 5 };
 
@@ -23,37 +22,6 @@ int gpq_work_explain(struct gpq_agent *a, const struct gpq_task *task, json_t *a
     (void)a;
     (void)task;
     (void)array;
-    return 0;
-}
-
-void gpq_now_left(struct gpq_agent *a, const struct gpq_batch *b, int64_t *ret_least,
-                  int64_t *ret_most)
-{
-    (void)a;
-    (void)b;
-    *ret_least = *ret_most = -1;
-}
-
-uint64_t gpq_spans_until(const struct gpq_agent *a, uint64_t id)
-{
-    (void)a;
-    (void)id;
-    return 0;
-}
-
-int gpq_spans_unwritten(const struct gpq_agent *a, gpq_span_fn fn, void *user)
-{
-    (void)a;
-    (void)fn;
-    (void)user;
-    return 0;
-}
-
-uint64_t gpq_work_since(struct gpq_agent *a, uint64_t task, char devices[512])
-{
-    (void)a;
-    (void)task;
-    devices[0] = 0;
     return 0;
 }
 

@@ -9,8 +9,6 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "queue/agent/spans.h"
-
 struct gpq_agent t_desk;
 uint64_t t_desk_time;
 int t_desk_fault;
@@ -54,37 +52,6 @@ void gpq_work_describe(struct gpq_agent *a, const struct gpq_task *task, json_t 
     (void)a;
     if (task->state == GPQ_RUNNING)
         (void)json_object_set_new(row, "devices", json_string("gpu:0"));
-}
-
-uint64_t gpq_work_since(struct gpq_agent *a, uint64_t task, char devices[512])
-{
-    (void)a;
-    (void)task;
-    devices[0] = '\0';
-    return 0;
-}
-
-void gpq_now_left(struct gpq_agent *a, const struct gpq_batch *b, int64_t *ret_least,
-                  int64_t *ret_most)
-{
-    (void)a;
-    (void)b;
-    *ret_least = *ret_most = -1;
-}
-
-uint64_t gpq_spans_until(const struct gpq_agent *a, uint64_t id)
-{
-    (void)a;
-    (void)id;
-    return 0;
-}
-
-int gpq_spans_unwritten(const struct gpq_agent *a, gpq_span_fn fn, void *user)
-{
-    (void)a;
-    (void)fn;
-    (void)user;
-    return 0;
 }
 
 /* ---- Open and close ---- */
