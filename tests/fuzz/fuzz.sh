@@ -54,7 +54,7 @@ for target in $targets; do
     queue_config)
         parts="../queue/config/check.c ../queue/config/config.c ../queue/config/parse.c"
         parts="$parts ../queue/config/sections.c ../queue/config/split.c ../queue/config/values.c"
-        parts="$parts ../queue/fail.c ../queue/utf8.c"
+        parts="$parts ../queue/fail.c ../queue/utf8.c ../tools/cli/near.c"
         ;;
     queue_csv | queue_jsonl | queue_lines)
         parts="$(files '../queue/jobs/*.c' | sed 's/^base.heap.c //') ../queue/fail.c"
@@ -65,16 +65,17 @@ for target in $targets; do
         parts="../queue/jobs/template.c ../queue/jobs/texts.c ../queue/utf8.c"
         ;;
     queue_request)
-        parts="../queue/agent/base64.c ../queue/agent/changes.c ../queue/agent/classes.c"
-        parts="$parts ../queue/agent/control.c ../queue/agent/explain.c"
-        parts="$parts ../queue/agent/facts.c ../queue/agent/fields.c ../queue/proto/lines.c"
-        parts="$parts ../queue/agent/needs.c ../queue/agent/page.c ../queue/agent/query.c"
-        parts="$parts ../queue/agent/requests.c ../queue/agent/results.c ../queue/agent/rows.c"
-        parts="$parts ../queue/agent/select.c ../queue/agent/set.c ../queue/agent/submit.c"
-        parts="$parts ../queue/agent/wait.c ../queue/agent/attached.c ../queue/fail.c"
-        parts="$parts ../queue/words.c ../queue/files/stamp.c ../queue/files/files.c"
-        parts="$parts ../queue/files/numbers.c $(files '../tests/queue/memory/*.c' |
-            sed 's/^base.heap.c //') ../tests/queue/memstore.c"
+        agent="attached base64 changes classes control explain facts fields first fit history"
+        agent="$agent lookup needs page query record_lines records requests results rows select"
+        agent="$agent set submit wait"
+        parts="$(files '../queue/config/*.c ../tests/queue/memory/*.c' | sed 's/^base.heap.c //')"
+        parts="$parts ../tests/queue/memstore.c ../tests/queue/absent.c ../queue/proto/lines.c"
+        parts="$parts ../queue/fail.c ../queue/utf8.c ../queue/words.c ../queue/files/stamp.c"
+        parts="$parts $numbers ../tools/cli/near.c ../view/line.c ../view/records.c"
+        parts="$parts ../view/words.c ../view/names.c ../view/plain.c"
+        for part in $agent; do
+            parts="$parts ../queue/agent/$part.c"
+        done
         libraries=-ljansson
         flags=-fno-sanitize=pointer-overflow # tables of the model begin as NULL
         ;;
