@@ -15,7 +15,7 @@
 
 /* Takes the lock of a state directory, and opens its store without a change.  `given` NULL: that of
  * the environment.  ENOTFOUND: there is none; EBUSY: an agent runs; EVERSION: the store is of
- * another version.  The caller closes what was opened, also after a failure. */
+ * another version.  The caller closes the lock and the store, also after a failure. */
 int gpq_closed_open(const char *given, char state[GPQ_PATH], int *ret_lock, struct gpq_store **ret,
                     struct gpq_error *e);
 

@@ -11,6 +11,11 @@
 #include "queue/agent/needs.h"
 #include "queue/grow.h"
 
+_Static_assert(GPV_MINUTES * sizeof(struct gpv_uses) <= 16 << 10 &&
+                   GPV_MINUTES * sizeof(int64_t) <= 2 << 10 &&
+                   sizeof(struct gpq_kept_batch) + sizeof(struct gpv_left) <= 4 << 10,
+               "the memory that now.h names");
+
 void *gpq_now_row(void *list, size_t size)
 {
     struct {

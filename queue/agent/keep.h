@@ -97,7 +97,7 @@ struct gpq_now {
     struct gpv_night *past;
     char place[GPQ_RECORDS_PLACE];
     GPV_LIST(struct gpq_report) late;
-    /* What went wrong: */
+    /* Findings of the last 24 h (wrong.c): */
     struct gpv_night *kept;        /* rows that have ended, of attempts only those that ended badly,
                                       and further ones of their tasks */
     struct gpv_findings *earlier;  /* of rows that are not in `kept` any more */
@@ -111,7 +111,7 @@ struct gpq_now {
     uint64_t asleep;   /* bits of the first 64 GPUs */
 };
 
-/* One row of what has ended: an attempt, or a task without one (number 0). */
+/* An attempt that has ended, or a task that has ended without one (number 0). */
 struct gpq_ended {
     uint64_t task;
     uint32_t number, class, outcome, n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* look.h - one look at the states: what waiting.c finds, and states.c makes rows of. */
+/* look.h - one look at the states: waiting.c finds the reasons, and states.c makes the rows. */
 #ifndef GPQ_AGENT_LOOK_H
 #define GPQ_AGENT_LOOK_H
 
@@ -7,7 +7,7 @@
 
 enum { GPQ_CLASS_NAME = 64 };
 
-/* What the reasons of waiting tasks tell of a device. */
+/* The state of a device, by the reasons of waiting tasks. */
 struct gpq_told {
     char wanted_by[GPQ_CLASS_NAME]; /* class for which a worker leaves */
     struct gpud_reason foreign;     /* FOREIGN, or none */
@@ -26,7 +26,7 @@ struct gpq_look {
 /* -1: there is no such device. */
 int gpq_look_index(const struct gpq_look *l, const char *device);
 
-/* Sees the reasons of waiting tasks, and notes what they tell of devices. */
+/* Sees the reasons of waiting tasks, and notes the states of devices that follow from them. */
 void gpq_waiting_look(struct gpq_agent *a, struct gpq_look *l);
 
 #endif

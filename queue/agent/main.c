@@ -459,7 +459,7 @@ static void start_anew(const struct gpq_agent *a, char **argv)
     (void)execv("/proc/self/exe", argv);
 }
 
-/* What is done instead of the agent's work. */
+/* Checks a store, or prints its records, instead of the agent's work. */
 static int serve_once(struct gpq_settings *s)
 {
     int status = s->fsck ? gpq_fsck(&(struct gpq_fsck){ s->state, s->repair, s->json })

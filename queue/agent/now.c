@@ -305,7 +305,7 @@ static void count(struct gpq_now *n, const struct gpq_ended *end)
         gpv_lengths_add(&c->run, ran);
 }
 
-/* What has run on GPUs, and since when, is as its start was reported. */
+/* The GPUs and the start are those of the report of the start. */
 static void leave(struct gpq_now *n, const struct gpq_ended *end)
 {
     struct gpq_running *w = find_running(n, end->task);
@@ -397,7 +397,7 @@ static void read_ended(struct gpq_agent *a, const struct gpq_task *t)
     n->wrong = true;
 }
 
-/* ---- Ends, from what is in memory ---- */
+/* ---- Ends, from units and changes ---- */
 
 static void note_success(struct gpq_agent *a, const struct gpq_change *c, const struct gpq_unit *u,
                          int64_t now)

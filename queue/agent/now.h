@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * now.h - what the agent knows of the present moment, for those who watch.
+ * now.h - the present moment of an agent, for clients that watch.
  *
  *     turn.c, runs.c, states.c --- attempts, changes, slots ---> now.c ---> use of GPUs (live.h)
  *     spans.c ------------------- rows begin and end ---------->      \---> counters, time left
@@ -9,8 +9,8 @@
  *     watch.c <--- struct gpv_snapshot --- show.c, wrong.c (findings) <----------'
  *
  * Everything is arithmetic at events.  There is no timer, and nothing is written but the rows of
- * time left.  Memory is bounded: 16 KiB for each GPU, 3 KiB for each batch that goes on, 1 MiB for
- * what went wrong within 24 h.                                                             [V1]
+ * time left.  Memory is bounded: 16 KiB for each GPU and 2 KiB for each task that runs on it, 4 KiB
+ * for each batch that goes on, and for findings 4,096 rows of the last 24 h.               [V1]
  */
 #ifndef GPQ_AGENT_NOW_H
 #define GPQ_AGENT_NOW_H
@@ -24,7 +24,7 @@ struct gpq_now; /* keep.h */
 int gpq_now_open(struct gpq_agent *a, struct gpq_error *e);
 void gpq_now_close(struct gpq_agent *a);
 
-/* ---- What happens.  Each costs little, and does nothing before gpq_now_open ---- */
+/* ---- Events.  Each costs little, and does nothing before gpq_now_open ---- */
 
 /* The command of a unit runs. */
 void gpq_now_runs(struct gpq_agent *a, const struct gpq_unit *u);
@@ -35,12 +35,12 @@ void gpq_now_span(struct gpq_agent *a, const struct gpq_span *span);
 /* Goes through all slots: NULL begins. */
 void gpq_now_slot(struct gpq_agent *a, const struct gpud_slot_stats *slot);
 
-/* ---- After a start: rows of the store are read in pieces, and clients are heard between ---- */
+/* ---- After a start: the agent reads rows of the store in pieces, and requests between ---- */
 
 bool gpq_now_goes_on(const struct gpq_agent *a);
 void gpq_now_some(struct gpq_agent *a);
 
-/* ---- What is shown ---- */
+/* ---- Snapshots ---- */
 
 /* Another number after each change that a snapshot shows; 0: the store is not read yet. */
 uint64_t gpq_now_version(struct gpq_agent *a);

@@ -255,7 +255,7 @@ static void shorten(const char *text, char ret[256])
     }
 }
 
-/* Why it ended so, and what it said last. */
+/* Why it ended so, and the last line that it printed. */
 static void write_end(struct gpv_lines *to, const struct gpq_attempt *a)
 {
     char text[END_MOST], cause[256] = "";

@@ -20,7 +20,7 @@ struct gpq_record_lines {
 };
 void gpq_record_lines_free(struct gpq_record_lines *l);
 
-/* What is known of an attempt that runs, beside its row. */
+/* Facts of an attempt that runs, which its row lacks. */
 struct gpq_at_work {
     uint64_t started;    /* 0 = not known */
     const char *devices; /* of a worker: their names; else NULL */

@@ -16,7 +16,7 @@
 #include "queue/files/numbers.h"
 #include "queue/utf8.h"
 
-/* What other things cost than a row, in rows. */
+/* The costs of other lines, in rows. */
 enum { COST_SHAPE = 5, COST_BATCH = 20, COST_AT_WORK = 5 };
 /* Of tasks and batches, as many are passed over for the cost of a row; and so many tasks at once,
  * since a reader of the store cannot be stopped between its rows. */
@@ -311,7 +311,8 @@ static int write_shapes(struct page *p)
     return 0;
 }
 
-/* What rows name is before them.  Texts of the store may have been cut within a character. */
+/* The lines that rows name are before them.  Texts of the store may have been cut within a
+ * character. */
 static int join(struct page *p, bool last, struct gpv_lines *ret)
 {
     struct gpv_lines *named = &p->lines.named, *rows = &p->lines.rows;

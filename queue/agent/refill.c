@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* refill.c - after a start: what was before it, from the rows of the store. */
+/* refill.c - after a start: the history before it, from the rows of the store. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,7 +132,7 @@ static int read_page(struct gpq_agent *a)
     return code;
 }
 
-/* Rows as they were at the start: what has happened since then is in the reports. */
+/* Rows as they were at the start: later events are in the reports. */
 static int cut(struct gpq_now *n)
 {
     struct gpv_night *day = gpv_night_part(n->past, n->since - GPQ_DAY, n->since);

@@ -65,7 +65,7 @@ extern const struct gpq_field gpq_retries_fields[];
 #define GPQ_VERB_MAP(X)                                                                \
     X(submit) X(batches) X(tasks) X(task) X(results) X(attempts) X(explain) X(cancel)  \
     X(retry) X(hold) X(release) X(set) X(seal) X(pause) X(resume) X(drain) X(undrain)  \
-    X(purge) X(wait) X(follow) X(watch) X(status) X(classes) X(spans) X(records)    \
+    X(purge) X(wait) X(follow) X(watch) X(status) X(classes) X(spans) X(records)        \
     X(stop)
 #define GPQ_X_VERB(name)                                                               \
     json_t *gpq_do_##name(struct gpq_call *c);                                         \

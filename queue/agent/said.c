@@ -60,7 +60,7 @@ static size_t shown(const char *at, const char *end)
     return control || gpq_utf8_fault(at, n) < n ? 0 : n;
 }
 
-/* Writes what a line shows, and returns its size. */
+/* Writes the characters that a line shows, and returns their size. */
 static size_t clean(const char *at, const char *end, char ret[GPQ_SAID])
 {
     size_t used = 0;

@@ -11,7 +11,7 @@
  *   tenancy   UUID, or name    boot      a worker of a class starts
  *                              unload    it leaves
  *                              kept      the device stays free for a task of several devices
- *   left      the batch's id   ""        what was estimated as time left (no length); the text is
+ *   left      the batch's id   ""        the time left, as estimated then (no length); the text is
  *                              "LEAST MOST" in ns, each empty if it was unknown
  *   reason    the shape's id   why the first waiting task of the shape does not start: "paused",
  *                              "starts wait", "CLASS" (it cannot run here), or a name of enum
@@ -30,8 +30,8 @@
  * A state is one open row, which ends with it: another row begins when the reason changes, or the
  * worker of a tenancy, or the shape of the task for which a device is kept.  Nothing else changes a
  * row.  The agent examines the states after its turns, at most once a second, and at most 64
- * shapes.  What has changed is written with the next commit that changes a task, and has the time
- * of the examination: no sync is made for it, but at the agent's start and end.
+ * shapes.  It writes changes with the next commit that changes a task, with the time of the
+ * examination: no sync is made for them, but at the agent's start and end.
  *
  * Whether foreign processes keep a device from its tasks is known while a task waits for it.
  *

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* wait.c - requests that are answered after a later commit. */
 #include <stdlib.h>
-
 #include <string.h>
 
 #include "queue/agent/requests.h"

@@ -239,7 +239,6 @@ static void see_shape(struct gpq_agent *a, uint32_t shape, void *user)
         see_command(a, w, &f);
 }
 
-
 void gpq_waiting_look(struct gpq_agent *a, struct gpq_look *l)
 {
     struct waiting w = { .look = l };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* watch.c - sends snapshots to those who watch. */
+/* watch.c - sends snapshots to clients that watch. */
 #include "queue/agent/watch.h"
 
 #include <stdio.h>

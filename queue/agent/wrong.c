@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wrong.c - what went wrong in the last 24 h.
+ * wrong.c - the findings of the last 24 h.
  *
  * `kept` has the rows that findings are made of (night/findings.h).  Of attempts that ended well
  * only the time is needed, in which their GPU was not idle: `busy` of each GPU.  When many ends

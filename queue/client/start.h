@@ -33,8 +33,8 @@ int gpq_agent_become(const struct call *call, const char *state);
 /* Runs it for `fsck`, and returns its status. */
 int gpq_agent_check(const struct call *call, const char *state);
 
-/* Runs it with further arguments and the configuration of the last agent.  *ret_output: what it
- * prints, to be closed.  -1: it cannot be run, which was said. */
+/* Runs it with further arguments and the configuration of the last agent.  *ret_output: a
+ * descriptor of its output, which the caller closes.  -1: it cannot be run, which was said. */
 pid_t gpq_agent_reads(const struct call *call, const char *state, const char *const *argument,
                       size_t n, int *ret_output);
 

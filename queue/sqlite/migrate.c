@@ -12,7 +12,7 @@
 
 /* A change of GPQ_SCHEMA adds its step here, and raises GPQ_SCHEMA_VERSION. */
 static const char *const steps[] = {
-    /* 2: what views need; of the tasks and attempts that are there it is not known. */
+    /* 2: columns for views, which are not known of the tasks and attempts that are there. */
     "ALTER TABLE task ADD COLUMN ready INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE attempt ADD COLUMN ready INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE attempt ADD COLUMN said TEXT;",

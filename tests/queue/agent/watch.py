@@ -262,11 +262,11 @@ def left(agent):
 
 # ---- What it costs ----
 
-IDLE = 3  # seconds
+IDLE = 3  # seconds without a wakeup, which is measured: no event can end them earlier
 
 
 def quiet(agent):
-    """V1: who watches an idle queue costs the agent no wakeup, and who watches nothing no byte."""
+    """V1: a client that watches an idle queue costs the agent no wakeup, and gets no byte."""
     agent.devices = "fake:8"
     c = agent.start().client()
     c.submit(["true"] * 20)
@@ -349,7 +349,7 @@ def latencies(client, n):
 
 
 def readers(agent):
-    """V2: ten who watch, of whom five are stopped, make no task start later."""
+    """V2: ten clients that watch, of which five are stopped, make no task start later."""
     agent.devices = "fake:8"
     c = agent.start().client()
     latencies(c, 20)
@@ -367,7 +367,7 @@ def readers(agent):
     watched = latencies(c, 200)
     stop.set()
     reader.join()
-    for name, sample in ("alone", alone), ("with ten who watch", watched):
+    for name, sample in ("alone", alone), ("with ten clients that watch", watched):
         print(f"submit to start {name}: median {sample[100] / 1e6:.2f} ms,"
               f" p99 {sample[197] / 1e6:.2f} ms")
     assert watched[100] < 2 * alone[100] + 5 * 10**6, (alone[100], watched[100])

@@ -2,7 +2,7 @@
 /*
  * worker.c - workers of classes for the agent's tests.  The setup bytes name a directory; each task
  * adds a line with its id to the file `started` there.  Where that directory has a fifo `loads`,
- * or `leaves`, a worker waits in its setup, or cleanup, until somebody opens it for writing.
+ * or `leaves`, a worker waits in its setup, or cleanup, until a process opens it for writing.
  *
  * Payloads: "say TEXT", "print TEXT", "big BYTES", "bytes", "sleep MS", "wait" (until the fifo
  * `gate` has a byte), "fail STATUS", "crash", "kill PID"; any other one is returned.

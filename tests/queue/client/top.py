@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "view"))
 from cli import Queue, Skip, equal, run, until  # noqa: E402
 from pty_program import Terminal  # noqa: E402
 
-IDLE = 2  # seconds without a wakeup
+IDLE = 2  # seconds without a wakeup, which is measured: no event can end them earlier
 STEADY = 4096  # bytes a second to the terminal, at most
 
 
