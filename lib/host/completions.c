@@ -60,6 +60,18 @@ static void describe_end(char *to, size_t size, uint32_t outcome, const struct g
         gpi_words_value(e->has_text ? "failed with" : "process returned", e->code, to, size);
 }
 
+/* Of an attempt that only returned a value the log alone has a text. */
+static void note_value(const gpud_dispatcher *d, uint32_t task, uint32_t outcome,
+                       const struct gpi_ending *e)
+{
+    char how[GPI_WORDS_SIZE];
+
+    if (!d->play)
+        return;
+    describe_end(how, sizeof how, outcome, e, "");
+    gpi_core_note(d, "task", task, "end", how);
+}
+
 /* Keeps the text about the attempt's end, and with several attempts the texts of all of them.  An
  * attempt that only returned a value leaves no text here: see gpi_words_complete. */
 static void add_words(gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t,
@@ -70,8 +82,7 @@ static void add_words(gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_t
     char how[GPI_WORDS_SIZE + 64];
 
     if (!e->has_text && !t->detail && !again && !printed && outcome != GPUD_OUTCOME_TIMEOUT) {
-        describe_end(how, sizeof how, outcome, e, "");
-        gpi_core_note(d, "task", s->cell_task[cell], "end", how);
+        note_value(d, s->cell_task[cell], outcome, e);
         return;
     }
     det = printed ? gpi_output_detail(s, t, cell, outcome) : gpi_task_detail(t, 0);
