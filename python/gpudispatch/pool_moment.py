@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpudispatch.engine import Engine
     from gpudispatch.tables import ClassStats, DeviceInfo, SlotStats, Stats
 
-SECOND = struct.Struct("<IIIII5IBB2x")  # struct second of src/history.c
+SECOND = struct.Struct("<IIIII5IB3x")  # struct second of src/history.c
 BAD = ("error", "timeout", "crashed", "cancelled", "no worker")  # outcomes from 2 on
 OWN_CLASSES = 8  # with a texture of their own
 WORKS = ("BUSY", "DRAINING")
@@ -107,11 +107,10 @@ class _Drawn:
         self.bad: dict[int, tuple[tuple[str, int], ...]] = {}
         for i in range(min(SECONDS, max(0, began // NS - self.first))):
             self.shares[i]["UNKNOWN"] = 1.0  # before the pool was made
-        for at, busy, _, lost, loading, *rest in SECOND.iter_unpack(data):
+        for at, busy, _, lost, loading, *bad, index in SECOND.iter_unpack(data):
             i = at - self.first
             if not 0 <= i < SECONDS:
                 continue
-            *bad, index, _ = rest
             self._add(i, texture_of(index), busy / 1e6)
             self._add(i, "BAD", lost / 1e6)
             self._add(i, "LOADING", loading / 1e6)

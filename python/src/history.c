@@ -19,7 +19,7 @@ enum {
 };
 #define SECOND UINT64_C(1000000000)
 
-/* A second of a device; lanes.py has the same layout. */
+/* A second of a device; pool_moment.py has the same layout. */
 struct second {
     uint32_t at;      /* on CLOCK_MONOTONIC, in s; 0 = none */
     uint32_t busy;    /* us of tasks that ended well; those that ran at a time are added up */
@@ -27,8 +27,8 @@ struct second {
     uint32_t lost;    /* us of tasks that ended badly */
     uint32_t loading; /* us in which a worker started or left */
     uint32_t bad[BAD];
-    uint8_t class, loads; /* indices: that class; the one that loads */
-    uint8_t zero[2];
+    uint8_t class; /* index of that class */
+    uint8_t zero[3];
 };
 _Static_assert(sizeof(struct second) == 44, "no gaps");
 
@@ -46,18 +46,12 @@ struct bad_end {
     char device[NAME], label[LABEL], text[TEXT];
 };
 
-/* A worker that starts or leaves. */
-struct loading {
-    uint64_t since; /* 0 = it does neither */
-    uint8_t class;
-};
-
 struct core_history {
     pthread_mutex_t lock; /* also where there is no GIL */
     struct lane *lane[LANES];
     unsigned lanes, classes;
     char class[CLASSES][NAME];
-    struct loading *slot;
+    uint64_t *loads; /* by slot: since when its worker starts or leaves; 0 = it does neither */
     uint32_t slots;
     uint64_t began;
     uint64_t ends; /* bad ones */
@@ -81,7 +75,7 @@ void core_history_free(struct core_history *h)
         return;
     for (unsigned i = 0; i < h->lanes; i++)
         free(h->lane[i]);
-    free(h->slot);
+    free(h->loads);
     (void)pthread_mutex_destroy(&h->lock);
     free(h);
 }
@@ -148,11 +142,11 @@ static uint32_t sum(uint32_t a, uint64_t b)
     return b < UINT32_MAX - a ? a + (uint32_t)b : UINT32_MAX;
 }
 
+/* Time of use WORKED has a class, other time has none. */
 static void add(struct second *s, uint64_t us, uint8_t class, enum use use)
 {
     if (use == LOADING) {
         s->loading = sum(s->loading, us);
-        s->loads = class;
         return;
     }
     if (use == LOST) {
@@ -224,24 +218,23 @@ static void take_outcome(struct core_history *h, const struct gpud_event *e, uin
 
 static void take_slot(struct core_history *h, const struct gpud_event *e, uint64_t now)
 {
-    struct loading *l;
+    const bool loads = e->slot_state == GPUD_SLOT_STARTING ||
+                       e->slot_state == GPUD_SLOT_UNLOADING || e->slot_state == GPUD_SLOT_COOLING;
 
     if (e->slot >= h->slots) {
         const uint32_t n = e->slot + 8;
-        struct loading *more = realloc(h->slot, n * sizeof *more);
+        uint64_t *more = realloc(h->loads, n * sizeof *more);
         if (!more)
             return;
         memset(more + h->slots, 0, (n - h->slots) * sizeof *more);
-        h->slot = more;
+        h->loads = more;
         h->slots = n;
     }
-    l = &h->slot[e->slot];
-    if (l->since)
-        add_everywhere(h, e->device, l->since, now, l->class, LOADING);
-    *l = (struct loading){ 0 };
-    if (e->slot_state == GPUD_SLOT_STARTING || e->slot_state == GPUD_SLOT_UNLOADING ||
-        e->slot_state == GPUD_SLOT_COOLING)
-        *l = (struct loading){ now, class_of(h, e->class_name) };
+    if (h->loads[e->slot])
+        add_everywhere(h, e->device, h->loads[e->slot], now, 0, LOADING);
+    h->loads[e->slot] = loads ? now : 0;
+    if (loads)
+        (void)class_of(h, e->class_name); /* in the order of their loads, textures stay theirs */
 }
 
 void core_history_take(struct core_history *h, const struct gpud_event *events, int n, uint64_t now)
