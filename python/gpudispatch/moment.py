@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Moment: what a pool or a queue does now, and what ran on each device in the last ten minutes.
+"""Moment: the work of a pool or a queue, now and on each device in the last ten minutes.
 
 pool_moment.py makes one of a pool, queue.py of a queue; here it becomes text, and picture.py draws
 it.  Names and texts are those of programs, and may have any character: `plain` makes them harmless
@@ -33,7 +33,7 @@ class Lane(NamedTuple):
     """A device."""
 
     name: str  # "": of tasks that had none
-    does: str  # what it does now, in words
+    does: str  # its work now, in words
     runs: bool
     seconds: tuple[Second, ...]  # SECONDS, oldest first; the last one is that of the moment
 

@@ -57,7 +57,7 @@ TEXT, DIM, LINE, MARK = "#1a1d21", "#565e68", "#d5d9de", "#c40026"
 
 
 def mimebundle(m: Moment, name: str) -> dict[str, str]:
-    """What a notebook shows.  `name`: of the picture, among those of a page."""
+    """A moment as a notebook shows it.  `name`: of the picture, among those of a page."""
     return {"text/plain": "\n".join(lines(m)), "text/html": html(m, name)}
 
 
@@ -101,7 +101,7 @@ def _sentence(m: Moment) -> str:
     )
 
 
-# ---- what is where ----
+# ---- the lanes ----
 
 
 def _used(m: Moment) -> list[str]:

@@ -381,8 +381,8 @@ class Pool(Owner):
         return rows
 
     def progress(self) -> Progress:
-        """What the pool does now, and what ran on each device in the last ten minutes: as text, as
-        a picture that changes in a notebook, or `with` a block as lines.  Each call returns the
+        """The work of the pool, now and on each device in the last ten minutes: as text, as a
+        picture that changes in a notebook, or `with` a block as lines.  Each call returns the
         same object, so that a picture shown again moves to its new place."""
         engine = self._engine
         engine.check_forked()

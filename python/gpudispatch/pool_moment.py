@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The moment of a pool: its history, which _core keeps, and what its workers do now."""
+"""The moment of a pool: its history, which _core keeps, and the present work of its workers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NS = 1_000_000_000
 
 
 class Doing(NamedTuple):
-    """What a worker does now."""
+    """The present work of a worker."""
 
     texture: str
     since: int
@@ -122,7 +122,7 @@ class _Drawn:
             self.shares[i][texture] = self.shares[i].get(texture, 0.0) + share
 
     def goes_on(self, texture: str, since: int) -> None:
-        """What has not ended is in no history."""
+        """Adds work that has not ended, which is in no history."""
         since = max(since, self.first * NS)
         while since < self.now:
             until = min(self.now, (since // NS + 1) * NS)
@@ -150,7 +150,7 @@ def _fitted(shares: dict[str, float]) -> tuple[tuple[str, float], ...]:
 
 
 def _doing(slots: list[SlotStats], classes: list[str]) -> dict[str, list[Doing]]:
-    """By device: what its workers do now."""
+    """By device: the present work of its workers."""
     found: dict[str, list[Doing]] = {}
     for row in slots:
         name = row["class_name"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Queue: the durable queue of `gpudispatch`, to look at: what its agent runs, and how far it is.
+"""Queue: the durable queue of `gpudispatch`, to look at: the tasks that run, and how far it is.
 
     queue = gpudispatch.Queue()
     queue.progress()  # the last line of a cell
@@ -69,8 +69,8 @@ class Queue:
         self._directory = os.path.realpath(_state_directory(state_dir))
 
     def progress(self, batch: int | str | None = None) -> Progress:
-        """What the queue does now [a batch, by number or name], and what ran on each GPU in the
-        last ten minutes: as text, as a picture that changes in a notebook, or `with` a block as
+        """The work of the queue [of a batch, by number or name], now and on each GPU in the last
+        ten minutes: as text, as a picture that changes in a notebook, or `with` a block as
         lines."""
         if isinstance(batch, bool) or not isinstance(batch, (int, str, type(None))):
             raise TypeError(f"batch must be an int or a str, not {type(batch).__name__}")
@@ -351,7 +351,7 @@ def _minutes(now: int, history: Row) -> list[tuple[tuple[str, float], ...]]:
 
 
 def _of_rows(agent: Connection, batch: str | None) -> Moment:
-    """Counts, and what runs now: the agent keeps no minutes."""
+    """Counts, and the tasks that run now: the agent keeps no minutes."""
     now = time.time_ns()
     asked: Row = {"id": 2, "do": "batches"}
     if batch is None:

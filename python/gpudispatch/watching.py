@@ -44,7 +44,7 @@ class Shown(Protocol):
 
 
 class Progress:
-    """What Pool.progress() and Queue.progress() return.  Thread: any."""
+    """The object that Pool.progress() and Queue.progress() return.  Thread: any."""
 
     def __init__(self, look: Callable[[], Moment]) -> None:
         self._look = look

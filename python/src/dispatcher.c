@@ -326,7 +326,7 @@ static PyMethodDef methods[] = {
     { "class_set", core_class_set, METH_VARARGS, "class_set(name, what)" },
     { "class_remove", core_class_remove, METH_VARARGS, "class_remove(name, how)" },
     { "classes", classes, METH_NOARGS, "classes(): one row per class" },
-    { "history", history, METH_NOARGS, "history(): what ran on each device in the last 10 minutes" },
+    { "history", history, METH_NOARGS, "history(): the work on each device in the last 10 minutes" },
     { "explain", core_explain, METH_VARARGS,
       "explain(id, template): one row per reason why a task does not start" },
     { "started", (PyCFunction)(void (*)(void))core_started, METH_VARARGS | METH_KEYWORDS,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* history.c - what ran on each device in the last ten minutes. */
+/* history.c - the work on each device in the last ten minutes. */
 #include "history.h"
 
 #include <pthread.h>
@@ -80,7 +80,7 @@ void core_history_free(struct core_history *h)
     free(h);
 }
 
-/* Copies what fits of `n` bytes; a character that is cut is replaced when it is decoded. */
+/* Copies `n` bytes, or as many as fit; a character that is cut is replaced when it is decoded. */
 static void copy(char *to, size_t size, const char *from, size_t n)
 {
     n = n < size ? n : size - 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * history.h - what ran on each device in the last ten minutes, for Pool.progress().
+ * history.h - the work on each device in the last ten minutes, for Pool.progress().
  *
  * It is filled from the events that are read in any case, a second of a device at a time: so its
  * memory is bounded, and nothing wakes up for it.  Bad ends are counted apart and never joined with
@@ -13,11 +13,12 @@
 
 struct core_history;
 
-/* Of what happens from `now` on.  NULL: no memory. */
+/* A history that begins at `now`.  NULL: no memory. */
 struct core_history *core_history_new(uint64_t now);
 void core_history_free(struct core_history *h);
 
-/* Takes events that were read at `now`.  What needs memory that is not there is left out. */
+/* Takes events that were read at `now`.  Without memory for a device or a slot, it leaves the time
+ * of that one out. */
 void core_history_take(struct core_history *h, const struct gpud_event *events, int n,
                        uint64_t now);
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""queue.py: what the agent of a durable queue does, by its socket.  The agent here is a stand-in
-that sends what docs/reference/queue-protocol.md describes; it keeps each request."""
+"""queue.py: the work of a durable queue, by the socket of its agent.  The agent here is a stand-in
+that sends the lines of docs/reference/queue-protocol.md; it keeps each request."""
 
 from __future__ import annotations
 

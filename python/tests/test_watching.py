@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""watching.py, moment.py, picture.py, pool_moment.py: what a pool does, in a notebook and a log."""
+"""watching.py, moment.py, picture.py, pool_moment.py: a pool at work, in a notebook and a log."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_contrast_of_texts() -> None:
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_names_are_text(text: str) -> None:
-    """[V5] What a program named makes no markup and no control character."""
+    """[V5] Names of a program make no markup and no control character."""
     end = End(1, 1_800_000_000.0, "error", text, text, text)
     plain = made([lane("x", {3: Second(BUSY, (("error", 1),))}, "x")], ends=(end,), notes=("x",))
     m = plain._replace(
@@ -181,7 +181,7 @@ def test_no_failure_is_merged_away() -> None:
 
 
 def test_heights() -> None:
-    """A part of a second is as high as its share, what is short has a dot, and all fit in."""
+    """A part of a second is as high as its share, a short one has a dot, and all fit in."""
     m = made([
         lane("gpu:0", {
             0: Second((("CLASS_0", 0.5), ("BAD", 0.25))), 1: Second((("CLASS_0", 0.001),)),
@@ -207,7 +207,7 @@ def test_the_share_that_worked() -> None:
     assert moment.worked(lane("x", dict.fromkeys(range(SECONDS), half))) == pytest.approx(0.2)
 
 
-# ---- what a pool did ----
+# ---- the moment of a pool ----
 
 
 def seconds_of(m: Moment, name: str, texture: str) -> float:
@@ -517,7 +517,7 @@ def test_in_a_real_kernel(tmp_path: pathlib.Path) -> None:
     book.cells = [
         nbformat.v4.new_code_cell(source)
         for source in (
-            "import sys, math, time, threading\n"
+            "import math, threading\n"
             "from gpudispatch import Pool, watching\n"
             "watching._Picture.every = 0.05\n"
             'pool = Pool("fake:2"); a = pool.add("a<b>")',
@@ -525,8 +525,9 @@ def test_in_a_real_kernel(tmp_path: pathlib.Path) -> None:
             "[f.result() for f in [a.submit(math.sqrt, i) for i in range(20)]]\n"
             "a.submit(math.sqrt, -1).exception()\n"
             "pool.shutdown()\n"
-            "while any(t.name == 'gpudispatch-progress' for t in threading.enumerate()):\n"
-            "    time.sleep(0.01)",
+            "for t in threading.enumerate():\n"
+            "    if t.name == 'gpudispatch-progress':\n"
+            "        t.join()",
         )
     ]
     client = nbclient.NotebookClient(

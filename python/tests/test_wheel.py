@@ -468,11 +468,11 @@ def test_serve(view: types.SimpleNamespace, tmp_path: pathlib.Path) -> None:
             assert serving.stdout
             assert serving.stdout.readline() == f"live page: {path}\n"
             connection = Connection(path)
-            for what, begin in ("/", b"<!doctype html>"), ("/data", b'{"'), ("/metrics", b"# TYPE"):
-                connection.request("GET", what)
+            for at, begin in ("/", b"<!doctype html>"), ("/data", b'{"'), ("/metrics", b"# TYPE"):
+                connection.request("GET", at)
                 reply = connection.getresponse()
-                assert (what, reply.status) == (what, 200)
-                assert reply.read().startswith(begin), what
+                assert (at, reply.status) == (at, 200)
+                assert reply.read().startswith(begin), at
             connection.close()
         finally:
             serving.terminate()
