@@ -167,7 +167,7 @@ const struct option_entry options[OPTION_COUNT] = {
     [OPTION_ORIGIN] = { "origin", 0, NONE, "print the source of each value", false },
 
     [OPTION_SINCE] = { "since", 0, NEEDS("TIME"),
-                       "show what was since then: 8h, 2d, 22:00 or RFC 3339 [the tasks of 24h, or "
+                       "show the time since then: 8h, 2d, 22:00 or RFC 3339 [the tasks of 24h, or "
                        "the time of the batches]",
                        false },
     [OPTION_FROM] = { "from", 0, NEEDS("FILE"),
@@ -200,7 +200,8 @@ const struct option_entry options[OPTION_COUNT] = {
                          "reads it",
                          false },
     [OPTION_SOCKET] = { "socket", 0, NEEDS("PATH"),
-                        "listen at this path [live-HASH beside the socket of the agent]", false },
+                        "listen at this path [live or live-HASH, beside the socket of the agent]",
+                        false },
     [OPTION_PORT] = { "port", 0, NEEDS("N"),
                       "listen at this TCP port of 127.0.0.1 and ::1 instead, with a token; "
                       "0 is a free port",

@@ -233,10 +233,10 @@ const struct verb verbs[] = {
               OPTION_BACKOFF, OPTION_FIRST, OPTION_JSON, QUEUE_OPTIONS),
       QUEUE(set), done_statuses },
     /* ---- a night ---- */
-    { "top", NULL, 0, 0, false, "show what runs now, on a terminal",
-      "Shows what each GPU does, why the first task of each batch waits, what went wrong in the "
-      "last 24 hours, and when all of it is done, as a range. ? lists the keys. Nothing can be "
-      "changed here.\n"
+    { "top", NULL, 0, 0, false, "show the running work on a terminal",
+      "Shows the work of each GPU, why the first task of each batch waits, the faults of the last "
+      "24 hours, and when all of it is done, as a range. ? lists the keys. Nothing can be changed "
+      "here.\n"
       "In a pipe, and with --once, it prints one screen; a pipe has 80 columns unless COLUMNS is "
       "set, and as many lines as needed unless LINES is set. --json prints each snapshot as a line "
       "of JSON. If the terminal has no entry in the terminfo database, a screen is printed every "
@@ -244,11 +244,11 @@ const struct verb verbs[] = {
       OPTIONS(OPTION_ONCE, OPTION_JSON, OPTION_ASCII, OPTION_AT_MOST_EVERY, OPTION_FROM, OPTION_AT,
               QUEUE_OPTIONS),
       top_run, top_statuses },
-    { "report", "[BATCH...]", 0, OPERANDS_ANY, false, "write what happened in a night, as a page",
-      "Writes one HTML file: what ran where, why tasks waited, what went wrong and what to type "
-      "next. It needs no other file and no network. Without BATCH it shows the tasks of the last "
-      "24 hours, else the time in which the named batches ran. The page goes to standard output, "
-      "or, where that is a terminal, to the file gpudispatch-report.html.\n"
+    { "report", "[BATCH...]", 0, OPERANDS_ANY, false, "write the work of a night as a page",
+      "Writes one HTML file: the work of each GPU, why tasks waited, the faults and the commands "
+      "to type next. It needs no other file and no network. Without BATCH it shows the tasks of "
+      "the last 24 hours, else the time in which the named batches ran. The page goes to standard "
+      "output, or, where that is a terminal, to the file gpudispatch-report.html.\n"
       "With --every the page loads itself again, until its batches have ended, or all tasks "
       "without BATCH. A page of more than 200,000 attempts can zoom and search with --all only. "
       "--json writes the numbers of the page, --csv its attempts, and --records a recording of all "
@@ -259,7 +259,7 @@ const struct verb verbs[] = {
     { "trace", "[BATCH...]", 0, OPERANDS_ANY, false, "write a night as a trace for Perfetto",
       "Writes JSON of the Chrome trace event format, which https://ui.perfetto.dev opens: a "
       "process for each GPU with tracks of its tasks, its worker and its device, a mark for each "
-      "bad end, and the number of waiting tasks of each batch. It shows what report shows. The "
+      "bad end, and the number of waiting tasks of each batch. It has the tasks of report. The "
       "trace goes to standard output, or, where that is a terminal, to the file "
       "gpudispatch-trace.json.",
       OPTIONS(OPTION_SINCE, OPTION_OUTPUT, OPTION_FROM, QUEUE_OPTIONS), trace_run, view_statuses },
@@ -274,8 +274,8 @@ const struct verb verbs[] = {
       metrics_run, metrics_statuses },
     { "serve", NULL, 0, 0, false, "show the present moment as a page in a browser",
       "Serves one page, which follows the queue: GPUs with the last four hours, batches and why "
-      "they wait, what went wrong and what to type next. Nothing can be changed there, and logs "
-      "and environments are not shown.\n"
+      "they wait, the faults and the commands to type next. Nothing can be changed there, and "
+      "logs and environments are not shown.\n"
       "It listens at a socket that only this user can open; ssh -L brings it to a browser. With "
       "--port it listens at a port of this machine, which every user of the machine can open: then "
       "each request needs the token that is printed once. At most 16 pages are open. Scripts find "
