@@ -31,7 +31,7 @@ ALERTS = [
     ("GpudispatchGpuIdleWhileTasksWait", "15m", "info",
      'sum by (instance, gpu, UUID) (rate({SECONDS}{use="limited"}[15m])) > 0.9',
      "GPU {{ $labels.gpu }} is idle although tasks wait",
-     "Only limits of the waiting tasks keep the GPU idle. Next: gpudispatch top"),
+     "The GPU was idle for most of 15 minutes while tasks waited. Next: gpudispatch top"),
     ("GpudispatchTimeLost", "0m", "warning",
      "sum by (instance) (increase({LOST}[1h])) > 0.2 * sum by (instance) "
      '(increase({SECONDS}{use="work"}[1h]))',

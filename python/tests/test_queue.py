@@ -336,7 +336,7 @@ def test_an_agent_that_ends_meanwhile(start: Callable[..., Agent]) -> None:
 
 
 def test_the_place_of_the_socket(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As queue/files/socket.c: a hash of the directory, then what its agent has written there."""
+    """As queue/files/socket.c: a hash of the directory, then the path that its agent has left."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/7")
     assert list(queue.socket_paths("/a")) == ["/run/user/7/gpudispatch/socket-07d66707b49cd92d"]
     monkeypatch.setenv("XDG_RUNTIME_DIR", "relative")
