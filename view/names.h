@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* names.h - what all views call GPUs, classes and batches. */
+/* names.h - names of GPUs, classes and batches, for all views. */
 #ifndef GPV_NAMES_H
 #define GPV_NAMES_H
 

@@ -17,10 +17,10 @@ size_t gpv_character(const char *text, uint32_t *ret);
 bool gpv_steers(uint32_t character);
 
 enum { GPV_ESCAPE = 16 };
-/* What stands for such a character: "\n", "\x1b", "\u202e". */
+/* The text in place of such a character: "\n", "\x1b", "\u202e". */
 char *gpv_escape(uint32_t character, char ret[GPV_ESCAPE]);
 
-/* Writes a text on one line: "\n", "\x1b", "\u202e" in place of what steers, and U+FFFD in place of
+/* Writes a text on one line: "\n", "\x1b", "\u202e" for characters that steer, and U+FFFD for
  * bytes that are no character.  The character `twice` is written twice; 0: none.  [V5] */
 void gpv_put_plain(FILE *f, const char *text, char twice);
 

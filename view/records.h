@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * records.h - what is known of a night: the rows that an agent has kept, read into memory.
+ * records.h - a night: the rows that an agent has kept, read into memory.
  *
  * Every view of the past reads a struct gpv_night and nothing else.  The rows are of six kinds:
  *
@@ -11,7 +11,7 @@
  *   reason    why the first waiting task of a shape did not start; while such a row is open,
  *             at least one task waits
  *   life      an agent ran; or its clock was set
- *   left      what was estimated then of the time that a batch would still need      [V8]
+ *   left      an estimate of the time that a batch would still need                  [V8]
  *
  * Beside them are the lists that rows point into: GPUs, classes, shapes, batches.  line.h has
  * the form in which rows are sent and kept.
@@ -26,9 +26,9 @@
  * Memory: 48 bytes for an attempt.  A night belongs to one thread at a time.
  *
  * Guarantees of all views.
- * V1  Nobody watches: no wakeup and no byte.  An agent with an idle queue does not wake up for a
+ * V1  Without a reader: no wakeup and no byte.  An agent with an idle queue does not wake up for a
  *     view that is open.
- * V2  A stopped, slow or hostile reader costs the agent one buffer of 64 KiB, and is dropped then.
+ * V2  A stopped, slow or hostile reader costs the agent the text of one snapshot, and is dropped.
  *     No task starts later for a reader.
  * V3  The uses of a GPU add up to the span, to the ms, in every view.  The counts of a report are
  *     those of `ls --json`, and a snapshot equals a recount of the records.
@@ -67,7 +67,7 @@
     X(LOST, 8, "lost", "?")                                                                    \
     X(RETURNED, 9, "returned", "○") /* not charged: the task went back to its place */
 
-/* What a tenancy is. */
+/* Kinds of tenancies. */
 #define GPV_TENANCY_MAP(X)                                                                     \
     X(BOOT, 1, "boot")     /* a worker of the class loads */                                   \
     X(UNLOAD, 2, "unload") /* a worker of the class leaves */                                  \
@@ -82,7 +82,7 @@
     X(LOST, 5, "lost")       /* it was there, and is not any more */                           \
     X(FOREIGN, 6, "foreign") /* processes of others use it */
 
-/* What a life is. */
+/* Kinds of lives. */
 #define GPV_LIFE_MAP(X)                                                                        \
     X(OPENED, 1, "opened")   /* an agent ran for this time */                                  \
     X(ADOPTED, 2, "adopted") /* no length: it took over commands of an agent before */         \
@@ -145,7 +145,7 @@ struct gpv_attempt {
     bool last; /* no later row of the same task: the outcome of the task */
 };
 
-/* What people call a task: the name that it was given, or else its command. */
+/* The name of a task for people: the one that it was given, or else its command. */
 struct gpv_name {
     uint64_t task;
     uint32_t text;
@@ -220,8 +220,8 @@ struct gpv_night {
     struct gpv_pool *pool; /* records.c: texts and sets */
 };
 
-/* Sorts rows of at most 256 bytes in their place, for which qsort may take as much memory again.  It is fast for rows
- * that are in order.  Equal rows have any order. */
+/* Sorts rows of at most 256 bytes in their place, for which qsort may take as much memory again.
+ * It is fast for rows that are in order.  Equal rows have any order. */
 void gpv_sort(void *rows, size_t n, size_t size, int (*order)(const void *, const void *));
 
 /* An empty night; NULL: no memory. */

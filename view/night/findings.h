@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * findings.h - what went wrong, alike things joined, and what to type next.
+ * findings.h - faults, alike ones joined, and the commands to type next.
  *
  * Kinds, in the order of a list: bad ends by number, then GPUs that were out of use, then GPUs
  * that stayed idle for long although something waited, then evictions, which are no fault.
@@ -52,7 +52,7 @@ struct gpv_finding {
     uint32_t n_ranges, more;
     uint16_t set;         /* of BAD: all GPUs that it was on; GPV_NONE16: too many sets */
     bool goes_on;         /* until the end of the span */
-    char command[GPV_FINDING_COMMAND]; /* what to type next: "gpudispatch retry 15 --failed";
+    char command[GPV_FINDING_COMMAND]; /* to type next: "gpudispatch retry 15 --failed";
                                           "" if there is nothing to do.  No text of the night
                                           is in it but a GPU's name of letters and digits */
 };
@@ -70,7 +70,7 @@ struct gpv_findings *gpv_findings_of(struct gpv_night *n);
 struct gpv_findings *gpv_findings_beside(struct gpv_night *n, const struct gpv_findings *earlier);
 void gpv_findings_free(struct gpv_findings *f);
 
-/* "44x CRASHED signal 11", "GPU 5 QUARANTINED": what happened, in words. */
+/* "44x CRASHED signal 11", "GPU 5 QUARANTINED": the event in words. */
 char *gpv_finding_text(const struct gpv_night *n, const struct gpv_finding *f, char *ret,
                        size_t size);
 

@@ -3,8 +3,8 @@
  * live.h - the uses of GPUs while they happen: totals since a time, and a ring of the last
  * minutes.
  *
- * The owner reports what begins and ends.  Time is charged by arithmetic at these reports and
- * when somebody asks: there is no timer.                                                 [V1]
+ * The owner reports each begin and end.  Time is charged by arithmetic at these reports and at
+ * each call that reads it: there is no timer.                                                 [V1]
  * The rules are those of use.h, by the same function.  An attempt that runs counts as work until
  * it ends; if it ends badly, its time moves from OK to LOST, in the totals and in the ring, where
  * no other attempt worked beside it.  So the totals equal gpv_use_sum of the records.    [V3]

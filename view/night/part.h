@@ -9,7 +9,7 @@
  * The rows from `from` to `to`, in a night of its own with the same texts, GPUs, classes, shapes
  * and sets.  A row that ended later goes on; an attempt that did so runs.
  *
- * The counts of batches are those at `to`, as far as records tell: what happened later is undone.
+ * The counts of batches are those at `to`, as far as records tell: later changes are undone.
  * Records do not tell when a task was made, held, or joined; a task between two attempts waits from
  * `ready` of the next one.  The first waiting task is the first one of those that have a row, or
  * that of the end of the night if it did not run; 0: none of them waits.  Batches that were made

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * use.h - what the time of a GPU was used for: at each moment exactly one of these.
+ * use.h - the uses of the time of a GPU: at each moment exactly one of these.
  *
  * The uses of a span add up to its length, for each GPU, in every view.                    [V3]
  * Where several apply, the first of the list counts: a GPU of which one task of two ends ok has
@@ -11,7 +11,7 @@
 
 #include "view/records.h"
 
-/* name, word, what it is */
+/* name, word, text */
 #define GPV_USE_MAP(X)                                                                         \
     X(OK, "ok", "worked")                                                                      \
     X(LOST, "lost", "worked in vain")                                                          \
@@ -29,7 +29,7 @@ enum gpv_use { GPV_USE_MAP(GPV_X_USE) GPV_USES };
 const char *gpv_use_word(uint32_t use); /* "ok" */
 const char *gpv_use_text(uint32_t use); /* "worked" */
 
-/* What is the case for a GPU at a moment: numbers of rows that are open. */
+/* The rows of a GPU that are open at a moment: their numbers. */
 struct gpv_open {
     uint32_t work;    /* attempts that end ok, or still run */
     uint32_t in_vain; /* attempts that end otherwise */

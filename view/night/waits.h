@@ -28,7 +28,7 @@ typedef int (*gpv_wait_fn)(const struct gpv_wait *w, void *user);
 int gpv_wait_each(const struct gpv_night *n, uint32_t batch, gpv_wait_fn fn, void *user);
 
 /* The kinds of reasons that people see: many names of enum gpud_reason_kind are one of them.
- * name, word, what it is */
+ * name, word, text */
 #define GPV_WHY_MAP(X)                                                                         \
     X(BUSY, "busy", "every GPU that it may use is busy")                                       \
     X(LIMIT, "limit", "a limit of its own is reached")                                         \

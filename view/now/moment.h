@@ -6,10 +6,10 @@
 #include "view/night/findings.h"
 #include "view/now/snapshot.h"
 
-/* Fills *ret, which gpv_snapshot_free frees, with what was so at `time`, or at the nearest time of
+/* Fills *ret, which gpv_snapshot_free frees, with the state at `time`, or at the nearest time of
  * the span.  All rows are there.  Limits of tasks, readings of GPUs and the version of the agent
- * are not recorded, and unknown; so is what gpv_night_part does not know.  Time left is unknown
- * (-1).  -1: no memory; then *ret is empty. */
+ * are not recorded, and unknown; so are the facts that gpv_night_part does not know.  Time left is
+ * unknown (-1).  -1: no memory; then *ret is empty. */
 int gpv_moment(struct gpv_night *n, int64_t time, struct gpv_snapshot *ret);
 
 /* ---- Rows that an agent makes in the same way ---- */

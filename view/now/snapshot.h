@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * snapshot.h - the present moment of a queue: what top, the live page, metrics and notebooks show.
+ * snapshot.h - the present moment of a queue, for top, the live page, metrics and notebooks.
  *
  * An agent makes snapshots (request `watch`); gpv_moment (moment.h) makes one from records,
  * for any time of a night.  Both fill the same struct, so that a view has one source, and so that
@@ -39,7 +39,7 @@ enum {
     GPV_NOW_END_BYTES = 1024
 };
 
-/* What a GPU does now: name, value, word. */
+/* The state of a GPU: name, value, word. */
 #define GPV_DOES_MAP(X)                                                                        \
     X(IDLE, 0, "idle")                                                                         \
     X(RUN, 1, "run")                                                                           \
@@ -62,8 +62,8 @@ struct gpv_now_gpu {
     uint32_t attempt, tasks; /* of that task; RUN: how many tasks run here */
     int64_t limit;           /* RUN: of that task; 0 = none */
     char with[64];           /* RUN: further GPUs of that task: "gpu:2,gpu:3" */
-    char text[160];          /* OUT and KEPT: why; LOAD and LEAVE: for what */
-    /* Readings, if somebody watches and the device is awake; UINT64_MAX, GPV_NONE: unknown. */
+    char text[160];          /* OUT, KEPT, LOAD and LEAVE: why */
+    /* Readings, if a client watches and the device is awake; UINT64_MAX, GPV_NONE: unknown. */
     uint64_t memory_used, memory_total; /* bytes */
     uint32_t utilization, temperature, power; /* per cent, degrees Celsius, mW */
     bool asleep;
@@ -92,8 +92,8 @@ struct gpv_now_batch {
     uint64_t first;  /* 0 = none waits */
     uint32_t why;    /* enum gpv_why; UNSEEN if none waits */
     char reason[32]; /* as explain names it: "BUSY" */
-    char text[192];  /* as explain has it */
-    int64_t since;   /* since when it is so; 0 = not known */
+    char text[192];  /* of the row of the reason, from its begin */
+    int64_t since;   /* when that row began; 0 = not known */
     /* Left: a range; -1 = not known. */
     int64_t least, most;
     double per_hour; /* ends in the last hour, or since it was made */
@@ -108,7 +108,7 @@ struct gpv_now_finding {
     char whose[96];    /* "15 rec-11 610-631"; "" of a GPU */
     char text[160];    /* the first one's */
     char gpus[48];     /* "0, 4-5" */
-    char command[96];  /* what to type next; "" = nothing */
+    char command[96];  /* to type next; "" = none */
 };
 
 struct gpv_now_end {
@@ -146,7 +146,7 @@ struct gpv_snapshot {
     struct gpv_uses *history;
 };
 
-void gpv_snapshot_free(struct gpv_snapshot *s); /* what it points to */
+void gpv_snapshot_free(struct gpv_snapshot *s); /* its lists, not *s */
 
 /* Writes it as one line of JSON, without a newline; rows beyond the limits are counted in `more` of
  * the line.  The caller checks the stream's error flag. */

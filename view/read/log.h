@@ -16,7 +16,7 @@
  *   reason    none: the log has no reasons
  *   life      from the first time of the log to the last one
  *
- * A log without the line "# end" goes on, or its program was killed: what is open is open at the
+ * A log without the line "# end" goes on, or its program was killed: open rows are open at the
  * last time of the log.
  *
  * Reading is total, as in line.h: lines of an unknown kind or without sense count in `unknown`.
@@ -37,7 +37,8 @@ void gpv_log_free(struct gpv_log *l);
 /* Reads the lines of a text; the last one may lack its newline.  0, or -1 without memory. */
 int gpv_log_read(struct gpv_log *l, const char *text, size_t size);
 
-/* All lines are there: adds what is still open.  gpv_night_end follows.  0, or -1 without memory. */
+/* All lines are there: adds the rows that are still open.  gpv_night_end follows.  0, or -1 without
+ * memory. */
 int gpv_log_end(struct gpv_log *l);
 
 #endif

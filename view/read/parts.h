@@ -38,14 +38,14 @@ struct gpv_log_device {
 struct gpv_log_slot {
     uint16_t set;
     uint32_t class;        /* number of the log */
-    uint32_t tenancy, out; /* kind of what is open, 0: nothing is; at most one of them */
+    uint32_t tenancy, out; /* kind of the row that is open, 0: none is; at most one of them */
     uint32_t text;
     int64_t since;
     int64_t free;  /* when its last attempt ended */
     uint64_t runs; /* at the end: the earliest task that it has */
 };
 
-/* What is known of a class on the GPUs of a slot. */
+/* The facts about a class on the GPUs of a slot. */
 struct gpv_log_known {
     uint32_t class;
     uint16_t set;
@@ -110,7 +110,7 @@ int64_t gpv_log_time(struct gpv_log *l, const char *key);
 /* Whether a field has this value. */
 bool gpv_log_says(const struct gpv_log *l, const char *key, const char *value);
 uint32_t gpv_log_keep(struct gpv_log *l, const char *text);
-/* Notes what adding a row returned. */
+/* Notes the code that adding a row returned. */
 void gpv_log_added(struct gpv_log *l, int code);
 /* Room for `n` records of `size` bytes, those that are new with zeros.  False: no memory. */
 bool gpv_log_room(struct gpv_log *l, void *rows, size_t *there, size_t n, size_t size);

@@ -19,7 +19,7 @@ struct gpv_words {
 
 /* The next word; of size 0 at the end. */
 struct gpv_word gpv_word_next(struct gpv_words *w);
-/* What is left, without the blanks before it. */
+/* The rest of the line, without the blanks before it. */
 struct gpv_word gpv_word_rest(struct gpv_words *w);
 bool gpv_word_is(struct gpv_word w, const char *text);
 /* The value of the first word "key=value"; false: there is none. */

@@ -35,7 +35,7 @@ int gpv_page_batches(struct gpv_page *p);
 /* The search over all attempts, and the data that the script of the page reads. */
 int gpv_page_data(struct gpv_page *p);
 
-/* What a row says about the agent; NULL: nothing that is shown. */
+/* The text of a row about the agent; NULL: it is not shown. */
 const char *gpv_page_life(const struct gpv_page *p, const struct gpv_life *life);
 
 /* "02:17"; with its date in a night that is longer than a day, and for a time before the night. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report.h - a night as one HTML file, for a person who reads it in the morning.
+ * report.h - a night as one HTML file, for its owner in the morning.
  *
  * The file needs nothing else: no request to anywhere, which a policy in the file enforces.  Its
  * pictures are SVG.  Without scripts and without style sheets everything but hover, zoom and

@@ -18,7 +18,7 @@ void gpv_rows_free(struct gpv_rows *r);
 
 /* Rows that the snapshot has of a part. */
 size_t gpv_rows_of(const struct gpv_snapshot *s, enum gpv_part part);
-/* What stays the same of a row from snapshot to snapshot.  It is not 0. */
+/* The number of a row, the same in each snapshot.  It is not 0. */
 uint64_t gpv_row_key(const struct gpv_snapshot *s, enum gpv_part part, uint32_t item);
 /* The index of the chosen row; 0 if it has gone. */
 size_t gpv_row_chosen(const struct gpv_top_state *t, const struct gpv_snapshot *s,

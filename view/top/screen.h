@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * screen.h - what a terminal is to show, as cells: a character each, and how it looks.
+ * screen.h - the picture on a terminal, as cells: a character each, and its style.
  *
  * Texts of any bytes become cells that steer no terminal: escapes as in plain.h, U+FFFD in place of
  * bytes that are no character.                                                           [V5]
@@ -43,8 +43,8 @@ void gpv_screen_free(struct gpv_screen *s);
 
 /* Cells that a text takes. */
 int gpv_screen_width(const struct gpv_screen *s, const char *text);
-/* Writes a text into `width` cells at most: a longer one is cut, and ends with "...".  What lies
- * outside of the screen is left out.  Returns the cells that it took. */
+/* Writes a text into `width` cells at most: a longer one is cut, and ends with "...".  Cells
+ * outside of the screen are left out.  Returns the cells that it took. */
 int gpv_screen_put(struct gpv_screen *s, int line, int column, int width, enum gpv_style style,
                    const char *text);
 /* The same, at the right end of the width. */

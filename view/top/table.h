@@ -9,7 +9,7 @@ enum { GPV_REST = -1, GPV_TABLE_COLUMNS = 12 };
 
 struct gpv_column {
     const char *title;
-    int width; /* 0: it is left out; GPV_REST: what the others leave */
+    int width; /* 0: it is left out; GPV_REST: the rest of the line */
     bool right;
     int at; /* set by gpv_table_fit */
 };

@@ -18,7 +18,7 @@ bool gpv_terminal_is_known(void);
 int gpv_terminal_open(void);
 void gpv_terminal_close(void);
 
-/* Writes what differs from the last screen. */
+/* Writes the cells that differ from the last screen. */
 void gpv_terminal_show(const struct gpv_screen *s);
 void gpv_terminal_size(int *ret_columns, int *ret_lines);
 /* The next key, as gpv_top_key takes it; 0: there is none yet. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * top.h - the screen of `gpudispatch top`: what runs where, why the rest waits, what went wrong, and
- * when all of it is done.
+ * top.h - the screen of `gpudispatch top`: the work of each GPU, why the rest waits, the faults,
+ * and when all of it is done.
  *
  * All of it is pure: a state and a snapshot make a screen, a key makes a new state.  terminal.h has
  * the terminal, tools/gpudispatch/top.c the loop.
@@ -14,7 +14,7 @@
 #include "view/now/snapshot.h"
 #include "view/top/screen.h"
 
-/* name, value, what a row of it is */
+/* name, value, a row of it, rows of it */
 #define GPV_PART_MAP(X)           \
     X(GPUS, 0, "GPU", "GPUs")     \
     X(BATCHES, 1, "batch", "batches") \
@@ -35,7 +35,7 @@ enum gpv_part { GPV_PART_MAP(GPV_X_PART) GPV_PARTS = 5 };
 enum gpv_sort { GPV_SORT_MAP(GPV_X_SORT) GPV_SORTS };
 #undef GPV_X_SORT
 
-/* What the history of a GPU shows. */
+/* The time that the history of a GPU covers. */
 enum gpv_top_span { GPV_TOP_HOUR, GPV_TOP_FOUR_HOURS, GPV_TOP_ALL, GPV_TOP_SPANS };
 
 enum { GPV_TOP_COLUMNS = 40, GPV_TOP_LINES = 10 }; /* the least */
@@ -63,7 +63,7 @@ struct gpv_top_state {
     struct gpv_pane pane;
 };
 
-/* What a key asks of the program. */
+/* A request of a key to the program. */
 enum gpv_wish { GPV_WISH_NONE, GPV_WISH_EXPLAIN, GPV_WISH_LOG, GPV_WISH_QUIT };
 
 /* Keys that are no character. */
