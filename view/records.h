@@ -203,7 +203,8 @@ struct gpv_night {
     int64_t from, to; /* the span */
     uint32_t host;    /* name of the machine */
     bool no_queue;    /* of a program without a queue: there is no command for it */
-    bool lived;       /* it is known when an agent ran: without it, one ran throughout */
+    bool lived;       /* it is known when an agent ran, as a life was added, also one outside of
+                         the limits: without it, one ran throughout */
     bool over;        /* no task waits or runs; of batches that are asked: they have ended */
     uint64_t unknown; /* lines of a kind that this version does not know, or without sense  [V9] */
     GPV_LIST(struct gpv_gpu) gpus;
@@ -217,7 +218,11 @@ struct gpv_night {
     GPV_LIST(struct gpv_reason) reasons;
     GPV_LIST(struct gpv_life) lives;
     GPV_LIST(struct gpv_left_row) lefts; /* by time */
-    struct gpv_pool *pool; /* records.c: texts and sets */
+    struct gpv_pool *pool; /* texts and sets */
+    struct {
+        int64_t from, to; /* rows outside are left out; 0 = none */
+        size_t names;     /* so many attempts bring the names of their tasks */
+    } limit;
 };
 
 /* Sorts rows of at most 256 bytes in their place, for which qsort may take as much memory again.

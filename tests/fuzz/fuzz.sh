@@ -32,6 +32,9 @@ found=0
 # What the names of a run are made of.
 numbers="../queue/files/numbers.c ../queue/files/files.c"
 
+# Records of a night, their texts and lines.
+view=$(cd "$root/lib" && echo ../view/*.c)
+
 # Prints base/heap.c and the files of lib/ that match the patterns.
 files() {
     (cd "$root/lib" && eval "echo base/heap.c $*")
@@ -71,8 +74,7 @@ for target in $targets; do
         parts="$(files '../queue/config/*.c ../tests/queue/memory/*.c' | sed 's/^base.heap.c //')"
         parts="$parts ../tests/queue/memstore.c ../tests/queue/absent.c ../queue/proto/lines.c"
         parts="$parts ../queue/fail.c ../queue/utf8.c ../queue/words.c ../queue/files/stamp.c"
-        parts="$parts $numbers ../tools/cli/near.c ../view/line.c ../view/records.c"
-        parts="$parts ../view/words.c ../view/names.c ../view/plain.c"
+        parts="$parts $numbers ../tools/cli/near.c $view"
         for part in $agent; do
             parts="$parts ../queue/agent/$part.c"
         done
@@ -102,18 +104,11 @@ for target in $targets; do
         ;;
     versioned) parts="base/versioned.c" ;;
     view_guard) parts="../view/serve/guard.c" ;;
-    view_lines)
-        parts="../view/line.c ../view/records.c ../view/words.c ../view/names.c ../view/plain.c"
-        ;;
-    view_log)
-        parts="../view/read/classes.c ../view/read/log.c ../view/read/places.c"
-        parts="$parts ../view/read/tasks.c ../view/read/words.c ../view/names.c ../view/plain.c"
-        parts="$parts ../view/line.c ../view/records.c ../view/words.c"
-        ;;
+    view_lines) parts=$view ;;
+    view_log) parts="$view $(cd "$root/lib" && echo ../view/read/*.c)" ;;
     view_snapshot)
-        parts="../view/now/read.c ../view/now/fields.c ../view/now/measures.c ../view/json.c"
-        parts="$parts ../view/now/snapshot.c ../view/plain.c ../view/words.c ../view/records.c"
-        parts="$parts ../view/names.c ../view/night/use.c ../view/night/waits.c"
+        parts="../view/now/read.c ../view/now/fields.c ../view/now/measures.c"
+        parts="$parts ../view/now/snapshot.c ../view/night/use.c ../view/night/waits.c $view"
         libraries=-ljansson
         ;;
     xid) parts="device/xid.c base/failure.c base/refused.c" ;;

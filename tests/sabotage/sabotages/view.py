@@ -17,8 +17,8 @@ SABOTAGES = [
         "view/recordings.hostile"),
     Sabotage(
         "a page keeps the names of all tasks", "view/records.c",
-        "    return n->attempts.n < n->pool->named || gpv_is_bad(outcome);\n",
-        "    return n->pool->named > 0 || gpv_is_bad(outcome);\n",
+        "    return n->attempts.n < n->limit.names || gpv_is_bad(outcome);\n",
+        "    return n->limit.names > 0 || gpv_is_bad(outcome);\n",
         "view/recordings.names"),
     # ---- GPU time by use ----
     Sabotage(
