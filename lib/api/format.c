@@ -438,8 +438,20 @@ static const char *sentence_of(uint32_t kind)
 }
 #undef X
 
+/* "class shell has 2 workers, its max_workers" */
+static void add_limit(struct line *l, const struct gpud_reason *r)
+{
+    add(l, *r->class_name ? "class " : "the dispatcher");
+    add(l, r->class_name);
+    add(l, " has ");
+    add_amount(l, r->have, r->unit);
+    add(l, ", its max_workers");
+}
+
 static void add_reason(struct line *l, const struct gpud_reason *r)
 {
+    const bool is_limit = r->kind == GPUD_REASON_SEATS && r->have;
+
     add(l, gpud_reason_name(r->kind));
     if (*r->device) {
         add(l, " on ");
@@ -447,11 +459,16 @@ static void add_reason(struct line *l, const struct gpud_reason *r)
     }
     if (r->variant)
         say(l, ", variant %u", r->variant);
-    add_amounts(l, r);
-    add_other(l, r);
+    if (!is_limit) {
+        add_amounts(l, r);
+        add_other(l, r);
+    }
     add_time_left(l, r->until);
     add(l, ": ");
-    add(l, sentence_of(r->kind));
+    if (is_limit)
+        add_limit(l, r);
+    else
+        add(l, sentence_of(r->kind));
 }
 
 int gpud_reason_format(const struct gpud_reason *reason, char *buffer, size_t size)

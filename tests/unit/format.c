@@ -302,8 +302,12 @@ T_CASE(reasons)
     reason_is(REASON(.kind = GPUD_REASON_FOREIGN, .device = "gpu:0", .pid = (uint32_t)getpid()),
               wanted);
     reason_is(REASON(.kind = GPUD_REASON_SEATS, .unit = GPUD_UNIT_WORKERS, .have = 1, .need = 2),
-              "SEATS, has 1 worker, needs 2 workers: max_workers of the class, or of the "
-              "dispatcher, are there");
+              "SEATS: the dispatcher has 1 worker, its max_workers");
+    reason_is(REASON(.kind = GPUD_REASON_SEATS, .variant = 1, .unit = GPUD_UNIT_WORKERS, .have = 3,
+                     .need = 4, .class_name = "whisper"),
+              "SEATS, variant 1: class whisper has 3 workers, its max_workers");
+    reason_is(REASON(.kind = GPUD_REASON_SEATS),
+              "SEATS: max_workers of the class, or of the dispatcher, are there");
     reason_is(REASON(.kind = GPUD_REASON_PINNED, .device = "gpu:0", .class_name = "a\nb"),
               "PINNED on gpu:0, class a b: a worker of the class stays: it is pinned, or one of "
               "min_workers");
