@@ -17,6 +17,11 @@ const char *gpv_outcome_word(uint32_t outcome)
     return WORD(outcome_words, outcome);
 }
 
+const char *gpv_outcome_text(uint32_t outcome)
+{
+    return outcome == GPV_RETURNED ? "put back" : gpv_outcome_word(outcome);
+}
+
 const char *gpv_outcome_glyph(uint32_t outcome)
 {
     return WORD(outcome_glyphs, outcome);

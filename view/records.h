@@ -307,6 +307,7 @@ static inline int64_t gpv_until(const struct gpv_night *n, int64_t until)
 
 /* Each returns a constant text, "?" for a value that is none. */
 const char *gpv_outcome_word(uint32_t outcome);
+const char *gpv_outcome_text(uint32_t outcome); /* for people: "put back" of "returned" */
 const char *gpv_outcome_glyph(uint32_t outcome);
 const char *gpv_tenancy_word(uint32_t kind);
 const char *gpv_out_word(uint32_t kind);

@@ -107,7 +107,7 @@ def snapshot(**members: Any) -> dict[str, Any]:
              "ready": 10, "held": 6, "least": 120 * NS, "most": 120 * NS},
             {"batch": 9, "name": "old", "made": 1, "ended": 5, "total": 2, "ok": 1, "bad": 1},
         ],
-        "findings": [{"kind": "bad", "what": "3x CRASHED signal 11", "whose": "12 night 1-3",
+        "findings": [{"kind": "bad", "what": "3 tasks CRASHED signal 11", "whose": "12 night 1-3",
                       "gpus": "1", "command": "gpudispatch show 12.1"}],
         "ends": [
             {"time": NOW - 5 * NS, "task": "12.3", "batch": "night", "outcome": "crashed",
@@ -170,7 +170,7 @@ def test_a_snapshot(start: Callable[..., Agent]) -> None:
     assert not moment.bad_of(m.lanes[0])
     assert [end.whose for end in m.ends] == ["12.1 night", "12.3 night"]
     assert m.notes == (
-        "3x CRASHED signal 11, 12 night 1-3, on GPU 1; see: gpudispatch show 12.1",
+        "3 tasks CRASHED signal 11, 12 night 1-3, on GPU 1; see: gpudispatch show 12.1",
     )
     assert m.bad == 4
     assert m.works

@@ -52,8 +52,17 @@ static void add_finding(struct text *t, const struct gpv_night *n, const struct 
         text_add(t, " for %" PRIu32, f->batch);
     if (f->kind != GPV_FINDING_BAD)
         text_add(t, ", %s", gpv_span(f->ns, length));
-    text_add(t, ", %s-%s%s: '%s'", t_clock(f->first, first), t_clock(f->last, last),
-             f->goes_on ? " and on" : "", gpv_text(n, f->text));
+    text_add(t, ", %s-%s%s", t_clock(f->first, first), t_clock(f->last, last),
+             f->goes_on ? " and on" : "");
+    for (uint32_t i = 0; f->n_parts > 1 && i < f->n_parts && i < GPV_FINDING_PARTS; i++)
+        text_add(t, "%s%s-%s", i > 0 ? ", " : " (", t_clock(f->part[i].from, first),
+                 t_clock(f->part[i].to, last));
+    if (f->n_parts > GPV_FINDING_PARTS)
+        text_add(t, " and %" PRIu32 " more", f->n_parts - GPV_FINDING_PARTS);
+    text_add(t, f->n_parts > 1 ? ")" : "");
+    if (f->cleared != 0)
+        text_add(t, ", free of tasks from %s", t_clock(f->cleared, first));
+    text_add(t, ": '%s'", gpv_text(n, f->text));
     text_add(t, *f->command ? " -> %s\n" : "\n", f->command);
 }
 
@@ -105,8 +114,9 @@ T_CASE(crash_burst)
                  "engine:_frame_%d\n",
                  610 + i / 2, i % 2 + 1, i % 3 + 1, i, i, i);
     text_add(&t, "attempt 15.1 1 1 gpu:0 @0:00 @0:00 @0:01 ok 0\n");
-    check(t.data, "44x CRASHED signal 11 of 15.610-631 (22) on 1-3, still 22, 0:00:30-0:43:30: "
-                  "'engine: frame 0' -> gpudispatch retry 15 --failed\n");
+    check(t.data,
+          "22 tasks CRASHED signal 11 (44x) of 15.610-631 (22) on 1-3, still 22, 0:00:30-0:43:30: "
+          "'engine: frame 0' -> gpudispatch log 15.610\n");
     text_free(&t);
 }
 
@@ -117,7 +127,7 @@ T_CASE(failed_and_later_ok)
                       "attempt 3.2 1 1 gpu:0 @0:00 @0:02 @0:03 error 1 bad\n"
                       "attempt 3.1 2 1 gpu:0 @0:00 @0:03 @0:04 ok 0\n"
                       "attempt 3.2 2 1 gpu:0 @0:00 @0:04 @0:05 ok 0\n",
-          "2x ERROR exit 1 of 3.1-2 (2) on 0, still 0, 0:02-0:03: 'bad'\n");
+          "2 tasks ERROR exit 1 of 3.1-2 (2) on 0, still 0, 0:02-0:03: 'bad'\n");
     /* One has failed in another way since then, one runs again: neither is ok. */
     check(GPUS SHAPES "batch 3 a @0:00 - 0 - 3 0 0 0 1 timeout=1,ok=1\n"
                       "attempt 3.1 1 1 gpu:0 @0:00 @0:01 @0:02 error 1 bad\n"
@@ -126,9 +136,9 @@ T_CASE(failed_and_later_ok)
                       "attempt 3.1 2 1 gpu:0 @0:00 @0:03 @0:04 timeout 0\n"
                       "attempt 3.2 2 1 gpu:1 @0:00 @0:04 @0:05 ok 0\n"
                       "attempt 3.3 2 1 gpu:1 @0:00 @0:05 - running 0\nnow @0:06\n",
-          "3x ERROR exit 1 of 3.1-3 (3) on 0, still 2, 0:02-0:03: 'bad' "
-          "-> gpudispatch retry 3 --failed\n"
-          "1x TIMEOUT of 3.1 (1) on 0, still 1, 0:04-0:04: '' -> gpudispatch log 3.1\n");
+          "3 tasks ERROR exit 1 of 3.1-3 (3) on 0, still 2, 0:02-0:03: 'bad' "
+          "-> gpudispatch log 3.1\n"
+          "1 task TIMEOUT of 3.1 (1) on 0, still 1, 0:04-0:04: '' -> gpudispatch log 3.1\n");
 }
 
 T_CASE(the_first_one_is_the_one_that_ended_first)
@@ -136,8 +146,8 @@ T_CASE(the_first_one_is_the_one_that_ended_first)
     check(GPUS SHAPES "batch 3 a @0:00 @0:09 0 - 3 0 0 0 0 error=2\n"
                       "attempt 3.1 1 1 gpu:0 @0:00 @0:01 @0:08 error 1 after_7\n"
                       "attempt 3.2 1 1 gpu:1 @0:00 @0:02 @0:03 error 1 after_1\n",
-          "2x ERROR exit 1 of 3.1-2 (2) on 0-1, still 2, 0:03-0:08: 'after 1' "
-          "-> gpudispatch retry 3 --failed\n");
+          "2 tasks ERROR exit 1 of 3.1-2 (2) on 0-1, still 2, 0:03-0:08: 'after 1' "
+          "-> gpudispatch log 3.1\n");
 }
 
 T_CASE(digits_count_as_equal)
@@ -150,30 +160,31 @@ T_CASE(digits_count_as_equal)
                       "attempt 1.5 1 1 gpu:0 @0:00 @0:04 @0:05 error 1 at_12.5_GiB,_x\n"
                       "attempt 1.6 1 1 gpu:0 @0:00 @0:05 @0:06 error 1 at_12.5_GiB,_x7.\n"
                       "attempt 1.7 1 1 gpu:0 @0:00 @0:06 @0:07 error 1\n",
-          "2x ERROR exit 1 of 1.1,3 (2) on 0, still 2, 0:02-0:03: 'at 12.5 GiB, x7' "
-          "-> gpudispatch retry 1 --failed\n"
-          "1x ERROR exit 1 of 1.4 (1) on 0, still 1, 0:04-0:04: 'at 12 GiB, x7' "
+          "2 tasks ERROR exit 1 of 1.1,3 (2) on 0, still 2, 0:02-0:03: 'at 12.5 GiB, x7' "
+          "-> gpudispatch log 1.1\n"
+          "1 task ERROR exit 1 of 1.4 (1) on 0, still 1, 0:04-0:04: 'at 12 GiB, x7' "
           "-> gpudispatch log 1.4\n"
-          "1x ERROR exit 1 of 1.5 (1) on 0, still 1, 0:05-0:05: 'at 12.5 GiB, x' "
+          "1 task ERROR exit 1 of 1.5 (1) on 0, still 1, 0:05-0:05: 'at 12.5 GiB, x' "
           "-> gpudispatch log 1.5\n"
-          "1x ERROR exit 1 of 1.6 (1) on 0, still 1, 0:06-0:06: 'at 12.5 GiB, x7.' "
+          "1 task ERROR exit 1 of 1.6 (1) on 0, still 1, 0:06-0:06: 'at 12.5 GiB, x7.' "
           "-> gpudispatch log 1.6\n"
-          "1x ERROR exit 1 of 1.7 (1) on 0, still 1, 0:07-0:07: '' -> gpudispatch log 1.7\n");
+          "1 task ERROR exit 1 of 1.7 (1) on 0, still 1, 0:07-0:07: '' -> gpudispatch log 1.7\n");
 }
 
 T_CASE(batch_outcome_and_status_differ)
 {
-    check(GPUS SHAPES "batch 1 a @0:00 @0:09 0 - 9 0 0 0 0 error=2,timeout=1\n"
-                      "batch 2 b @0:00 @0:09 0 - 9 0 0 0 0 error=1\n"
-                      "attempt 1.1 1 1 gpu:0 @0:00 @0:01 @0:02 error 1 bad\n"
-                      "attempt 1.2 1 1 gpu:0 @0:00 @0:02 @0:03 error 2 bad\n"
-                      "attempt 1.3 1 1 gpu:0 @0:00 @0:03 @0:04 timeout 1 bad\n"
-                      "attempt 2.1 1 1 gpu:0 @0:00 @0:04 @0:05 error 1 bad\n",
-          "1x ERROR exit 1 of 1.1 (1) on 0, still 1, 0:02-0:02: 'bad' -> gpudispatch log 1.1\n"
-          "1x ERROR exit 2 of 1.2 (1) on 0, still 1, 0:03-0:03: 'bad' -> gpudispatch log 1.2\n"
-          "1x TIMEOUT exit 1 of 1.3 (1) on 0, still 1, 0:04-0:04: 'bad' "
-          "-> gpudispatch log 1.3\n"
-          "1x ERROR exit 1 of 2.1 (1) on 0, still 1, 0:05-0:05: 'bad' -> gpudispatch log 2.1\n");
+    check(
+        GPUS SHAPES "batch 1 a @0:00 @0:09 0 - 9 0 0 0 0 error=2,timeout=1\n"
+                    "batch 2 b @0:00 @0:09 0 - 9 0 0 0 0 error=1\n"
+                    "attempt 1.1 1 1 gpu:0 @0:00 @0:01 @0:02 error 1 bad\n"
+                    "attempt 1.2 1 1 gpu:0 @0:00 @0:02 @0:03 error 2 bad\n"
+                    "attempt 1.3 1 1 gpu:0 @0:00 @0:03 @0:04 timeout 1 bad\n"
+                    "attempt 2.1 1 1 gpu:0 @0:00 @0:04 @0:05 error 1 bad\n",
+        "1 task ERROR exit 1 of 1.1 (1) on 0, still 1, 0:02-0:02: 'bad' -> gpudispatch log 1.1\n"
+        "1 task ERROR exit 2 of 1.2 (1) on 0, still 1, 0:03-0:03: 'bad' -> gpudispatch log 1.2\n"
+        "1 task TIMEOUT exit 1 of 1.3 (1) on 0, still 1, 0:04-0:04: 'bad' "
+        "-> gpudispatch log 1.3\n"
+        "1 task ERROR exit 1 of 2.1 (1) on 0, still 1, 0:05-0:05: 'bad' -> gpudispatch log 2.1\n");
 }
 
 /* What to type next differs; a task that ended without an attempt was on no GPU. */
@@ -187,25 +198,26 @@ T_CASE(each_outcome)
           "attempt 1.4 0 1 - - - @0:04 skipped 0 1.1_did_not_end_ok\n"
           "attempt 1.5 3 1 gpu:1,gpu:3 @0:00 @0:01 @0:05 lost 0 lost\n"
           "attempt 1.6 1 1 gpu:2 @0:00 @0:01 @0:06 returned 0 XID_48\n",
-          "2x SKIPPED of 1.3-4 (2), still 2, 0:03-0:04: '1.1 did not end ok' "
+          "2 tasks SKIPPED of 1.3-4 (2), still 2, 0:03-0:04: '1.1 did not end ok' "
           "-> gpudispatch show 1.3\n"
-          "1x CANCELLED of 1.1 (1), still 1, 0:01-0:01: 'cancelled by a person'\n"
-          "1x NO WORKER of 1.2 (1), still 1, 0:02-0:02: 'class x has failed' "
+          "1 task CANCELLED of 1.1 (1), still 1, 0:01-0:01: 'cancelled by a person'\n"
+          "1 task NO WORKER of 1.2 (1), still 1, 0:02-0:02: 'class x has failed' "
           "-> gpudispatch retry 1 --failed\n"
-          "1x LOST of 1.5 (1) on 1, 3, still 1, 0:05-0:05: 'lost' "
+          "1 task LOST of 1.5 (1) on 1, 3, still 1, 0:05-0:05: 'lost' "
           "-> gpudispatch retry 1 --lost\n"
-          "1x RETURNED of 1.6 (1) on 2, still 1, 0:06-0:06: 'XID 48'\n");
+          "1 task PUT BACK of 1.6 (1) on 2, still 1, 0:06-0:06: 'XID 48'\n");
 }
 
-/* Its tasks wait for another attempt, or the queue has forgotten the batch. */
+/* Its tasks wait for another attempt and have a log; or the queue has forgotten the batch. */
 T_CASE(nothing_to_retry)
 {
     check(GPUS SHAPES "batch 1 a @0:00 - 0 - 2 0 0 2 0 -\n"
                       "attempt 1.1 1 1 gpu:0 @0:00 @0:01 @0:02 crashed -6 x\n"
                       "attempt 1.2 1 1 gpu:0 @0:00 @0:02 @0:03 crashed -6 x\n"
                       "attempt 7.1 1 1 gpu:0 @0:00 @0:02 @0:04 crashed -6 x\n",
-          "2x CRASHED signal 6 of 1.1-2 (2) on 0, still 2, 0:02-0:03: 'x'\n"
-          "1x CRASHED signal 6 of 7.1 (1) on 0, still 1, 0:04-0:04: 'x'\n");
+          "2 tasks CRASHED signal 6 of 1.1-2 (2) on 0, still 2, 0:02-0:03: 'x' "
+          "-> gpudispatch log 1.1\n"
+          "1 task CRASHED signal 6 of 7.1 (1) on 0, still 1, 0:04-0:04: 'x'\n");
 }
 
 T_CASE(many_ranges)
@@ -217,8 +229,9 @@ T_CASE(many_ranges)
         text_add(&t, "attempt 2.%d 1 1 gpu:0 @0:00 @1:%02d @2:00 error 1 x\n", 3 * i + 1, i % 60);
     for (int i = 0; i < 50; i++)
         text_add(&t, "attempt 2.%d 1 1 gpu:0 @0:00 @1:%02d @2:00 error 1 x\n", 3 * i + 2, i);
-    check(t.data, "150x ERROR exit 1 of 2.1-2,4-5,7-8,10-11,13-14,16-17,19-20,22-23 and 134 more "
-                  "(150) on 0, still 150, 2:00-2:00: 'x' -> gpudispatch retry 2 --failed\n");
+    check(t.data,
+          "150 tasks ERROR exit 1 of 2.1-2,4-5,7-8,10-11,13-14,16-17,19-20,22-23 and 134 more "
+          "(150) on 0, still 150, 2:00-2:00: 'x' -> gpudispatch log 2.1\n");
     text_free(&t);
 }
 
@@ -232,9 +245,9 @@ T_CASE(hostile_texts)
           "attempt 1.2 1 - gpu:0;reboot @0:00 @0:01 @0:03 error 1 \\xff\\xc3\n"
           "out gpu:0;reboot drained @0:00 - ';_$(reboot)\n"
           "tenancy gpu:0;reboot unload <b>\\x1b[2J</b> @0:04 @0:05 evicted\\r\n",
-          "1x ERROR exit 1 of 1.1 (1) on 0, still 1, 0:02-0:02: '\033]0;x\007<script>\n&amp;' "
+          "1 task ERROR exit 1 of 1.1 (1) on 0, still 1, 0:02-0:02: '\033]0;x\007<script>\n&amp;' "
           "-> gpudispatch log 1.1\n"
-          "1x ERROR exit 1 of 1.2 (1) on 0, still 1, 0:03-0:03: '\xef\xbf\xbd\xef\xbf\xbd' "
+          "1 task ERROR exit 1 of 1.2 (1) on 0, still 1, 0:03-0:03: '\xef\xbf\xbd\xef\xbf\xbd' "
           "-> gpudispatch log 1.2\n"
           "GPU 0;reboot DRAINED, 5 min, 0:00-0:05 and on: ''; $(reboot)' -> gpudispatch gpus\n"
           "<b>\033[2J</b> left GPU 0;reboot, 60 s, 0:04-0:05: 'evictedr'\n");
@@ -252,8 +265,25 @@ T_CASE(out_of_use)
                "now @6:00\n",
           "GPU 1 QUARANTINED, 48 min, 5:12-6:00 and on: 'XID 48' -> gpudispatch gpus\n"
           "GPU 3 DRAINED, 30 min, 5:30-6:00 and on: 'fans' -> gpudispatch undrain gpu:3\n"
-          "2x GPU 2 FOREIGN, 15 min, 1:10-2:15: 'pid 8123, 41 GiB'\n"
+          "2x GPU 2 FOREIGN, 15 min, 1:10-2:15 (1:10-1:20, 2:10-2:15): 'pid 8123, 41 GiB'\n"
           "GPU 0 DRAINED, 60 s, 0:30-0:31: 'fans'\n");
+}
+
+/* A task that runs there stays until it ends. */
+T_CASE(out_of_use_while_a_task_runs)
+{
+    check(GPUS SHAPES "attempt 1.1 1 1 gpu:2,gpu:3 @0:00 @0:50 @1:15 ok 0\n"
+                      "attempt 1.2 1 1 gpu:2 @0:00 @1:00 @1:20 ok 0\n"
+                      "attempt 1.3 1 1 gpu:2 @0:00 @0:40 @1:10 ok 0\n"
+                      "attempt 1.4 1 1 gpu:2 @0:00 @1:25 @1:30 ok 0\n"
+                      "attempt 1.5 1 1 gpu:1 @0:00 @1:00 - running 0\n"
+                      "out gpu:2 foreign @1:10 @2:20 pid_8123\n"
+                      "out gpu:1 drained @1:10 - fans\n"
+                      "out gpu:0 drained @1:20 @1:30 fans\nnow @4:00\n",
+          "GPU 1 DRAINED, 2 h 50, 1:10-4:00 and on, free of tasks from 4:00: 'fans' "
+          "-> gpudispatch undrain gpu:1\n"
+          "GPU 2 FOREIGN, 70 min, 1:10-2:20, free of tasks from 1:20: 'pid 8123'\n"
+          "GPU 0 DRAINED, 10 min, 1:20-1:30: 'fans'\n");
 }
 
 #define WAITING "batch 14 sweep @0:00 - 0 - 24 0 0 11 1 ok=12 9 2\n"
@@ -269,10 +299,25 @@ T_CASE(kept)
                                    "tenancy gpu:3 kept - @1:00 @1:30 held_for_sweep\n"
                                    "tenancy gpu:3 kept - @1:40 @2:40 held_for_sweep\n"
                                    "now @3:00\n",
-          "2x GPU 3 kept free for 14, 1 h 30, 1:00-2:40: 'held for sweep' "
+          "2x GPU 3 kept free for 14, 1 h 30, 1:00-2:40 (1:00-1:30, 1:40-2:40): 'held for sweep' "
           "-> gpudispatch explain 14.9\n"
           "GPU 1 kept free for 14, 31 min, 1:00-1:31: 'held for sweep' "
           "-> gpudispatch explain 14.9\n");
+}
+
+/* Short stretches count together; those that are not in the list are counted. */
+T_CASE(kept_for_short_times)
+{
+    struct text t = { 0 };
+
+    text_add(&t, "gpu gpu:1\ngpu gpu:2\n" SHAPES WAITING LIFE);
+    for (int i = 0; i < 6; i++)
+        text_add(&t, "tenancy gpu:1 kept - @1:%d0 @1:%d5:%02d 14.9:_held_for_2_GPUs\n", i, i, i);
+    text_add(&t, "tenancy gpu:2 kept - @1:00 @1:29:59 14.9:_held_for_2_GPUs\nnow @3:00\n");
+    check(t.data, "6x GPU 1 kept free for 14, 30 min, 1:00-1:55:05 (1:00-1:05, 1:10-1:15:01, "
+                  "1:20-1:25:02, 1:30-1:35:03 and 2 more): '14.9: held for 2 GPUs' "
+                  "-> gpudispatch explain 14.9\n");
+    text_free(&t);
 }
 
 /* The row itself names the task, whatever else waited then. */
@@ -290,8 +335,8 @@ T_CASE(limited)
           "reason 2 14.9 SEATS @2:00 @2:29 14.9:_its_limit\n"
           "reason 2 14.10 SEATS @3:00 - 14.10:_its_limit\n"
           "now @3:40\n",
-          "2x GPU 0 idle although tasks waited for 14, 71 min, 1:00-3:40 and on: "
-          "'14.9: its limit' -> gpudispatch explain 14.9\n");
+          "2x GPU 0 idle although tasks waited for 14, 71 min, 1:00-3:40 and on "
+          "(1:00-1:31, 3:00-3:40): '14.9: its limit' -> gpudispatch explain 14.9\n");
     /* None of its tasks waits any more. */
     check("gpu gpu:0\n" SHAPES LIFE "batch 14 sweep @0:00 @2:00 0 - 24 0 0 0 0 ok=24\n"
           "reason 2 14.9 SEATS @1:00 @1:31 14.9:_its_limit\n"
@@ -299,16 +344,19 @@ T_CASE(limited)
           "GPU 0 idle although tasks waited for 14, 31 min, 1:00-1:31: '14.9: its limit'\n");
 }
 
+/* Alike ones are joined over GPUs. */
 T_CASE(evicted)
 {
     check(GPUS "tenancy gpu:2 unload whisper @1:00 @1:00:04 evicted:_judge_had_waited_300_s\n"
                "tenancy gpu:1 unload whisper @1:10 @1:10:04 evicted_for_night\n"
-               "tenancy gpu:2 unload whisper @1:20 @1:20:04 evicted:_judge_had_waited_301_s\n"
+               "tenancy gpu:0 unload whisper @1:20 @1:20:04 evicted:_judge_had_waited_301_s\n"
+               "tenancy gpu:3 unload whisper @1:20 @1:20:04 evicted:_judge_had_waited_301_s\n"
                "tenancy gpu:2 unload judge @1:30 @1:30:04 evicted:_judge_had_waited_300_s\n"
                "tenancy gpu:0 unload whisper @1:40 @1:40:04 idle\n"
                "tenancy gpu:0 boot whisper @1:50 @1:50:04 evicted\n",
-          "2x whisper left GPU 2, 8.0 s, 1:00-1:20:04: 'evicted: judge had waited 300 s'\n"
-          "whisper left GPU 1, 4.0 s, 1:10-1:10:04: 'evicted for night'\n"
+          "3x whisper left GPU 0, 2-3, 8.0 s, 1:00-1:20:04 (1:00-1:00:04, 1:20-1:20:04): "
+          "'evicted: judge had waited 300 s'\n"
+          "whisper left GPU 1 for night, 4.0 s, 1:10-1:10:04: 'evicted for night'\n"
           "judge left GPU 2, 4.0 s, 1:30-1:30:04: 'evicted: judge had waited 300 s'\n");
 }
 
@@ -320,7 +368,8 @@ T_CASE(no_agent)
     /* Tasks wait, and no agent runs. */
     check("batch 1 a @0:00 - 0 - 2 0 0 2 0 -\n"
           "life opened @0:00 @1:00\nlife opened @1:10 @2:00\nnow @3:00\n",
-          "2x no agent ran, 70 min, 1:00-3:00 and on: '' -> gpudispatch agent start\n");
+          "2x no agent ran, 70 min, 1:00-3:00 and on (1:00-1:10, 2:00-3:00): '' "
+          "-> gpudispatch agent start\n");
     check("life opened @0:00 @1:00\nnow @3:00\n", "no agent ran, 2 h 00, 1:00-3:00 and on: ''\n");
     /* Rows are older than the first life. */
     check(GPUS "attempt 1.1 1 - gpu:0 - @0:00 @0:10 ok 0\nlife opened @0:20 -\nnow @3:00\n",
@@ -347,7 +396,7 @@ T_CASE(clock)
     check("life opened @0:00 -\nlife clock @1:00 @1:00 set_by_+3600.000_s\n"
           "life clock @2:00 @2:00 set_by_-3600.000_s\n"
           "life clock @2:10 @2:10 set_by_+7.250_s\nnow @3:00\n",
-          "2x clock set, 0 ms, 1:00-2:10: 'set by +3600.000 s'\n"
+          "2x clock set, 0 ms, 1:00-2:10 (1:00-1:00, 2:10-2:10): 'set by +3600.000 s'\n"
           "clock set, 0 ms, 2:00-2:00: 'set by -3600.000 s'\n");
 }
 
@@ -360,8 +409,8 @@ T_CASE(order)
                            "attempt 1.1 0 1 - - - @0:01 cancelled 0 a\n"
                            "attempt 1.2 0 1 - - - @0:03 cancelled 0 b\n"
                            "attempt 1.3 0 1 - - - @0:02 cancelled 0 b\nnow @2:00\n",
-          "2x CANCELLED of 1.2-3 (2), still 2, 0:02-0:03: 'b'\n"
-          "1x CANCELLED of 1.1 (1), still 1, 0:01-0:01: 'a'\n"
+          "2 tasks CANCELLED of 1.2-3 (2), still 2, 0:02-0:03: 'b'\n"
+          "1 task CANCELLED of 1.1 (1), still 1, 0:01-0:01: 'a'\n"
           "GPU 1 FAILED, 2 min, 0:00-0:02: ''\nGPU 0 FAILED, 60 s, 0:00-0:01: ''\n"
           "whisper left GPU 2, 60 s, 1:00-1:01: 'evicted'\nclock set, 0 ms, 0:01-0:01: 'set'\n");
 }
@@ -523,7 +572,7 @@ T_CASE(random_nights_recounted)
                 continue;
             sum += f->row[i].count;
             recount(n, &f->row[i]);
-            T_EQ(i > 0 && f->row[i].count > f->row[i - 1].count, 0);
+            T_EQ(i > 0 && f->row[i].n_tasks > f->row[i - 1].n_tasks, 0);
         }
         T_EQ(f->bad, bad);
         T_EQ(sum, bad);

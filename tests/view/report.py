@@ -25,7 +25,7 @@ from tool import contains, equal, run  # noqa: E402
 NAMES = [name for name in nights.NIGHTS if name != "large"]  # "large" is for the benchmark
 VOID = {"meta", "br"}
 TAGS = VOID | set("""html head title style body h1 h2 p b div span section figure table thead tbody
-    tfoot tr th td code script svg defs pattern rect path text g""".split())
+    tfoot tr th td code script svg defs pattern rect path text g ol ul li""".split())
 ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "id", "class", "tabindex", "role",
               "scope", "colspan", "type", "width", "height", "viewbox", "x", "y", "d", "fill",
               "stroke", "stroke-width", "stroke-linejoin", "stroke-dasharray", "paint-order",
@@ -252,7 +252,7 @@ def check_data(tree, night):
         wanted.append((a.task, a.number, sorted(order[g] for g in a.gpus), start,
                        end - start if a.ended else -1, a.outcome))
     seen = [((batch, number), attempt, data["sets"][place], start, length,
-             data["outcomes"][outcome])
+             data["outcomes"][outcome].replace("put back", "returned"))
             for batch, number, attempt, place, start, length, outcome in columns(
                 data, "batch", "number", "attempt", "set", "start", "length", "outcome")]
     for row, other in zip(sorted(seen), sorted(wanted)):

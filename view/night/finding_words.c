@@ -1,112 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* finding_words.c - a finding in words, and the command to type next. */
-#include "view/night/finding_words.h"
-
+/* finding_words.c - a finding in words. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "view/names.h"
+#include "view/night/findings.h"
 #include "view/words.h"
-
-enum { NAME = 64 };
-
-/* ---- What to type next ---- */
-
-__attribute__((format(printf, 2, 3))) static void type(struct gpv_finding *f, const char *format,
-                                                       ...)
-{
-    va_list list;
-    va_start(list, format);
-    (void)vsnprintf(f->command, sizeof(f->command), format, list);
-    va_end(list);
-}
-
-/* The tasks that `retry --failed` selects. */
-static uint64_t failed(const struct gpv_batch *b)
-{
-    return (uint64_t)b->ended_by[GPV_ERROR] + b->ended_by[GPV_TIMEOUT] + b->ended_by[GPV_CRASHED] +
-           b->ended_by[GPV_NO_WORKER];
-}
-
-/* A returned task is back at its place, and a cancelled one is as a person wants it. */
-static void command_of_ends(const struct gpv_batch *b, struct gpv_finding *f)
-{
-    if (f->still == 0)
-        return;
-    switch (f->outcome) {
-    case GPV_ERROR:
-    case GPV_TIMEOUT:
-    case GPV_CRASHED:
-        if (f->still == 1)
-            type(f, "gpudispatch log %" PRIu32 ".%" PRIu32, f->batch, f->still_first);
-        else if (failed(b) > 0)
-            type(f, "gpudispatch retry %" PRIu32 " --failed", f->batch);
-        return;
-    case GPV_NO_WORKER:
-        if (failed(b) > 0)
-            type(f, "gpudispatch retry %" PRIu32 " --failed", f->batch);
-        return;
-    case GPV_LOST:
-        if (b->ended_by[GPV_LOST] > 0)
-            type(f, "gpudispatch retry %" PRIu32 " --lost", f->batch);
-        return;
-    case GPV_SKIPPED:
-        type(f, "gpudispatch show %" PRIu32 ".%" PRIu32, f->batch, f->still_first);
-        return;
-    default:
-        return;
-    }
-}
-
-/* A name that a shell takes as one plain word. */
-static bool is_plain(const char *name)
-{
-    size_t plain = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:");
-    return plain > 0 && plain < NAME && name[plain] == 0;
-}
-
-static void command_of_out(const struct gpv_night *n, struct gpv_finding *f)
-{
-    const char *name = gpv_gpu_name(n, f->gpu);
-    if (!f->goes_on)
-        return;
-    if (n->outs.row[f->row].kind == GPV_OUT_DRAINED && is_plain(name))
-        type(f, "gpudispatch undrain %s", name);
-    else
-        type(f, "gpudispatch gpus");
-}
-
-void gpv_finding_command(const struct gpv_night *n, struct gpv_finding *f)
-{
-    uint32_t index = gpv_find_batch(n, f->batch);
-    const struct gpv_batch *b = index != GPV_NONE ? &n->batches.row[index] : NULL;
-    if (n->no_queue)
-        return;
-    switch (f->kind) {
-    case GPV_FINDING_BAD:
-        if (b)
-            command_of_ends(b, f);
-        return;
-    case GPV_FINDING_OUT:
-        command_of_out(n, f);
-        return;
-    case GPV_FINDING_KEPT:
-    case GPV_FINDING_LIMITED:
-        if (b && b->first != 0)
-            type(f, "gpudispatch explain %" PRIu32 ".%" PRIu32, f->batch, b->first);
-        return;
-    case GPV_FINDING_UNKNOWN:
-        if (f->goes_on && !n->over)
-            type(f, "gpudispatch agent start");
-        return;
-    default:
-        return;
-    }
-}
-
-/* ---- What happened ---- */
 
 /* "NO WORKER" of "no worker". */
 static const char *upper(const char *word, char ret[GPV_WORD])
@@ -147,21 +47,50 @@ static void end_at_character(char *text)
         text[at - 1] = 0;
 }
 
+char *gpv_finding_how(const struct gpv_finding *f, char ret[GPV_WORD])
+{
+    char word[GPV_WORD], status[GPV_WORD];
+    put_status(f->status, status, sizeof(status));
+    (void)snprintf(ret, GPV_WORD, "%.16s%.20s", upper(gpv_outcome_text(f->outcome), word), status);
+    return ret;
+}
+
+/* "22 tasks CRASHED signal 11 (44x)" */
+static int put_ends(const struct gpv_finding *f, char *ret, size_t size)
+{
+    char tasks[GPV_WORD], count[GPV_WORD], how[GPV_WORD];
+    int length = snprintf(ret, size, "%s task%s %s", gpv_count(f->n_tasks, tasks),
+                          f->n_tasks == 1 ? "" : "s", gpv_finding_how(f, how));
+    if (f->count > f->n_tasks && length >= 0 && (size_t)length < size)
+        length +=
+            snprintf(ret + length, size - (size_t)length, " (%sx)", gpv_count(f->count, count));
+    return length;
+}
+
+/* "whisper left GPU 0, 3 for shell", of the text "evicted for shell". */
+static int put_eviction(const struct gpv_night *n, const struct gpv_finding *f, const char *times,
+                        char *ret, size_t size)
+{
+    static const char evicted[] = "evicted";
+    const char *text = gpv_text(n, f->text);
+    char gpus[GPV_NAME];
+    bool names = strncmp(text, "evicted for ", sizeof("evicted for ") - 1) == 0;
+    return snprintf(ret, size, "%s%s left %s%s", times, class_of(n, f),
+                    gpv_gpu_labels(n, gpv_set(n, f->set), gpus),
+                    names ? text + sizeof(evicted) - 1 : "");
+}
+
 char *gpv_finding_text(const struct gpv_night *n, const struct gpv_finding *f, char *ret,
                        size_t size)
 {
-    char count[GPV_WORD], word[GPV_WORD], status[GPV_WORD], times[GPV_WORD + 4] = "";
-    char name[GPV_NAME];
+    char count[GPV_WORD], word[GPV_WORD], times[GPV_WORD + 4] = "", name[GPV_NAME];
     const char *gpu = gpv_gpu_label(n, f->gpu, name);
     int length = 0;
-    (void)gpv_count(f->count, count);
     if (f->count != 1)
-        (void)snprintf(times, sizeof(times), "%sx ", count);
+        (void)snprintf(times, sizeof(times), "%sx ", gpv_count(f->count, count));
     switch (f->kind) {
     case GPV_FINDING_BAD:
-        put_status(f->status, status, sizeof(status));
-        length = snprintf(ret, size, "%sx %s%s", count, upper(gpv_outcome_word(f->outcome), word),
-                          status);
+        length = put_ends(f, ret, size);
         break;
     case GPV_FINDING_OUT:
         length = snprintf(ret, size, "%s%s %s", times, gpu,
@@ -174,7 +103,7 @@ char *gpv_finding_text(const struct gpv_night *n, const struct gpv_finding *f, c
         length = snprintf(ret, size, "%s%s idle although tasks waited", times, gpu);
         break;
     case GPV_FINDING_EVICTED:
-        length = snprintf(ret, size, "%s%s left %s", times, class_of(n, f), gpu);
+        length = put_eviction(n, f, times, ret, size);
         break;
     case GPV_FINDING_UNKNOWN:
         length = snprintf(ret, size, "%sno agent ran", times);

@@ -104,7 +104,7 @@ struct gpv_now_finding {
     uint32_t kind, outcome, batch;
     int64_t first, last;
     uint64_t count;
-    char what[64];     /* "44x CRASHED signal 11", "GPU 5 QUARANTINED" */
+    char what[64];     /* "22 tasks CRASHED signal 11 (44x)", "GPU 5 QUARANTINED" */
     char whose[96];    /* "15 rec-11 610-631"; "" of a GPU */
     char text[160];    /* the first one's */
     char gpus[48];     /* "0, 4-5" */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* answers.c - the top of the page: a sentence and three answers. */
+#include "view/names.h"
 #include "view/report/html.h"
 #include "view/report/page.h"
 #include "view/words.h"
@@ -63,33 +64,47 @@ static void when(struct gpv_page *p)
     gpv_html(p->f, "</p></div>\n");
 }
 
+/* The bad ends of the most tasks that are still bad; NULL: there are none. */
+static const struct gpv_finding *worst(const struct gpv_findings *all)
+{
+    const struct gpv_finding *ret = NULL;
+    for (size_t i = 0; i < all->n && all->row[i].kind == GPV_FINDING_BAD; i++) {
+        if (!ret || all->row[i].still > ret->still)
+            ret = &all->row[i];
+    }
+    return ret;
+}
+
+static bool is_fault(const struct gpv_night *n, const struct gpv_finding *f)
+{
+    if (f->kind != GPV_FINDING_OUT || f->row >= n->outs.n)
+        return false;
+    const uint32_t kind = n->outs.row[f->row].kind;
+    return kind == GPV_OUT_QUARANTINED || kind == GPV_OUT_FAILED || kind == GPV_OUT_LOST;
+}
+
 /* The most frequent bad ends, and each GPU that is out of use for a fault. */
 static void wrong(struct gpv_page *p)
 {
     const struct gpv_findings *all = p->findings;
     const uint64_t bad = p->facts.tasks_bad;
+    const struct gpv_finding *most = worst(all);
     char text[256], a[GPV_WORD], b[GPV_WORD];
     (void)snprintf(text, sizeof(text), "%s task%s", bad ? gpv_count(bad, a) : "no",
                    bad == 1 ? "" : "s");
     answer(p, "What went wrong?", text);
-    bool any = false;
+    if (most)
+        gpv_html(p->f, "most: %s, %s–%s, in %u %.*s%s",
+                 gpv_finding_text(p->n, most, text, sizeof(text)),
+                 gpv_page_clock(p, most->first, a), gpv_page_clock(p, most->last, b), most->batch,
+                 60, gpv_batch_name(p->n, most->batch), most->still ? "" : "; all ended ok later");
+    bool any = most != NULL;
     for (size_t i = 0; i < all->n; i++) {
-        const struct gpv_finding *f = &all->row[i];
-        if (f->kind == GPV_FINDING_BAD && i == 0) {
-            const uint32_t batch = gpv_find_batch(p->n, f->batch);
-            gpv_html(p->f, "most: %s, %s–%s, in %.*s",
-                     gpv_finding_text(p->n, f, text, sizeof(text)), gpv_page_clock(p, f->first, a),
-                     gpv_page_clock(p, f->last, b), 60,
-                     batch != GPV_NONE ? gpv_text(p->n, p->n->batches.row[batch].name) : "?");
-        } else if (f->kind == GPV_FINDING_OUT && f->row < p->n->outs.n &&
-                   (p->n->outs.row[f->row].kind == GPV_OUT_QUARANTINED ||
-                    p->n->outs.row[f->row].kind == GPV_OUT_FAILED ||
-                    p->n->outs.row[f->row].kind == GPV_OUT_LOST)) {
-            gpv_html(p->f, "%s%s at %s", any ? "; " : "",
-                     gpv_finding_text(p->n, f, text, sizeof(text)), gpv_page_clock(p, f->first, a));
-        } else {
+        if (!is_fault(p->n, &all->row[i]))
             continue;
-        }
+        gpv_html(p->f, "%s%s at %s", any ? "; " : "",
+                 gpv_finding_text(p->n, &all->row[i], text, sizeof(text)),
+                 gpv_page_clock(p, all->row[i].first, a));
         any = true;
     }
     gpv_html(p->f, "%s</p></div>\n", any ? "" : "nothing");

@@ -438,7 +438,7 @@ static void put(struct data *d, bool whole)
         put_zones(d);
         put_gpus(d);
         put_names(d);
-        strings(d->p->f, "outcomes", GPV_OUTCOMES, gpv_outcome_word);
+        strings(d->p->f, "outcomes", GPV_OUTCOMES, gpv_outcome_text);
         strings(d->p->f, "glyphs", GPV_OUTCOMES, gpv_outcome_glyph);
         put_columns(d);
     }

@@ -211,14 +211,12 @@ static const char *const finding_word[] = {
 static void put_gpu_names(struct gpv_json *j, const struct gpv_night *n,
                           const struct gpv_finding *f)
 {
-    struct gpv_set set = { 0 };
+    const struct gpv_set set = gpv_set(n, f->set);
 
-    if (f->kind == GPV_FINDING_BAD)
-        set = gpv_set(n, f->set);
     gpv_json_open(j, "gpus", '[');
     for (uint32_t i = 0; i < set.n; i++)
         put_text(j, n, NULL, n->gpus.row[set.gpu[i]].name);
-    if (f->kind != GPV_FINDING_BAD && f->gpu < n->gpus.n)
+    if (f->gpu < n->gpus.n)
         put_text(j, n, NULL, n->gpus.row[f->gpu].name);
     gpv_json_close(j, ']');
 }

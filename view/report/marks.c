@@ -87,7 +87,7 @@ static void write_group(FILE *f, const struct group *g, const struct gpv_chart *
              c->left + middle(g), y, (unsigned long long)sum(g->n));
     for (unsigned i = 0; i < GPV_OUTCOMES; i++) {
         if (g->n[i])
-            gpv_html(f, "%s %s, ", gpv_count(g->n[i], word), gpv_outcome_word(i));
+            gpv_html(f, "%s %s, ", gpv_count(g->n[i], word), gpv_outcome_text(i));
     }
     gpv_html(f, "%s%s%s</title>", gpv_clock_seconds(gpv_chart_time(c, g->first), word),
              one ? "" : " to ", one ? "" : gpv_clock_seconds(gpv_chart_time(c, g->last + 1), more));

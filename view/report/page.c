@@ -147,7 +147,8 @@ static int parts(struct gpv_page *p)
 {
     head(p);
     if (gpv_page_answers(p) != 0 || gpv_page_timeline(p) != 0 || gpv_page_waits(p) != 0 ||
-        gpv_page_findings(p) != 0 || gpv_page_time(p) != 0 || gpv_page_batches(p) != 0)
+        gpv_page_findings(p) != 0 || gpv_page_next(p) != 0 || gpv_page_events(p) != 0 ||
+        gpv_page_time(p) != 0 || gpv_page_batches(p) != 0)
         return -1;
     facts(p);
     if (gpv_page_data(p) != 0)

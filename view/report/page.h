@@ -30,6 +30,8 @@ int gpv_page_answers(struct gpv_page *p);
 int gpv_page_timeline(struct gpv_page *p);
 int gpv_page_waits(struct gpv_page *p);
 int gpv_page_findings(struct gpv_page *p);
+int gpv_page_next(struct gpv_page *p);
+int gpv_page_events(struct gpv_page *p);
 int gpv_page_time(struct gpv_page *p);
 int gpv_page_batches(struct gpv_page *p);
 /* The search over all attempts, and the data that the script of the page reads. */

@@ -404,7 +404,7 @@ static void legend(const struct gpv_page *p, const bool *used)
     for (uint32_t i = GPV_OK + 1; i < GPV_OUTCOMES; i++) {
         if (p->facts.ended_by[i])
             gpv_html(p->f, "<span><b class=\"mark\">%s</b> %s</span>\n", gpv_outcome_glyph(i),
-                     gpv_outcome_word(i));
+                     gpv_outcome_text(i));
     }
     if (p->facts.bad)
         gpv_html(p->f, "<span>a number counts neighbours</span>");

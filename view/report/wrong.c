@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong.c - what went wrong: a row for each finding, with the command to type next. */
-#include "view/report/html.h"
+/* wrong.c - what went wrong: a row for each finding; what to type next; and other events. */
+#include <string.h>
+
 #include "view/names.h"
+#include "view/night/next.h"
+#include "view/report/html.h"
 #include "view/report/page.h"
 #include "view/words.h"
 
 enum {
     ROWS = 200, /* further findings are counted */
-    TEXT = 300  /* characters of a text */
+    EVENTS = 50,
+    TEXT = 300 /* characters of a text */
 };
 
 static const char *glyph_of(const struct gpv_finding *f)
@@ -20,10 +24,6 @@ static const char *glyph_of(const struct gpv_finding *f)
     case GPV_FINDING_KEPT:
     case GPV_FINDING_LIMITED:
         return "◌";
-    case GPV_FINDING_EVICTED:
-        return "⇄";
-    case GPV_FINDING_CLOCK:
-        return "◷";
     default:
         return "?";
     }
@@ -57,20 +57,71 @@ static void write_whose(struct gpv_page *p, const struct gpv_finding *f)
     gpv_html(p->f, "</td>");
 }
 
-static void write_when(struct gpv_page *p, const struct gpv_finding *f)
+/* "01:18–02:40, 04:11–05:34 and 3 more" */
+static void write_parts(struct gpv_page *p, const struct gpv_finding *f)
 {
-    char first[GPV_WORD], last[GPV_WORD], name[GPV_NAME];
-    gpv_page_clock(p, f->first, first);
-    gpv_html(p->f, "<td><span class=\"nw\">%s", first);
+    char from[GPV_WORD], to[GPV_WORD];
+    const uint32_t shown = f->n_parts < GPV_FINDING_PARTS ? f->n_parts : GPV_FINDING_PARTS;
+    for (uint32_t i = 0; i < shown; i++) {
+        gpv_page_clock(p, f->part[i].from, from);
+        gpv_page_clock(p, f->part[i].to, to);
+        gpv_html(p->f, "%s<span class=\"nw\">%s%s%s</span>", i ? ", " : "", from,
+                 strcmp(from, to) != 0 ? "–" : "", strcmp(from, to) != 0 ? to : "");
+    }
+    if (f->n_parts > shown)
+        gpv_html(p->f, " and %u more", f->n_parts - shown);
+}
+
+static void write_times(struct gpv_page *p, const struct gpv_finding *f)
+{
+    char first[GPV_WORD], last[GPV_WORD];
+    if (f->n_parts > 1) {
+        write_parts(p, f);
+        return;
+    }
+    gpv_html(p->f, "<span class=\"nw\">%s", gpv_page_clock(p, f->first, first));
     if (f->goes_on)
         gpv_html(p->f, "–end");
     else if (f->last / 60000000000 != f->first / 60000000000)
         gpv_html(p->f, "–%s", gpv_page_clock(p, f->last, last));
-    gpv_html(p->f, "</span><br><span class=\"dim\">");
-    if (f->kind == GPV_FINDING_BAD && f->set != GPV_NONE16)
-        gpv_html(p->f, "%s", gpv_gpu_labels(p->n, gpv_set(p->n, f->set), name));
-    else if (f->kind != GPV_FINDING_BAD && f->kind != GPV_FINDING_EVICTED && f->ns)
-        gpv_html(p->f, "%s", gpv_span(f->ns, first));
+    gpv_html(p->f, "</span>");
+}
+
+/* The GPUs of bad ends, with the number of attempts where it is not that of the tasks. */
+static void write_where(struct gpv_page *p, const struct gpv_finding *f)
+{
+    char word[GPV_WORD], name[GPV_NAME];
+    const struct gpv_set set = gpv_set(p->n, f->set);
+    if (f->count > f->n_tasks)
+        gpv_html(p->f, "%s attempts%s", gpv_count(f->count, word), set.n ? " on " : "");
+    if (set.n > 1)
+        gpv_html(p->f, "%u GPUs: ", set.n);
+    gpv_html(p->f, "%s", gpv_gpu_labels(p->n, set, name));
+}
+
+static void write_length(struct gpv_page *p, const struct gpv_finding *f)
+{
+    char word[GPV_WORD], first[GPV_WORD];
+    if (f->n_parts > 1)
+        gpv_html(p->f, "%s stretches, together ", gpv_count(f->n_parts, word));
+    if (f->ns)
+        gpv_html(p->f, "%s", gpv_span(f->ns, word));
+    if (f->cleared)
+        gpv_html(p->f, "; seen %s, %s", gpv_page_clock(p, f->first, first),
+                 f->cleared < p->n->to ? "free of tasks from " : "a task still runs there");
+    if (f->cleared && f->cleared < p->n->to)
+        gpv_html(p->f, "%s", gpv_page_clock(p, f->cleared, word));
+}
+
+static void write_when(struct gpv_page *p, const struct gpv_finding *f)
+{
+    gpv_html(p->f, "<td>");
+    write_times(p, f);
+    gpv_html(p->f, "<br><span class=\"dim\">");
+    if (f->kind == GPV_FINDING_BAD)
+        write_where(p, f);
+    else
+        write_length(p, f);
     gpv_html(p->f, "</span></td>");
 }
 
@@ -84,27 +135,42 @@ static void write_finding(struct gpv_page *p, const struct gpv_finding *f)
     gpv_html(p->f, "<td><b>%s</b>", gpv_finding_text(p->n, f, text, sizeof(text)));
     if (*gpv_text(p->n, f->text))
         gpv_html(p->f, "<br><span class=\"dim\">%.*s</span>", TEXT, gpv_text(p->n, f->text));
+    if (bad && !f->still)
+        gpv_html(p->f, "<br>%s", f->n_tasks == 1 ? "It ended ok later." : "All ended ok later.");
     gpv_html(p->f, "</td>");
     write_whose(p, f);
     write_when(p, f);
-    gpv_html(p->f, "<td class=\"n %s\">%s</td>", bad ? "still" : "none",
+    gpv_html(p->f, "<td class=\"n %s\">%s</td></tr>\n", bad ? "still" : "none",
              bad ? gpv_count(f->still, word) : "");
-    if (*f->command)
-        gpv_html(p->f, "<td><code>%s</code></td></tr>\n", f->command);
-    else
-        gpv_html(p->f, "<td>%s</td></tr>\n",
-                 !bad || f->still  ? ""
-                 : f->n_tasks == 1 ? "it ended ok later"
-                                   : "all ended ok later");
+}
+
+/* The number of faults: events are the last ones. */
+static size_t faults_of(const struct gpv_findings *all)
+{
+    size_t n = all->n;
+    while (n > 0 && gpv_is_event(&all->row[n - 1]))
+        n--;
+    return n;
+}
+
+static void write_rest(struct gpv_page *p, size_t faults)
+{
+    char word[GPV_WORD], more[GPV_WORD];
+    uint64_t left = 0;
+    for (size_t i = ROWS; i < faults; i++)
+        left += p->findings->row[i].kind == GPV_FINDING_BAD ? p->findings->row[i].count : 0;
+    if (faults > ROWS)
+        gpv_html(p->f,
+                 "<tr data-n=\"%llu\"><td></td><td colspan=\"4\">%s more findings, with %s bad "
+                 "ends</td></tr>\n",
+                 (unsigned long long)left, gpv_count(faults - ROWS, word), gpv_count(left, more));
 }
 
 int gpv_page_findings(struct gpv_page *p)
 {
-    const struct gpv_findings *all = p->findings;
-    char word[GPV_WORD], more[GPV_WORD];
-    uint64_t left = 0;
+    const size_t faults = faults_of(p->findings);
     gpv_page_section(p, "wrong", "What went wrong");
-    if (all->n == 0) {
+    if (faults == 0) {
         gpv_html(p->f, "<p>Nothing.</p>\n");
         gpv_page_section_end(p);
         return 0;
@@ -113,21 +179,62 @@ int gpv_page_findings(struct gpv_page *p)
     gpv_html(p->f, "<thead><tr><th scope=\"col\"><span class=\"unseen\">kind</span></th>"
                    "<th scope=\"col\">what</th><th scope=\"col\">whose</th>"
                    "<th scope=\"col\">when, where</th>"
-                   "<th scope=\"col\" class=\"n\">tasks still failed</th>"
-                   "<th scope=\"col\">type next</th></tr></thead><tbody>\n");
-    for (size_t i = 0; i < all->n; i++) {
-        if (i < ROWS)
-            write_finding(p, &all->row[i]);
-        else if (all->row[i].kind == GPV_FINDING_BAD)
-            left += all->row[i].count;
-    }
-    if (all->n > ROWS)
-        gpv_html(p->f,
-                 "<tr data-n=\"%llu\"><td></td><td colspan=\"5\">%s more findings, with %s bad "
-                 "ends</td></tr>\n",
-                 (unsigned long long)left, gpv_count(all->n - ROWS, word), gpv_count(left, more));
+                   "<th scope=\"col\" class=\"n\">tasks still failed</th></tr></thead><tbody>\n");
+    for (size_t i = 0; i < faults && i < ROWS; i++)
+        write_finding(p, &p->findings->row[i]);
+    write_rest(p, faults);
     gpv_html(p->f, "</tbody>");
     gpv_page_table_end(p);
+    gpv_page_section_end(p);
+    return 0;
+}
+
+int gpv_page_next(struct gpv_page *p)
+{
+    struct gpv_next next;
+    char text[256];
+    gpv_next_of(p->n, p->findings, &next);
+    if (next.n == 0)
+        return 0;
+    gpv_page_section(p, "next", "What to type next");
+    gpv_html(p->f, "<ol>\n");
+    for (size_t i = 0; i < next.n; i++)
+        gpv_html(p->f, "<li><code>%s</code> %s</li>\n", next.step[i].command,
+                 gpv_step_text(p->n, &next.step[i], text, sizeof(text)));
+    gpv_html(p->f, "</ol>\n");
+    if (next.more)
+        gpv_html(p->f, "<p class=\"dim\">`gpudispatch log` shows the output of other tasks that "
+                       "failed, too.</p>\n");
+    gpv_page_section_end(p);
+    return 0;
+}
+
+/* The text of the row follows, unless the event has it in its words. */
+static void write_event(struct gpv_page *p, const struct gpv_finding *f)
+{
+    char text[256];
+    const char *more = gpv_text(p->n, f->text);
+    gpv_html(p->f, "<li>%s, ", gpv_finding_text(p->n, f, text, sizeof(text)));
+    write_times(p, f);
+    if (*more && strncmp(more, "evicted for ", 12) != 0)
+        gpv_html(p->f, " <span class=\"dim\">%.*s</span>", TEXT, more);
+    gpv_html(p->f, "</li>\n");
+}
+
+int gpv_page_events(struct gpv_page *p)
+{
+    const struct gpv_findings *all = p->findings;
+    const size_t first = faults_of(all);
+    char word[GPV_WORD];
+    if (first == all->n)
+        return 0;
+    gpv_page_section(p, "events", "Other events");
+    gpv_html(p->f, "<p class=\"dim\">These are no faults.</p>\n<ul>\n");
+    for (size_t i = first; i < all->n && i < first + EVENTS; i++)
+        write_event(p, &all->row[i]);
+    if (all->n > first + EVENTS)
+        gpv_html(p->f, "<li>%s more</li>\n", gpv_count(all->n - first - EVENTS, word));
+    gpv_html(p->f, "</ul>\n");
     gpv_page_section_end(p);
     return 0;
 }

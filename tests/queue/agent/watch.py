@@ -76,7 +76,7 @@ def first(agent):
     c.submit(["exit 3", "true"], batch="one")
     s = watch.until(is_over(1))
     equal(("history" in s, [f["what"] for f in s["findings"]], s["bad_24h"]),
-          (False, ["1x ERROR exit 3"], 1))
+          (False, ["1 task ERROR exit 3"], 1))
     equal(sorted((e["task"], e["batch"], e["outcome"]) for e in s["ends"]),
           [("1.1", "one", "error"), ("1.2", "one", "ok")])
     command, = s["classes"]
