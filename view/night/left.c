@@ -7,7 +7,6 @@
 
 /* Chosen with tests/view/left.py --tune. */
 enum {
-    ENDS = 4, /* with fewer, nothing is known */
     PLAYS = 32,
     CUT_LEAST = 2,  /* plays left out at the lower end */
     CUT_MOST = 1,   /* and at the upper one: a batch is late more often than early */
@@ -290,7 +289,7 @@ void gpv_left(const struct gpv_left *l, int64_t now, uint32_t waiting, bool more
     double end[PLAYS];
     bool over = waiting == 0 && l->running == 0;
     *least = *most = over && !more ? 0 : -1;
-    if (over || l->ends < ENDS)
+    if (over || l->ends < GPV_LEFT_ENDS)
         return;
     collect(&r);
     if (stands(&r))

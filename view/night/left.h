@@ -7,7 +7,7 @@
  * that ended lately, and as many at once as now, or as on average since an earlier time.
  * The draws have a fixed seed: the same reports yield the same range.
  *
- * Unknown is an answer: before 4 tasks have ended; and while tasks wait but none has run for as
+ * Unknown is an answer: before GPV_LEFT_ENDS tasks have ended; and while tasks wait but none has run for as
  * long as a task usually takes, since the batch itself does not show when it may go on.
  * No range covers batches of a higher priority that are still to come.
  *
@@ -20,7 +20,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { GPV_LEFT_RUNS = 256, GPV_LEFT_PLACES = 64, GPV_LEFT_MARKS = 64 };
+enum {
+    GPV_LEFT_RUNS = 256,
+    GPV_LEFT_PLACES = 64,
+    GPV_LEFT_MARKS = 64,
+    GPV_LEFT_ENDS = 4 /* with fewer, nothing is known */
+};
 
 struct gpv_left {
     uint64_t ends;                    /* of which a ring has the newest */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* answers.c - the top of the page: a sentence and three answers. */
+#include <stdlib.h>
+
 #include "view/names.h"
+#include "view/night/left.h"
+#include "view/night/lefts.h"
 #include "view/report/html.h"
 #include "view/report/page.h"
 #include "view/words.h"
@@ -47,19 +51,88 @@ static void answer(struct gpv_page *p, const char *question, const char *big)
     gpv_html(p->f, "<div><h2>%s</h2><p class=\"big\">%s</p><p>", question, big);
 }
 
-static void when(struct gpv_page *p)
+/* When work that goes on will be done. */
+struct coming {
+    int64_t least, most; /* ns from the end of the span; most -1: unknown */
+    uint32_t unknown;    /* index of a batch whose range is not known; GPV_NONE */
+    enum gpv_left_why why;
+    bool any; /* a batch goes on */
+};
+
+static int find_coming(const struct gpv_page *p, struct coming *ret)
+{
+    const struct gpv_night *n = p->n;
+    struct gpv_left_of *left = calloc(n->batches.n + 1, sizeof(*left));
+    const int code = left ? gpv_lefts(n, left) : -1;
+    *ret = (struct coming){ 0, 0, GPV_NONE, GPV_LEFT_KNOWN, false };
+    for (uint32_t i = 0; code == 0 && i < n->batches.n; i++) {
+        if (n->batches.row[i].ended || (p->asked && !n->batches.row[i].asked))
+            continue;
+        ret->any = true;
+        gpv_left_join(&ret->least, &ret->most, left[i].least, left[i].most);
+        if (left[i].why != GPV_LEFT_KNOWN && ret->unknown == GPV_NONE) {
+            ret->unknown = i;
+            ret->why = left[i].why;
+        }
+    }
+    free(left);
+    return code;
+}
+
+/* "07:56–11:36", "07:56 or later", "unknown" */
+static void put_range(const struct gpv_page *p, const struct coming *c, char *ret, size_t size)
+{
+    char least[GPV_WORD], most[GPV_WORD];
+    gpv_page_clock(p, p->n->to + c->least, least);
+    if (!c->any || (c->most < 0 && c->least <= 0))
+        (void)snprintf(ret, size, "unknown");
+    else if (c->most < 0)
+        (void)snprintf(ret, size, "%s or later", least);
+    else
+        (void)snprintf(ret, size, "%s–%s", least, gpv_page_clock(p, p->n->to + c->most, most));
+}
+
+static void write_why(struct gpv_page *p, const struct coming *c)
+{
+    static const char *const texts[] = {
+        [GPV_LEFT_FEW] = "fewer than 4 of its tasks have ended",
+        [GPV_LEFT_STANDS] = "its tasks wait, and none has run for as long as one usually takes",
+        [GPV_LEFT_MORE] = "tasks are held, or may be added",
+    };
+    if (!c->any)
+        gpv_html(p->f, "The records have no batch that goes on. ");
+    else if (c->unknown == GPV_NONE)
+        gpv_html(p->f, "Estimated from the tasks that have ended. ");
+    else
+        gpv_html(p->f, "Not known of %u %.*s: %s. ", p->n->batches.row[c->unknown].id, 60,
+                 gpv_text(p->n, p->n->batches.row[c->unknown].name), texts[c->why]);
+}
+
+static int will_be(struct gpv_page *p)
+{
+    struct coming coming;
+    char text[2 * GPV_WORD + 8], word[GPV_WORD];
+    if (find_coming(p, &coming) != 0)
+        return -1;
+    put_range(p, &coming, text, sizeof(text));
+    answer(p, "When will it be done?", text);
+    write_why(p, &coming);
+    if (p->facts.p95)
+        gpv_html(p->f, "95 %% of the ended tasks by %s", gpv_page_clock(p, p->facts.p95, word));
+    gpv_html(p->f, "</p></div>\n");
+    return 0;
+}
+
+static void was(struct gpv_page *p)
 {
     const struct gpv_night *n = p->n;
     char word[GPV_WORD];
-    answer(p, n->over ? "When was it done?" : "When will it be done?",
-           !n->over         ? "not yet"
-           : p->facts.ended ? gpv_page_clock(p, p->facts.ended, word)
-                            : "nothing ran");
+    answer(p, "When was it done?",
+           p->facts.ended ? gpv_page_clock(p, p->facts.ended, word) : "nothing ran");
     if (p->facts.p95)
-        gpv_html(p->f, "95 %% of the %stasks by %s", n->over ? "" : "ended ",
-                 gpv_page_clock(p, p->facts.p95, word));
+        gpv_html(p->f, "95 %% of the tasks by %s", gpv_page_clock(p, p->facts.p95, word));
     if (p->facts.last_batch < n->batches.n)
-        gpv_html(p->f, "; %s batch: %.*s", n->over ? "last" : "last ended", 60,
+        gpv_html(p->f, "; last batch: %u %.*s", n->batches.row[p->facts.last_batch].id, 60,
                  gpv_text(n, n->batches.row[p->facts.last_batch].name));
     gpv_html(p->f, "</p></div>\n");
 }
@@ -135,7 +208,10 @@ int gpv_page_answers(struct gpv_page *p)
 {
     sentence(p);
     gpv_html(p->f, "<div class=\"answers\">\n");
-    when(p);
+    if (p->n->over)
+        was(p);
+    else if (will_be(p) != 0)
+        return -1;
     wrong(p);
     spent(p);
     gpv_html(p->f, "</div>\n");
