@@ -50,7 +50,7 @@ static void see_batch(struct t_script *text, const struct gpv_night *n, uint32_t
     text->size = 0;
     text->text[0] = 0;
     T_EQ(gpv_wait_each(n, batch, see, &seen), 0);
-    T_EQ(gpv_wait_sum(n, batch, sum), 0);
+    T_EQ(gpv_wait_sum(n, batch, sum, NULL), 0);
     for (size_t why = 0; why < GPV_WHYS; why++)
         T_CHECK(sum[why] == seen.sum[why]);
 }
@@ -306,6 +306,68 @@ T_CASE(words)
     T_TEXT(gpv_why_text(GPV_WHYS), "?");
 }
 
+/* Of each kind the text that had the most time of tasks, of all its rows together. */
+T_CASE(texts_of_reasons)
+{
+    struct gpv_night *n = t_night("shape 1 - 2\nbatch 1 a 10 - 0 - 3 0 0 2 0 - 3 1\n"
+                                  "reason 1 1.3 SHARE 10 14 x\n"
+                                  "reason 1 1.3 SHARE 14 20 y\n"
+                                  "reason 1 1.3 SHARE 20 24 x\n"
+                                  "reason 1 1.3 SHARE 24 50 while_kept\n"
+                                  "reason 1 1.3 SEATS 50 51 SEATS,_has_2_workers\n"
+                                  "tenancy gpu:0 kept - 24 50\n"
+                                  "now 60");
+    double sum[GPV_WHYS];
+    uint32_t text[GPV_WHYS];
+
+    T_EQ(gpv_wait_sum(n, 0, sum, text), 0);
+    T_TEXT(gpv_text(n, text[GPV_WHY_BUSY]), "x");
+    T_TEXT(gpv_text(n, text[GPV_WHY_GATHERING]), "while kept");
+    T_TEXT(gpv_text(n, text[GPV_WHY_LIMIT]), "SEATS, has 2 workers");
+    T_EQ(text[GPV_WHY_UNSEEN], 0);
+    T_EQ(sum[GPV_WHY_UNSEEN], 18);
+    int code = -1;
+    for (unsigned at = 1; code < 0; at++) {
+        fail_at = at;
+        code = gpv_wait_sum(n, 0, sum, text);
+        T_EQ(code, fail_at > 0 ? 0 : -1);
+    }
+    fail_at = 0;
+    gpv_night_free(n);
+}
+
+T_CASE(details_of_texts)
+{
+    T_TEXT(gpv_reason_detail("SEATS, has 2 workers"), "has 2 workers");
+    T_TEXT(gpv_reason_detail("BUSY on gpu:3: other"), "on gpu:3: other");
+    T_TEXT(gpv_reason_detail("SEATSx"), "SEATSx");
+    T_TEXT(gpv_reason_detail("GPU 3 runs 12.4"), "GPU 3 runs 12.4");
+    T_TEXT(gpv_reason_detail("BUSY"), "");
+    T_TEXT(gpv_reason_detail(""), "");
+}
+
+static void check_percents(double a, double b, double c, unsigned x, unsigned y, unsigned z)
+{
+    const double sum[GPV_WHYS] = { a, b, c };
+    unsigned percent[GPV_WHYS];
+
+    gpv_wait_percents(sum, percent);
+    T_EQ(percent[0], x);
+    T_EQ(percent[1], y);
+    T_EQ(percent[2], z);
+    T_EQ(percent[3] + percent[GPV_WHYS - 1], 0);
+}
+
+T_CASE(percents_have_the_sum_100)
+{
+    check_percents(0, 0, 0, 0, 0, 0);
+    check_percents(7, 0, 0, 100, 0, 0);
+    check_percents(1, 1, 1, 34, 33, 33);
+    check_percents(995, 4, 1, 100, 0, 0);
+    check_percents(666, 167, 167, 66, 17, 17);
+    check_percents(5e18, 1, 3e18, 63, 0, 37);
+}
+
 static int stop(const struct gpv_wait *w, void *user)
 {
     ++*(int *)user;
@@ -509,7 +571,7 @@ static void recount(const struct gpv_night *n, uint32_t batch)
             tasks += waiting[shape];
         wanted[recounted_why(n, batch, waiting, now)] += (double)tasks * MS;
     }
-    T_EQ(gpv_wait_sum(n, batch, sum), 0);
+    T_EQ(gpv_wait_sum(n, batch, sum, NULL), 0);
     for (size_t why = 0; why < GPV_WHYS; why++)
         T_EQ(sum[why], wanted[why]);
 }

@@ -320,21 +320,116 @@ int gpv_wait_each(const struct gpv_night *n, uint32_t batch, gpv_wait_fn fn, voi
     return code;
 }
 
+/* ---- Sums ---- */
+
 struct sum {
     const struct gpv_night *n;
     double *of;
+    double *row[2]; /* of each row of a reason; the second one: while a GPU is kept free */
 };
 
 static int add_wait(const struct gpv_wait *w, void *user)
 {
     struct sum *sum = user;
-    sum->of[gpv_why_of(sum->n, w)] += (double)(w->to - w->from) * (double)w->tasks;
+    double time = (double)(w->to - w->from) * (double)w->tasks;
+    sum->of[gpv_why_of(sum->n, w)] += time;
+    if (sum->row[0] && w->reason != GPV_NONE)
+        sum->row[w->kept][w->reason] += time;
     return 0;
 }
 
-int gpv_wait_sum(const struct gpv_night *n, uint32_t batch, double ret[GPV_WHYS])
+struct text_time {
+    uint32_t why, text;
+    double time;
+};
+
+static int by_text(const void *left, const void *right)
 {
-    struct sum sum = { n, ret };
+    const struct text_time *a = left, *b = right;
+    return a->why != b->why ? (a->why > b->why) - (a->why < b->why)
+                            : (a->text > b->text) - (a->text < b->text);
+}
+
+/* Rows with one text count together. */
+static void choose_texts(struct text_time *t, size_t n, uint32_t ret[GPV_WHYS])
+{
+    double most[GPV_WHYS] = { 0 }, time = 0;
+    gpv_sort(t, n, sizeof(*t), by_text);
+    for (size_t i = 0; i < n; i++) {
+        bool begins = i == 0 || by_text(&t[i - 1], &t[i]) != 0;
+        time = begins ? t[i].time : time + t[i].time;
+        if (time > most[t[i].why]) {
+            most[t[i].why] = time;
+            ret[t[i].why] = t[i].text;
+        }
+    }
+}
+
+static int find_texts(const struct sum *sum, uint32_t ret[GPV_WHYS])
+{
+    const struct gpv_night *n = sum->n;
+    struct text_time *t = malloc((2 * n->reasons.n + 1) * sizeof(*t));
+    size_t used = 0;
+    for (size_t i = 0; t && i < n->reasons.n; i++)
+        for (int kept = 0; kept < 2; kept++)
+            if (sum->row[kept][i] > 0)
+                t[used++] =
+                    (struct text_time){ gpv_why_of_word(gpv_text(n, n->reasons.row[i].word), kept),
+                                        n->reasons.row[i].text, sum->row[kept][i] };
+    if (t)
+        choose_texts(t, used, ret);
+    free(t);
+    return t ? 0 : -1;
+}
+
+int gpv_wait_sum(const struct gpv_night *n, uint32_t batch, double ret[GPV_WHYS],
+                 uint32_t ret_text[GPV_WHYS])
+{
+    struct sum sum = { n, ret, { NULL, NULL } };
+    double *row = ret_text ? calloc(2 * n->reasons.n + 1, sizeof(*row)) : NULL;
     memset(ret, 0, GPV_WHYS * sizeof(ret[0]));
-    return gpv_wait_each(n, batch, add_wait, &sum);
+    if (ret_text && !row)
+        return -1;
+    if (row) {
+        memset(ret_text, 0, GPV_WHYS * sizeof(ret_text[0]));
+        sum.row[0] = row;
+        sum.row[1] = row + n->reasons.n;
+    }
+    int code = gpv_wait_each(n, batch, add_wait, &sum);
+    if (code == 0 && row)
+        code = find_texts(&sum, ret_text);
+    free(row);
+    return code;
+}
+
+/* What is left after rounding down goes to those that lost the most of it. */
+void gpv_wait_percents(const double sum[GPV_WHYS], unsigned ret[GPV_WHYS])
+{
+    double all = 0, lost[GPV_WHYS];
+    unsigned left = 100;
+    for (unsigned i = 0; i < GPV_WHYS; i++)
+        all += sum[i];
+    for (unsigned i = 0; i < GPV_WHYS; i++) {
+        double part = all > 0 ? sum[i] / all * 100 : 0;
+        ret[i] = (unsigned)part < left ? (unsigned)part : left;
+        left -= ret[i];
+        lost[i] = part - ret[i];
+    }
+    for (; all > 0 && left > 0; left--) {
+        unsigned most = 0;
+        for (unsigned i = 1; i < GPV_WHYS; i++)
+            most = lost[i] > lost[most] ? i : most;
+        ret[most]++;
+        lost[most] = -1;
+    }
+}
+
+const char *gpv_reason_detail(const char *text)
+{
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t size = strlen(words[i].word);
+        if (size > 0 && strncmp(text, words[i].word, size) == 0 && strchr(",: ", text[size]))
+            return text + size + strspn(text + size, ",: ");
+    }
+    return text;
 }

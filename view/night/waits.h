@@ -48,7 +48,14 @@ enum gpv_why gpv_why_of(const struct gpv_night *n, const struct gpv_wait *w);
 /* kept: the tasks need several GPUs each, and one is kept free. */
 enum gpv_why gpv_why_of_word(const char *word, bool kept);
 
-/* Task-time of a batch by reason: ns times tasks, as a sum.  0, or -1 without memory. */
-int gpv_wait_sum(const struct gpv_night *n, uint32_t batch, double ret[GPV_WHYS]);
+/* Task-time of a batch by reason: ns times tasks, as a sum.  0, or -1 without memory.  ret_text, if
+ * it is not NULL: of the rows of each reason the text that had the most of it, or 0. */
+int gpv_wait_sum(const struct gpv_night *n, uint32_t batch, double ret[GPV_WHYS],
+                 uint32_t ret_text[GPV_WHYS]);
+/* Parts of a sum in percent: whole numbers, whose sum is 100 unless all is 0. */
+void gpv_wait_percents(const double sum[GPV_WHYS], unsigned ret[GPV_WHYS]);
+/* The text of a reason without the word with which it begins: "has 3 workers" of "SEATS, has 3
+ * workers". */
+const char *gpv_reason_detail(const char *text);
 
 #endif

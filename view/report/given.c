@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* given.c - the batches: how many of their tasks ended well, how long they ran and waited. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "view/names.h"
 #include "view/night/waits.h"
 #include "view/report/html.h"
-#include "view/names.h"
 #include "view/report/page.h"
 #include "view/words.h"
 
 enum {
     ROWS = 200,  /* further batches are counted */
-    REASONS = 2, /* of a batch */
-    NAME = 60    /* characters */
+    NAME = 60,   /* characters */
+    DETAIL = 120 /* characters */
 };
-static const double LEAST = .02; /* part of the time for which a batch waited that is shown */
 
 static void write_number(FILE *f, uint64_t number)
 {
@@ -31,23 +33,79 @@ static void write_span(FILE *f, int64_t ns)
     gpv_html(f, "<td class=\"n nw\">%s</td>", ns >= 0 ? gpv_span(ns, word) : "–");
 }
 
+/* The GPUs that were kept free for a batch. */
+static int write_kept(struct gpv_page *p, uint32_t batch)
+{
+    const struct gpv_night *n = p->n;
+    bool *kept = calloc(n->gpus.n + 1, sizeof(*kept));
+    uint16_t *gpu = calloc(n->gpus.n + 1, sizeof(*gpu));
+    char name[GPV_NAME];
+    struct gpv_set set = { gpu, 0 };
+    for (size_t i = 0; kept && i < n->tenancies.n; i++) {
+        const struct gpv_tenancy *t = &n->tenancies.row[i];
+        if (t->kind == GPV_TENANCY_KEPT && t->gpu < n->gpus.n &&
+            gpv_kept_for(n, t) == n->batches.row[batch].id)
+            kept[t->gpu] = true;
+    }
+    for (uint16_t i = 0; kept && gpu && i < n->gpus.n; i++)
+        if (kept[i])
+            gpu[set.n++] = i;
+    if (set.n > 0)
+        gpv_html(p->f, ": %s", gpv_gpu_labels(n, set, name));
+    free(gpu);
+    free(kept);
+    return kept && gpu ? 0 : -1;
+}
+
+/* A text that ends in "; task 12.44" names the task that has the GPU. */
+static bool write_holder(struct gpv_page *p, const char *text)
+{
+    unsigned batch, number;
+    const char *task = strstr(text, "; task ");
+    if (!task || sscanf(task, "; task %u.%u", &batch, &number) != 2)
+        return false;
+    gpv_html(p->f, ", for the longest time with %u.%u of %.*s", batch, number, NAME,
+             gpv_batch_name(p->n, batch));
+    return true;
+}
+
+/* What the most frequent text adds to the kind of a reason. */
+static int write_detail(struct gpv_page *p, uint32_t batch, unsigned why, uint32_t text)
+{
+    const char *detail = gpv_reason_detail(gpv_text(p->n, text));
+    if (why == GPV_WHY_GATHERING)
+        return write_kept(p, batch);
+    if (why == GPV_WHY_BUSY && write_holder(p, detail))
+        return 0;
+    if (*detail && why != GPV_WHY_UNSEEN)
+        gpv_html(p->f, ": <span class=\"dim\">%.*s</span>", DETAIL, detail);
+    return 0;
+}
+
+/* All reasons, the longest ones first.  The parts add up to 100 %. */
 static int write_reasons(struct gpv_page *p, uint32_t batch)
 {
-    double sum[GPV_WHYS], all = 0;
-    char word[GPV_WORD];
-    if (gpv_wait_sum(p->n, batch, sum) != 0)
+    double sum[GPV_WHYS];
+    uint32_t text[GPV_WHYS];
+    unsigned percent[GPV_WHYS];
+    if (gpv_wait_sum(p->n, batch, sum, text) != 0)
         return -1;
-    for (unsigned i = 0; i < GPV_WHYS; i++)
-        all += sum[i];
+    gpv_wait_percents(sum, percent);
     gpv_html(p->f, "<td>");
-    for (unsigned k = 0; k < REASONS; k++) {
+    for (unsigned k = 0; k < GPV_WHYS; k++) {
         unsigned most = 0;
         for (unsigned i = 1; i < GPV_WHYS; i++)
             most = sum[i] > sum[most] ? i : most;
-        if (all <= 0 || sum[most] < LEAST * all)
+        if (sum[most] <= 0)
             break;
-        gpv_html(p->f, "%s<span class=\"nw\">%s</span> %s", k ? ", " : "",
-                 gpv_percent(sum[most], all, word), gpv_why_text(most));
+        gpv_html(p->f, k ? "<br><span class=\"nw\">" : "<span class=\"nw\">");
+        if (percent[most])
+            gpv_html(p->f, "%u %%", percent[most]);
+        else
+            gpv_html(p->f, "&lt;1 %%");
+        gpv_html(p->f, "</span> %s", gpv_why_text(most));
+        if (write_detail(p, batch, most, text[most]) != 0)
+            return -1;
         sum[most] = 0;
     }
     gpv_html(p->f, "</td>");
@@ -98,7 +156,8 @@ int gpv_page_batches(struct gpv_page *p)
                    "<th scope=\"col\" class=\"n\">median run</th>"
                    "<th scope=\"col\" class=\"n\">95 %% run</th>"
                    "<th scope=\"col\" class=\"n\">median wait</th>"
-                   "<th scope=\"col\">because</th></tr></thead><tbody>\n");
+                   "<th scope=\"col\">because, of the waiting time of its tasks</th></tr></thead>"
+                   "<tbody>\n");
     for (uint32_t i = 0; i < n && i < ROWS; i++) {
         if (write_batch(p, i) != 0)
             return -1;

@@ -145,7 +145,7 @@ static int put_waits(struct gpv_json *j, const struct gpv_night *n, uint32_t bat
 {
     double ns[GPV_WHYS];
 
-    if (gpv_wait_sum(n, batch, ns))
+    if (gpv_wait_sum(n, batch, ns, NULL))
         return -1;
     gpv_json_open(j, "wait_ms", '{');
     for (unsigned i = 0; i < GPV_WHYS; i++)

@@ -13,10 +13,11 @@ enum {
     TOP = 22, /* dots: the axis */
     LANE = 44,
     HIGH = 32,
+    LABEL = 200,
     LANES = 24 /* batches that have one: those that waited for the longest */
 };
 
-/* A dot: the most that waited in it, and for how long by reason. */
+/* A dot: the most that waited in it, and by reason the time of all tasks together. */
 struct dot {
     uint64_t most;
     double ns[GPV_WHYS];
@@ -59,7 +60,7 @@ static int add_wait(const struct gpv_wait *w, void *user)
         const int64_t next = gpv_chart_time(&t->chart, i + 1);
         const int64_t until = next < w->to ? next : w->to;
         t->dot[i].most = w->tasks > t->dot[i].most ? w->tasks : t->dot[i].most;
-        t->dot[i].ns[why] += until > at ? (double)(until - at) : 0;
+        t->dot[i].ns[why] += until > at ? (double)(until - at) * (double)w->tasks : 0;
         at = until > at ? until : at;
     }
     return 0;
@@ -96,10 +97,18 @@ static int draw(struct waiting *t, uint64_t most, unsigned bottom)
     return 0;
 }
 
+/* "15 rec-11" */
+static const char *label_of(const struct gpv_night *n, uint32_t batch, char ret[LABEL])
+{
+    const struct gpv_batch *b = &n->batches.row[batch];
+    (void)snprintf(ret, LABEL, "%u %s", b->id, gpv_text(n, b->name));
+    return ret;
+}
+
 static int write_lane(struct waiting *t, uint32_t batch, unsigned bottom)
 {
     const struct gpv_night *n = t->p->n;
-    char word[GPV_WORD];
+    char word[GPV_WORD], label[LABEL];
     uint64_t most = 0;
     memset(t->dot, 0, t->chart.dots * sizeof(*t->dot));
     if (gpv_wait_each(n, batch, add_wait, t) != 0)
@@ -109,8 +118,7 @@ static int write_lane(struct waiting *t, uint32_t batch, unsigned bottom)
     if (draw(t, most ? most : 1, bottom) != 0)
         return -1;
     gpv_html(t->p->f, "<g data-batch=\"%u\">", n->batches.row[batch].id);
-    gpv_chart_lane(t->p->f, &t->chart, bottom, gpv_text(n, n->batches.row[batch].name),
-                   gpv_count(most, word));
+    gpv_chart_lane(t->p->f, &t->chart, bottom, label_of(n, batch, label), gpv_count(most, word));
     gpv_boxes_write(t->p->f, &t->boxes);
     gpv_html(t->p->f, "</g>\n");
     return 0;
@@ -126,7 +134,7 @@ static int choose(const struct gpv_page *p, struct rank *rank, size_t *ret_n, si
         double sum[GPV_WHYS], all = 0;
         if (p->asked && !n->batches.row[i].asked)
             continue;
-        if (gpv_wait_sum(n, i, sum) != 0)
+        if (gpv_wait_sum(n, i, sum, NULL) != 0)
             return -1;
         for (unsigned k = 0; k < GPV_WHYS; k++)
             all += sum[k];
@@ -174,17 +182,20 @@ int gpv_page_waits(struct gpv_page *p)
     struct waiting t = { .p = p };
     struct rank *rank = malloc((n->batches.n + 1) * sizeof(*rank));
     size_t lanes = 0, more = 0, labels = 0;
+    char label[LABEL];
     int ret = rank && choose(p, rank, &lanes, &more) == 0 ? 0 : -1;
     gpv_page_section(p, "waited", "What waited, and why");
     for (size_t i = 0; i < lanes; i++) {
-        const size_t width = gpv_html_width(gpv_text(n, n->batches.row[rank[i].batch].name));
+        const size_t width = gpv_html_width(label_of(n, rank[i].batch, label));
         labels = width > labels ? width : labels;
     }
     t.chart = gpv_chart_of(n, labels);
     t.dot = malloc(t.chart.dots * sizeof(*t.dot));
     if (ret == 0 && lanes) {
-        gpv_html(p->f, "<p class=\"dim\">Waiting tasks, each batch on its own scale: its most on "
-                       "the right.  The pattern is the reason of the first one.</p>\n");
+        gpv_html(p->f,
+                 "<p class=\"dim\">Waiting tasks, each batch on its own scale: its most on "
+                 "the right.  The pattern is the reason of the first one: that of most of the "
+                 "waiting time, whose shares are in the table of the batches.</p>\n");
         ret = t.dot ? write_figure(&t, rank, lanes) : -1;
     } else if (ret == 0) {
         gpv_html(p->f, "<p>No task waited.</p>\n");
