@@ -7,11 +7,10 @@
 #include <string.h>
 
 #include "../queue/failing.h"
-#include "rows.h"
+#include "pages.h"
 #include "view/report/html.h"
 #include "view/report/lanes.h"
 #include "view/report/report.h"
-#include "view/words.h"
 
 /* What gpv_html writes for an argument, cut to `most` characters if that is not negative. */
 static char *html(const char *text, int most)
@@ -171,23 +170,9 @@ T_CASE(each_bad_end_is_on_one_lane)
 
 /* ---- Pages ---- */
 
-/* The page of a night; the caller frees it. */
-static char *page_of(struct gpv_night *n, unsigned reload)
-{
-    const struct gpv_report_options o = { .reload = reload };
-    char *out = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&out, &size);
-
-    T_CHECK(f);
-    T_EQ(gpv_report_write(n, &o, f), 0);
-    (void)fclose(f);
-    return out;
-}
-
 static bool has_reload(struct gpv_night *n, unsigned reload)
 {
-    char *page = page_of(n, reload);
+    char *page = t_page_of(n, reload);
     const bool ret = strstr(page, "<meta http-equiv=\"refresh\" content=\"10\">") != NULL;
 
     T_EQ(ret, strstr(page, "http-equiv=\"refresh\"") != NULL);
@@ -213,116 +198,19 @@ T_CASE(batches_that_the_reader_has_named)
 {
     struct gpv_night *n = t_night(SHARED "batch 1 a @0:00 - 0 - 9 0 0 2 1 - 8 1\n"
                                          "batch 2 b @0:00 - 0 - 9 0 0 2 1 - 8 1\n");
-    char *page = page_of(n, 0);
+    char *page = t_page_of(n, 0);
 
     T_CHECK(strstr(page, "<g data-batch=\"1\">") && strstr(page, "<g data-batch=\"2\">"));
     free(page);
     n->batches.row[1].asked = true;
-    page = page_of(n, 0);
+    page = t_page_of(n, 0);
     T_CHECK(strstr(page, "<title>Batch 2 b, "));
     T_CHECK(!strstr(page, "<g data-batch=\"1\">") && strstr(page, "<g data-batch=\"2\">"));
     T_CHECK(strstr(page, "<tr data-batch=\"1\""));
     free(page);
     n->batches.row[0].asked = true;
-    page = page_of(n, 0);
+    page = t_page_of(n, 0);
     T_CHECK(strstr(page, "<title>2 batches, "));
-    free(page);
-    gpv_night_free(n);
-}
-
-static bool has(const char *page, const char *part)
-{
-    if (!strstr(page, part))
-        printf("no %s\n", part);
-    return strstr(page, part) != NULL;
-}
-
-/* The part of a page from the begin of a section to that of the next one; the caller frees it. */
-static char *section(const char *page, const char *id)
-{
-    char begin[64];
-
-    (void)snprintf(begin, sizeof(begin), "<section id=\"%s\">", id);
-    const char *at = strstr(page, begin);
-    T_CHECK(at);
-    const char *end = strstr(at, "</section>");
-    T_CHECK(end);
-    return strndup(at, (size_t)(end - at));
-}
-
-#define FAULTS                                                                       \
-    "gpu gpu:0\ngpu gpu:1\ngpu gpu:2\nclass w\nclass x\nshape 1 w 1 1_GPU\n"         \
-    "batch 15 rec @0:00 @2:00 0 - 9 0 0 0 0 ok=6,crashed=2,error=1\n"                \
-    "attempt 15.7 1 1 gpu:0 - @0:10 @0:11 crashed -11 frame\n"                       \
-    "attempt 15.7 2 1 gpu:1 - @0:11 @0:12 crashed -11 frame\n"                       \
-    "attempt 15.8 1 1 gpu:0 - @0:12 @0:13 crashed -11 frame\n"                       \
-    "attempt 15.9 1 1 gpu:0 - @0:13 @0:14 error 1 key\n"                             \
-    "attempt 15.1 1 1 gpu:0 - @0:13 @0:14 returned 0 XID\n"                          \
-    "attempt 15.1 2 1 gpu:0 - @0:14 @0:20 ok 0\n"                                    \
-    "attempt 15.2 1 1 gpu:1 - @0:20 @1:20 ok 0\n"                                    \
-    "out gpu:1 foreign @1:10 @2:00 pid_8123\nout gpu:0 quarantined @1:30 - XID_48\n" \
-    "tenancy gpu:2 kept - @0:10 @0:30 15.7:_held_for_2_GPUs\n"                       \
-    "tenancy gpu:2 kept - @0:40 @1:05 15.7:_held_for_2_GPUs\n"                       \
-    "tenancy gpu:0 unload w @1:00 @1:01 evicted_for_x\n"                             \
-    "tenancy gpu:1 unload w @1:05 @1:06 evicted_for_x\n"                             \
-    "life opened @0:00 - -\nlife clock @1:50 @1:50 set_by_+3.000_s\nnow @3:00\n"
-
-/* Whether a page has a text with two times, in minutes of the night. */
-__attribute__((format(printf, 2, 0))) static bool has_times(const char *page, const char *format,
-                                                            int first, int second)
-{
-    char a[GPV_WORD], b[GPV_WORD], part[160];
-
-    (void)gpv_clock(T_BEGIN + first * INT64_C(60000000000), a);
-    (void)gpv_clock(T_BEGIN + second * INT64_C(60000000000), b);
-    (void)snprintf(part, sizeof(part), format, a, b);
-    return has(page, part);
-}
-
-/* Tasks come before attempts, each stretch has its times, and events are no faults. */
-T_CASE(what_went_wrong)
-{
-    struct gpv_night *n = t_night(FAULTS);
-    char *page = page_of(n, 0), *wrong = section(page, "wrong"), *events = section(page, "events");
-
-    T_CHECK(has(page, "<p class=\"big\">3 tasks</p><p>most: 2 tasks CRASHED signal 11 (3x), "));
-    T_CHECK(has(wrong, "<b>2 tasks CRASHED signal 11 (3x)</b>"));
-    T_CHECK(has(wrong, "<span class=\"dim\">3 attempts on 2 GPUs: GPU 0-1</span>"));
-    T_CHECK(has(wrong, "<b>1 task ERROR exit 1</b>"));
-    T_CHECK(has(wrong, "<b>1 task PUT BACK</b><br><span class=\"dim\">XID</span><br>It ended ok"));
-    T_CHECK(has_times(wrong, "; seen %s, free of tasks from %s<", 70, 80));
-    T_CHECK(has(wrong, "<b>2x GPU 2 kept free</b>"));
-    T_CHECK(has_times(wrong, ">%s–%s</span>, ", 10, 30));
-    T_CHECK(has_times(wrong, ">%s–%s</span><br><span class=\"dim\">2 stretches, together 45 min<",
-                      40, 65));
-    T_CHECK(!strstr(wrong, "left GPU") && !strstr(wrong, "gpudispatch ") &&
-            !strstr(wrong, "clock"));
-    T_CHECK(has(events, "<li>2x w left GPU 0-1 for x, "));
-    T_CHECK(has_times(events,
-                      "<li>clock set, <span class=\"nw\">%s</span> <span class=\"dim\">"
-                      "set by +3.000 s</span></li>",
-                      110, 110));
-    T_CHECK(!strstr(page, ">returned<") && has(page, "</b> put back</span>"));
-    free(events);
-    free(wrong);
-    free(page);
-    gpv_night_free(n);
-}
-
-/* Each command is there once, and the log is the first one. */
-T_CASE(what_to_type_next)
-{
-    struct gpv_night *n = t_night(FAULTS);
-    char *page = page_of(n, 0), *next = section(page, "next");
-
-    T_CHECK(has(next,
-                "<ol>\n<li><code>gpudispatch log 15.7</code> why 2 tasks of 15 rec CRASHED "
-                "signal 11</li>\n"
-                "<li><code>gpudispatch log 15.9</code> why 1 task of 15 rec ERROR exit 1</li>\n"
-                "<li><code>gpudispatch retry 15 --failed</code> another attempt for 3 failed "
-                "tasks of 15 rec</li>\n"
-                "<li><code>gpudispatch gpus</code> GPU 0 is out of use</li>\n</ol>"));
-    free(next);
     free(page);
     gpv_night_free(n);
 }

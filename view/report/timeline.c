@@ -8,6 +8,7 @@
 #include "view/report/marks.h"
 #include "view/names.h"
 #include "view/report/page.h"
+#include "view/report/turns.h"
 #include "view/words.h"
 
 enum {
@@ -17,7 +18,6 @@ enum {
     HIGH = 20,         /* a bar */
     LOW = 12,          /* one of many lanes */
     MANY = 16,         /* lanes */
-    WORD = 90,         /* dots: a stretch that is longer has its class written on it */
     ROWS = 4,          /* attempts at a time that have rows of their own */
     RECTANGLES = 8000, /* of all lanes: more attempts than that are drawn by dots */
     CLASSES = GPV_TEXTURE_CLASS_OTHER + 1
@@ -34,7 +34,6 @@ struct timeline {
     double (*busy)[CLASSES];   /* ns of each dot, by the texture of the class */
     unsigned bar, y;           /* height of a bar; top of the lane */
     size_t rectangles;         /* of a lane: at most */
-    const char *word[CLASSES]; /* of each texture: the name of its class */
 };
 
 static int box(struct timeline *t, double from, double to, double y, double height,
@@ -203,29 +202,6 @@ static const char *note_of(const struct gpv_night *n, uint32_t gpu, const struct
     return ret;
 }
 
-/* The name of a class stands once in a lane, on the first stretch of its tasks that has room. */
-static void write_words(struct timeline *t)
-{
-    bool written[CLASSES] = { false };
-    double from = 0, to = 0;
-    unsigned texture = CLASSES;
-    for (size_t i = 0; i <= t->boxes.list.n; i++) {
-        const struct gpv_box *b = i < t->boxes.list.n ? &t->boxes.list.row[i] : NULL;
-        if (b && b->texture >= CLASSES)
-            continue;
-        if (b && b->texture == texture && b->x <= to + 4) {
-            to = b->x + b->width > to ? b->x + b->width : to;
-            continue;
-        }
-        if (texture < CLASSES && !written[texture] && to - from > WORD)
-            written[texture] =
-                gpv_chart_note(t->p->f, from, to, t->y + ABOVE + t->bar / 2 + 4, t->word[texture]);
-        texture = b ? b->texture : CLASSES;
-        from = b ? b->x : 0;
-        to = b ? from + b->width : 0;
-    }
-}
-
 struct noted {
     struct timeline *t;
     uint32_t gpu;
@@ -241,6 +217,17 @@ static int note_stretch(const struct gpv_stretch *s, void *user)
         gpv_chart_note(t->p->f, from, to, t->y + ABOVE + t->bar / 2 + 4,
                        note_of(t->p->n, noted->gpu, s, text, sizeof(text)));
     return 0;
+}
+
+/* The batches on the bar. */
+static int write_turns(const struct timeline *t, const struct gpv_lane *l)
+{
+    struct gpv_turns turns;
+    const int ret = gpv_turns_of(t->p->n, l, &t->chart, &turns);
+    if (ret == 0)
+        gpv_turns_write(t->p->f, t->p->n, &turns, &t->chart, t->y + ABOVE, t->bar);
+    free(turns.row);
+    return ret;
 }
 
 static void add_marks(struct timeline *t, const struct gpv_lane *l)
@@ -303,7 +290,8 @@ static int write_lane(struct timeline *t, const struct gpv_lane *l)
     struct noted noted = { t, l->gpu };
     if (gpu && gpv_use_each(p->n, l->gpu, p->n->from, p->n->to, note_stretch, &noted) != 0)
         return -1;
-    write_words(t);
+    if (write_turns(t, l) != 0)
+        return -1;
     add_marks(t, l);
     add_running(t, l);
     gpv_html(p->f, "</g>\n");
@@ -424,9 +412,6 @@ static int prepare(struct timeline *t)
     }
     for (size_t i = 0; i < t->lanes.list.n; i++)
         most = t->lanes.list.row[i].n > most ? t->lanes.list.row[i].n : most;
-    for (uint32_t i = 0; i <= n->classes.n; i++)
-        t->word[t->p->texture[i]] = gpv_class_label(n, i);
-    t->word[GPV_TEXTURE_CLASS_OTHER] = "";
     t->chart = gpv_chart_of(n, labels);
     t->bar = t->lanes.list.n > MANY ? LOW : HIGH;
     t->rectangles = RECTANGLES / (t->lanes.list.n + 1);
@@ -448,8 +433,12 @@ int gpv_page_timeline(struct gpv_page *p)
         ret = write_lanes(&t);
     }
     free(used);
-    gpv_html(p->f, "<p class=\"dim\">On the right: the part of the time in which the GPU did work "
-                   "that counted.  A triangle there: a task still runs.</p>\n");
+    gpv_html(p->f,
+             "<p class=\"dim\">On a bar: number and name of its batch; two numbers where batches "
+             "took turns.  On the right: the part of the time in which the GPU did work "
+             "that counted.  A triangle there: a task still runs.</p>\n");
+    if (ret == 0)
+        ret = gpv_turns_in_words(p, &t.lanes, &t.chart);
     gpv_page_section_end(p);
     gpv_lanes_free(&t.lanes);
     gpv_marks_fini(&t.marks);

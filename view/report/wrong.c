@@ -203,8 +203,7 @@ int gpv_page_next(struct gpv_page *p)
                  gpv_step_text(p->n, &next.step[i], text, sizeof(text)));
     gpv_html(p->f, "</ol>\n");
     if (next.more)
-        gpv_html(p->f, "<p class=\"dim\">`gpudispatch log` shows the output of other tasks that "
-                       "failed, too.</p>\n");
+        gpv_html(p->f, "<p class=\"dim\">Other tasks that failed have logs, too.</p>\n");
     gpv_page_section_end(p);
     return 0;
 }
