@@ -28,6 +28,18 @@ class Work:
         self.alarm = 0       # when the scheduler next checks its patience
 
 
+# Reasons as gpud_reason_format and the agent write them (queue/agent/waiting.c).
+
+def seats_text(class_, seats):
+    many = "s" if seats > 1 else ""
+    return (f"SEATS, has {seats} worker{many}, needs {seats + 1} workers, class {class_}: "
+            "max_workers of the class, or of the dispatcher, are there")
+
+
+def booting_text(class_):
+    return f"BOOTING, class {class_}: a worker of the class starts"
+
+
 class Running:
     def __init__(self, work, task, attempt, ready, started, gpus):
         self.work, self.task, self.attempt = work, task, attempt
@@ -46,7 +58,7 @@ class World:
         self.loads = [None] * gpus   # (work, kind, since, text) while a worker loads or leaves
         self.runs = [None] * gpus
         self.out = [None] * gpus     # (kind, since, text)
-        self.kept = {}               # GPU -> (work, since)
+        self.kept = {}               # GPU -> (work, since, text)
         self.reasons = {}            # shape -> (word, text, task, since)
         self.works = sorted(works, key=lambda w: (-w.priority, w.at))
         self.events, self.sequence, self.now = [], 0, 0
@@ -192,11 +204,12 @@ class World:
                     why.setdefault(work.shape, (*reason, f"{work.number}.{work.todo[0][0]}"))
                     break
         for gpu in [g for g in self.kept if g not in kept or kept[g] is not self.kept[g][0]]:
-            work, since = self.kept.pop(gpu)
-            self.tenancy(gpu, "kept", "", since, self.now, f"{work.gpus} GPUs for {work.name}")
+            _, since, text = self.kept.pop(gpu)
+            self.tenancy(gpu, "kept", "", since, self.now, text)
         for gpu, work in kept.items():
-            self.kept.setdefault(gpu, (work, self.now))
-        for shape in [s for s in self.reasons if why.get(s, ())[:2] != self.reasons[s][:2]]:
+            text = f"{work.number}.{work.todo[0][0]}: held for {work.gpus} GPUs"
+            self.kept.setdefault(gpu, (work, self.now, text))
+        for shape in [s for s in self.reasons if why.get(s, ())[:1] != self.reasons[s][:1]]:
             word, text, task, since = self.reasons.pop(shape)
             self.night.reason(shape, task, word, since, self.now, text)
         for shape, (word, text, task) in why.items():
@@ -206,9 +219,9 @@ class World:
         """Starts the first task, or returns why it waits: word and text."""
         seats = work.seats if len(waiting) > 1 else NO_LIMIT
         if work.running >= seats:
-            return "SEATS", f"{work.name} runs {seats} of {seats} tasks"
+            return "SEATS", seats_text(work.class_, seats)
         if not self.free:
-            return self.blocked(work, "BUSY", "each GPU has a task")
+            return self.blocked(work, *self.busy(work))
         free = [g for g in self.free if g not in kept]
         warm = [g for g in free if self.tenant[g] == work.class_]
         if len(warm) >= work.gpus:
@@ -216,7 +229,7 @@ class World:
             return None
         loading = work.loading // work.gpus
         if work.running + loading >= seats:
-            return "BOOTING", f"a worker of {work.class_} starts"
+            return "BOOTING", booting_text(work.class_)
         patient = work.blocked is None or self.now - work.blocked < PATIENCE
         cold = [g for g in free if g not in warm and not (patient and self.wanted(g, waiting))]
         if len(warm) + len(cold) >= work.gpus and loading < len(work.todo):
@@ -225,7 +238,7 @@ class World:
                 for gpu in gpus:
                     if gpu in cold:
                         self.load(gpu, work, "first use")
-                return "BOOTING", f"a worker of {work.class_} starts"
+                return "BOOTING", booting_text(work.class_)
             for gpu in gpus:
                 if self.boots.get(self.tenant[gpu]):
                     self.tenancy(gpu, "unload", self.tenant[gpu], self.now, self.now,
@@ -237,13 +250,32 @@ class World:
             for gpu in (warm + cold)[:work.gpus]:
                 kept[gpu] = work
         if loading:
-            return self.blocked(work, "BOOTING", f"a worker of {work.class_} starts")
+            return self.blocked(work, "BOOTING", booting_text(work.class_))
         if warm or cold:
-            return self.blocked(work, "BUSY",
-                                f"{len(warm) + len(cold)} of {work.gpus} GPUs are kept free")
+            return self.blocked(work, *self.busy(work))
         if free:
-            return self.blocked(work, "MAX_WAIT", f"a worker of {self.tenant[free[0]]} has work")
-        return self.blocked(work, "HEAD_HOLDS", "the free GPUs are kept for a wide task")
+            return self.blocked(work, "MAX_WAIT", f"MAX_WAIT on {self.names[free[0]]}, class "
+                                f"{self.tenant[free[0]]}: a worker of the class has work, and "
+                                "leaves after max_wait")
+        head = kept[self.free[0]]
+        return self.blocked(work, "HEAD_HOLDS", f"HEAD_HOLDS on {self.names[self.free[0]]}: the "
+                            "place is held for the task, which comes first; task "
+                            f"{head.number}.{head.todo[0][0]}")
+
+    def busy(self, work):
+        """A worker of its class has another task, or a GPU is busy with a task."""
+        own = next((r for r in self.runs if r and r.work.class_ == work.class_), None)
+        if self.boots.get(work.class_) and own:
+            return "BUSY", (f"BUSY, class {work.class_}: workers of the class have other tasks, or "
+                            f"cannot run it; task {own.work.number}.{own.task}")
+        gpu = next((i for i, r in enumerate(self.runs) if r), None)
+        if gpu is None:
+            return "BUSY", (f"BUSY, class {work.class_}: workers of the class have other tasks, or "
+                            "cannot run it")
+        other = self.runs[gpu]
+        return "SHARE", (f"SHARE on {self.names[gpu]}, has 0 of 10000, needs 10000 of 10000: "
+                         "running tasks have the share of the device; task "
+                         f"{other.work.number}.{other.task}")
 
     def wanted(self, gpu, waiting):
         """The GPU has a worker for which tasks wait."""
@@ -286,8 +318,8 @@ class World:
         for gpu, load in enumerate(self.loads):
             if load and load[2] <= self.now:
                 self.tenancy(gpu, load[1], load[0].class_, load[2], None, load[3])
-        for gpu, (work, since) in self.kept.items():
-            self.tenancy(gpu, "kept", "", since, None, f"{work.gpus} GPUs for {work.name}")
+        for gpu, (_, since, text) in self.kept.items():
+            self.tenancy(gpu, "kept", "", since, None, text)
         for gpu, out in enumerate(self.out):
             if out:
                 self.night.out(self.names[gpu], out[0], out[1], None, out[2])
