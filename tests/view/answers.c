@@ -170,8 +170,11 @@ T_CASE(when_it_will_be_done)
     T_CHECK(at && sscanf(at, "<p class=\"big\">%u:%u–%u:%u<", &least, &minute, &most, &other) == 4);
     free(page);
     gpv_night_free(n);
-    check_when("gpu gpu:0\nshape 1 - 1 1_GPU\nbatch 1 a @0:00 - 0 - 7 0 0 6 1 - 2 1\n"
-               "attempt 1.1 1 1 gpu:0 @0:00 @0:00 - running 0\nnow @0:40\n",
+    check_when("gpu gpu:0\nshape 1 - 1 1_GPU\nbatch 1 a @0:00 - 0 - 7 0 0 3 1 ok=3 5 1\n"
+               "attempt 1.1 1 1 gpu:0 @0:00 @0:00 @0:10 ok 0\n"
+               "attempt 1.2 1 1 gpu:0 @0:00 @0:10 @0:20 ok 0\n"
+               "attempt 1.3 1 1 gpu:0 @0:00 @0:20 @0:30 ok 0\n"
+               "attempt 1.4 1 1 gpu:0 @0:00 @0:30 - running 0\nnow @0:40\n",
                "unknown", "Not known of 1 a: fewer than 4 of its tasks have ended. ");
     check_when(
         ENDS "batch 1 a @0:00 - 0 - 7 0 0 2 0 ok=4 6 1\nnow @2:00\n", "unknown",
@@ -192,6 +195,29 @@ T_CASE(when_more_is_to_come)
     T_CHECK(t_has(page, " or later</p><p>Not known of 1 a: tasks are held, or may be added. "));
     free(page);
     gpv_night_free(n);
+}
+
+/* Picture and table have one base: a short wait of many tasks outweighs a long wait of one. */
+T_CASE(the_picture_of_waits_has_task_time)
+{
+    struct text t = { 0 };
+
+    text_add(&t, "gpu gpu:0\nshape 1 - 1 1_GPU\nbatch 1 a @0:00 @2:00 0 - 10 0 0 0 0 ok=10\n"
+                 "reason 1 1.1 BUSY @0:00 @0:15 busy\nreason 1 1.10 SEATS @0:15 @0:50 seats\n");
+    for (int i = 1; i <= 10; i++)
+        text_add(&t, "attempt 1.%d 1 1 gpu:0 @0:00 @0:%d @1:00 ok 0\n", i, i < 10 ? 15 : 50);
+    text_add(&t, "now @999:00\n"); /* a dot has about an hour */
+    struct gpv_night *n = t_night(t.data);
+    char *page = t_page_of(n, 0), *waited = t_section(page, "waited");
+    char *lane = strstr(waited, "<g data-batch=\"1\">");
+    T_CHECK(lane);
+    *strstr(lane, "</g>") = 0;
+    T_CHECK(t_has(lane, "class=\"t16\"")); /* busy */
+    T_CHECK(!strstr(lane, "t17"));         /* a limit */
+    free(waited);
+    free(page);
+    gpv_night_free(n);
+    text_free(&t);
 }
 
 /* All reasons, with what their texts add; together 100 %. */

@@ -77,6 +77,24 @@ SABOTAGES = [
         "        if (a->last && a->outcome != GPV_OK &&\n",
         "        if (gpv_is_bad(a->outcome) &&\n",
         "view/findings.failed_and_later_ok"),
+    Sabotage(
+        "a command stands twice in the list", "view/night/next.c",
+        "        l->step[i].n += kind == GPV_STEP_GPU ? n : 0;\n        return;\n",
+        "        l->step[i].n += kind == GPV_STEP_GPU ? n : 0;\n",
+        "view/next.a_night"),
+    Sabotage(
+        "the task that a GPU still had is forgotten", "view/night/finding_rows.c",
+        "f->cleared = cleared_at", "f->ns += cleared_at",
+        "view/findings.out_of_use_while_a_task_runs"),
+    Sabotage(
+        "the picture of waits counts no tasks", "view/report/waiting.c",
+        "(double)(until - at) * (double)w->tasks : 0", "(double)(until - at) : 0",
+        "view/answers.the_picture_of_waits_has_task_time"),
+    Sabotage(
+        "batches that take turns have no number", "view/report/turns.c",
+        "    if (last && last->narrow && t->narrow && is_near(c, last, t->from)) {\n",
+        "    if (last && last->more && is_near(c, last, t->from)) {\n",
+        "view/answers.turns_of_batches"),
     # ---- The present moment ----
     Sabotage(
         "time is lost although another task worked beside it", "view/night/live.c",
