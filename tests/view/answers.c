@@ -244,6 +244,22 @@ T_CASE(why_a_batch_waited)
     gpv_night_free(n);
 }
 
+/* One end has one time. */
+T_CASE(one_end)
+{
+    struct gpv_night *n = t_night("gpu gpu:0\nshape 1 - 1 1_GPU\n"
+                                  "batch 1 a @0:00 @0:09 0 - 1 0 0 0 0 error=1\n"
+                                  "attempt 1.1 1 1 gpu:0 - @0:00 @0:09 error 1 x\nnow @1:00\n");
+    char *page = t_page_of(n, 0);
+
+    T_CHECK(t_has_times(page,
+                        "<p class=\"big\">1 task</p><p>most: 1 task ERROR exit 1, %s, in 1 a"
+                        "</p></div>%.0s",
+                        9, 9));
+    free(page);
+    gpv_night_free(n);
+}
+
 /* Each command is there once, and the log is the first one. */
 T_CASE(what_to_type_next)
 {

@@ -258,9 +258,9 @@ class World:
                                 f"{self.tenant[free[0]]}: a worker of the class has work, and "
                                 "leaves after max_wait")
         head = kept[self.free[0]]
-        return self.blocked(work, "HEAD_HOLDS", f"HEAD_HOLDS on {self.names[self.free[0]]}: the "
-                            "place is held for the task, which comes first; task "
-                            f"{head.number}.{head.todo[0][0]}")
+        return self.blocked(work, "HEAD_HOLDS", f"HEAD_HOLDS on {self.names[self.free[0]]}, class "
+                            f"{head.class_}: the place is held for the task, which comes first; "
+                            f"task {head.number}.{head.todo[0][0]}")
 
     def busy(self, work):
         """A worker of its class has another task, or a GPU is busy with a task."""
@@ -273,8 +273,8 @@ class World:
             return "BUSY", (f"BUSY, class {work.class_}: workers of the class have other tasks, or "
                             "cannot run it")
         other = self.runs[gpu]
-        return "SHARE", (f"SHARE on {self.names[gpu]}, has 0 of 10000, needs 10000 of 10000: "
-                         "running tasks have the share of the device; task "
+        return "SHARE", (f"SHARE on {self.names[gpu]}, has 0 of 10000, needs 10000 of 10000, class "
+                         f"{other.work.class_}: running tasks have the share of the device; task "
                          f"{other.work.number}.{other.task}")
 
     def wanted(self, gpu, waiting):

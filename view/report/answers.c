@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* answers.c - the top of the page: a sentence and three answers. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "view/names.h"
 #include "view/night/left.h"
@@ -166,11 +167,14 @@ static void wrong(struct gpv_page *p)
     (void)snprintf(text, sizeof(text), "%s task%s", bad ? gpv_count(bad, a) : "no",
                    bad == 1 ? "" : "s");
     answer(p, "What went wrong?", text);
-    if (most)
-        gpv_html(p->f, "most: %s, %s–%s, in %u %.*s%s",
-                 gpv_finding_text(p->n, most, text, sizeof(text)),
-                 gpv_page_clock(p, most->first, a), gpv_page_clock(p, most->last, b), most->batch,
-                 60, gpv_batch_name(p->n, most->batch), most->still ? "" : "; all ended ok later");
+    if (most) {
+        const bool one =
+            strcmp(gpv_page_clock(p, most->first, a), gpv_page_clock(p, most->last, b)) == 0;
+        gpv_html(p->f, "most: %s, %s%s%s, in %u %.*s%s",
+                 gpv_finding_text(p->n, most, text, sizeof(text)), a, one ? "" : "–", one ? "" : b,
+                 most->batch, 60, gpv_batch_name(p->n, most->batch),
+                 most->still ? "" : "; all ended ok later");
+    }
     bool any = most != NULL;
     for (size_t i = 0; i < all->n; i++) {
         if (!is_fault(p->n, &all->row[i]))
