@@ -65,36 +65,53 @@ uint32_t gpq_now_class(struct gpq_now *n, const char *name)
     return (uint32_t)n->classes.n - 1;
 }
 
-struct class_of {
+/* ---- Shapes ---- */
+
+struct shape_of {
     struct gpq_now *now;
-    uint32_t class;
+    struct gpq_kept_shape row;
 };
 
-static int read_class(const struct gpq_shape *s, void *user)
+static int read_shape(const struct gpq_shape *s, void *user)
 {
-    struct class_of *ret = user;
+    struct shape_of *ret = user;
     struct gpq_needs needs;
     struct gpq_error e;
     if (gpq_needs_parse(s->request, &needs, &e) < 0)
         return 1;
-    ret->class = gpq_now_class(ret->now, needs.class_name ? needs.class_name : GPQ_COMMANDS);
+    ret->row.class = gpq_now_class(ret->now, needs.class_name ? needs.class_name : GPQ_COMMANDS);
+    ret->row.gpus = needs.n != 0 ? needs.request[0].devices : 0;
     gpq_needs_free(&needs);
     return 1;
 }
 
-uint32_t gpq_now_class_of(struct gpq_agent *a, uint32_t shape)
+static struct gpq_kept_shape shape_of(struct gpq_agent *a, uint32_t shape)
 {
     struct gpq_now *n = a->now;
-    struct class_of found = { .now = n };
+    struct shape_of found = { .now = n, .row = { .shape = shape } };
     struct gpq_error e;
     for (size_t i = n->shapes.n; i > 0; i--)
         if (n->shapes.row[i - 1].shape == shape)
-            return n->shapes.row[i - 1].class;
-    (void)a->store->engine->shape(a->store, shape, read_class, &found, &e);
-    struct gpq_shape_class *row = gpq_now_row(&n->shapes, sizeof(*row));
+            return n->shapes.row[i - 1];
+    (void)a->store->engine->shape(a->store, shape, read_shape, &found, &e);
+    struct gpq_kept_shape *row = gpq_now_row(&n->shapes, sizeof(*row));
     if (row)
-        *row = (struct gpq_shape_class){ shape, found.class };
-    return found.class;
+        *row = found.row;
+    return found.row;
+}
+
+uint32_t gpq_now_class_of(struct gpq_agent *a, uint32_t shape)
+{
+    return shape_of(a, shape).class;
+}
+
+uint32_t gpq_now_gpus_of(struct gpq_agent *a, uint32_t shape)
+{
+    const struct gpq_kept_shape s = shape_of(a, shape);
+    const struct gpq_class *class = s.class < a->now->classes.n
+                                        ? gpq_class_find(a, a->now->classes.row[s.class].row.name)
+                                        : NULL;
+    return class ? class->gpus : s.gpus;
 }
 
 /* ---- Batches ---- */
@@ -171,10 +188,10 @@ static void read_first(struct gpq_agent *a, struct gpq_kept_batch *b)
     uint32_t looks;
     b->row.first = 0;
     batch.state[GPQ_READY] = b->row.ready;
-    if (b->row.ready == 0 || gpq_first_waiting(a->store, &batch, &first, &looks, &e) < 0 ||
-        first.id == 0)
+    batch.state[GPQ_HELD] = b->row.held;
+    if (gpq_first_waiting(a->store, &batch, &first, &looks, &e) < 0 || first.id == 0)
         return;
-    b->row.first = first.id;
+    b->row.first = b->row.ready > 0 ? first.id : 0;
     b->row.priority = first.priority;
     b->shape = first.shape;
 }

@@ -73,8 +73,8 @@ struct gpq_kept_batch {
     uint32_t ends[GPQ_HOUR + 1]; /* tasks that have ended in each of the last minutes */
 };
 
-struct gpq_shape_class {
-    uint32_t shape, class;
+struct gpq_kept_shape {
+    uint32_t shape, class, gpus; /* gpus: of a command; a worker has those of its class */
 };
 
 struct gpq_now {
@@ -85,7 +85,7 @@ struct gpq_now {
     GPV_LIST(struct gpq_kept_class) classes;
     GPV_LIST(struct gpq_kept_batch) batches; /* by id */
     GPV_LIST(struct gpq_running) running;
-    GPV_LIST(struct gpq_shape_class) shapes;
+    GPV_LIST(struct gpq_kept_shape) shapes;
     struct gpv_now_end ended[GPV_NOW_ENDS]; /* newest first */
     size_t n_ended;
     uint32_t reasons;  /* rows that are open */
@@ -105,7 +105,7 @@ struct gpq_now {
     bool wrong;                    /* the findings are old */
     int64_t found_at;              /* when they were found; 0 = never */
     uint64_t find_at;              /* CLOCK_MONOTONIC: not before it */
-    uint64_t bad;                  /* bad ends */
+    uint64_t bad, bad_tasks;       /* bad ends; different tasks of them */
     GPV_LIST(struct gpv_now_finding) findings;
     int64_t asleep_at; /* when devices were asked whether they sleep */
     uint64_t asleep;   /* bits of the first 64 GPUs */
@@ -129,6 +129,8 @@ uint32_t gpq_now_next_gpu(const struct gpq_now *n, const char **list);
 /* An index.  Without memory it is 0, that of commands. */
 uint32_t gpq_now_class(struct gpq_now *n, const char *name);
 uint32_t gpq_now_class_of(struct gpq_agent *a, uint32_t shape);
+/* GPUs that a task of the shape needs. */
+uint32_t gpq_now_gpus_of(struct gpq_agent *a, uint32_t shape);
 /* NULL: there is none. */
 struct gpq_kept_batch *gpq_now_batch(struct gpq_now *n, uint32_t id);
 /* Adds it, unless it is there.  NULL: no memory, and no view shows it. */

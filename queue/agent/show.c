@@ -65,7 +65,8 @@ static void fill_head(struct view *v, int64_t now)
                                    .time = now,
                                    .since = v->now->since,
                                    .pid = (uint32_t)getpid(),
-                                   .bad_24h = v->now->bad };
+                                   .bad_24h = v->now->bad,
+                                   .bad_tasks_24h = v->now->bad_tasks };
     memcpy(v->s->host, v->now->host, sizeof(v->s->host));
     gpv_now_text(v->s->version, sizeof(v->s->version), VERSION);
     gpv_now_text(v->s->notice, sizeof(v->s->notice), v->now->notice);
@@ -221,6 +222,7 @@ static void see_gpu(struct view *v, const struct gpq_span *span, uint32_t does)
         put_out(g, span, why);
     else
         gpv_now_text(g->text, sizeof(g->text), does == GPV_DOES_KEPT ? span->text : why);
+    g->kept_for = does == GPV_DOES_KEPT ? gpv_now_kept_for(span->text) : 0;
     if (does == GPV_DOES_LOAD || does == GPV_DOES_LEAVE)
         snprintf(g->class_name, sizeof(g->class_name), "%.*s", (int)(whom < 63 ? whom : 63),
                  span->text);
@@ -257,20 +259,16 @@ static int see_span(const struct gpq_span *span, void *user)
 
 /* ---- Batches ---- */
 
-static uint32_t why_of(const struct view *v, const struct reason *r, uint32_t gpus)
-{
-    return gpv_why_of_word(r->word, v->kept && gpus >= 2);
-}
-
 static void put_reason(const struct view *v, struct gpv_now_batch *row, uint32_t shape)
 {
+    uint32_t gpus = row->first != 0 ? gpq_now_gpus_of(v->a, shape) : 0;
     row->why = GPV_WHY_UNSEEN;
+    row->gpus = gpus >= 2 ? gpus : 0;
     for (size_t i = 0; row->first != 0 && i < v->reasons; i++) {
         const struct reason *r = &v->reason[i];
         if (r->shape != shape)
             continue;
-        uint32_t index = gpv_find_shape(v->now->kept, shape);
-        row->why = why_of(v, r, index != GPV_NONE ? v->now->kept->shapes.row[index].gpus : 1);
+        row->why = gpv_why_of_word(r->word, v->kept && gpus >= 2);
         row->since = r->since;
         snprintf(row->reason, sizeof(row->reason), "%s", r->word);
         gpv_now_text(row->text, sizeof(row->text), r->text);
@@ -322,10 +320,12 @@ static void join_left(struct gpv_snapshot *s, const struct gpv_now_batch *row, b
 static void count_waiting(const struct view *v, const struct gpq_kept_batch *b,
                           const struct gpv_now_batch *row)
 {
-    uint32_t class =
-        row->ready > 0 && row->first != 0 ? gpq_now_class_of(v->a, b->shape) : GPV_NONE;
-    if (class < v->s->classes.n)
-        v->s->classes.row[class].waiting[row->why % GPV_WHYS] += row->ready;
+    bool waits = row->ready > 0 && row->first != 0;
+    uint32_t class = waits || row->held > 0 ? gpq_now_class_of(v->a, b->shape) : GPV_NONE;
+    if (class >= v->s->classes.n)
+        return;
+    v->s->classes.row[class].waiting[row->why % GPV_WHYS] += waits ? row->ready : 0;
+    v->s->classes.row[class].held += row->held;
 }
 
 static void read_batches(struct view *v, int64_t now)

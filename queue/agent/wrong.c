@@ -259,6 +259,8 @@ static void take(struct gpq_now *n, const struct gpv_night *day, const struct gp
 {
     n->findings.n = 0;
     n->bad = f->bad;
+    if (gpv_now_bad_tasks(f, day->to - GPQ_DAY, &n->bad_tasks) < 0)
+        n->bad_tasks = 0; /* not known */
     for (size_t i = 0; i < f->n; i++) {
         struct gpv_now_finding *row =
             f->row[i].last > day->to - GPQ_DAY ? gpq_now_row(&n->findings, sizeof(*row)) : NULL;

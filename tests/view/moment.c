@@ -356,7 +356,7 @@ static void see_moment(struct gpv_night *n, int64_t time)
 {
     struct gpv_night *then = gpv_night_part(n, n->from, time);
     struct gpv_snapshot s;
-    uint64_t bad = 0, in_findings = 0;
+    uint64_t bad = 0, in_findings = 0, tasks = 0;
     T_CHECK(then);
     T_EQ(gpv_moment(n, time, &s), 0);
     T_EQ(s.gpus.n, n->gpus.n);
@@ -366,13 +366,19 @@ static void see_moment(struct gpv_night *n, int64_t time)
         T_EQ(b->ok + b->bad + b->running + b->ready + b->held, b->total);
         T_CHECK(b->first == 0 || b->ready > 0);
     }
-    for (size_t i = 0; i < s.findings.n; i++)
-        in_findings += s.findings.row[i].kind == GPV_FINDING_BAD ? s.findings.row[i].count : 0;
+    for (size_t i = 0; i < s.findings.n; i++) {
+        const struct gpv_now_finding *f = &s.findings.row[i];
+        in_findings += f->kind == GPV_FINDING_BAD ? f->count : 0;
+        tasks += f->tasks;
+        T_CHECK(f->kind == GPV_FINDING_BAD ? f->tasks > 0 && f->tasks <= f->count : f->tasks == 0);
+    }
     for (size_t i = 0; i < then->attempts.n; i++)
         bad += gpv_is_bad(then->attempts.row[i].outcome) &&
                then->attempts.row[i].ended >= time - (int64_t)86400 * 1000000000;
     T_EQ(s.bad_24h, in_findings);
     T_EQ(s.bad_24h, bad);
+    T_CMP(s.bad_tasks_24h, <=, tasks);
+    T_CHECK((s.bad_tasks_24h == 0) == (bad == 0));
     gpv_snapshot_free(&s);
     gpv_night_free(then);
 }
@@ -415,6 +421,54 @@ T_CASE(all_recordings)
     }
     T_EQ(closedir(d), 0);
     T_CMP(seen, >, 15);
+}
+
+/* Two findings have the task 1. */
+T_CASE(bad_ends_have_tasks)
+{
+    struct gpv_night *n = t_night("records 1 box\ngpu gpu:0 U0 0\nclass command\n"
+                                  "shape 1 command 1\n"
+                                  "batch 7 rec @0:00 - 0 - 3 0 0 0 0 ok=1,error=2\n"
+                                  "attempt 7.1 1 1 U0 @0:00 @0:01 @0:02 crashed -11 header\n"
+                                  "attempt 7.1 2 1 U0 @0:02 @0:02 @0:03 crashed -11 header\n"
+                                  "attempt 7.1 3 1 U0 @0:03 @0:03 @0:04 error 1 disk\n"
+                                  "attempt 7.2 1 1 U0 @0:00 @0:04 @0:05 error 1 disk\n"
+                                  "attempt 7.3 1 1 U0 @0:00 @0:05 @0:06 ok\nnow @0:10");
+    struct gpv_snapshot s;
+
+    T_EQ(gpv_moment(n, T_AT(0, 10, 0), &s), 0);
+    T_EQ(s.findings.n, 2);
+    T_EQ(s.findings.row[0].tasks, 2);
+    T_EQ(s.findings.row[0].count, 2);
+    T_EQ(s.findings.row[1].tasks, 1);
+    T_EQ(s.findings.row[1].count, 2);
+    T_EQ(s.bad_24h, 4);
+    T_EQ(s.bad_tasks_24h, 2);
+    gpv_snapshot_free(&s);
+    gpv_night_free(n);
+}
+
+T_CASE(a_kept_gpu_names_its_task)
+{
+    struct gpv_night *n = t_night("records 1 box\ngpu gpu:0 U0 0\ngpu gpu:1 U1 1\n"
+                                  "class command\nshape 1 command 2 2_GPUs\n"
+                                  "batch 7 wide @0:00 - 0 - 9 0 3 6 0 - 1 1\n"
+                                  "batch 8 held @0:00 - 0 held 5 0 5 0 0 - 1 1\n"
+                                  "reason 1 7.1 BUSY @0:00 -\n"
+                                  "tenancy U0 kept - @0:01 - 7.1:_held_for_2_GPUs\n"
+                                  "tenancy U1 kept - @0:01 - 7.1_or_so\nnow @0:10");
+    struct gpv_snapshot s;
+
+    T_EQ(gpv_moment(n, T_AT(0, 10, 0), &s), 0);
+    T_EQ(s.gpus.row[0].kept_for, GPV_TASK(7, 1));
+    T_EQ(s.gpus.row[1].kept_for, 0);
+    T_EQ(s.batches.row[0].gpus, 2);
+    T_EQ(s.batches.row[0].why, GPV_WHY_GATHERING);
+    T_EQ(s.batches.row[1].gpus, 0); /* none of its tasks is ready */
+    T_EQ(s.classes.row[0].waiting[GPV_WHY_GATHERING], 6);
+    T_EQ(s.classes.row[0].held, 8);
+    gpv_snapshot_free(&s);
+    gpv_night_free(n);
 }
 
 T_CASE(no_memory)

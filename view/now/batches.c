@@ -92,9 +92,11 @@ static void put_batch(struct gpv_now_batch *row, const struct gpv_night *p,
     for (uint32_t outcome = 0; outcome < GPV_OUTCOMES; outcome++)
         row->bad += gpv_is_bad(outcome) ? b->ended_by[outcome] : 0;
     gpv_now_text(row->name, sizeof(row->name), gpv_text(p, b->name));
-    if (b->first == 0)
+    if (b->first == 0 || b->ready == 0) /* that may be one that is held */
         return;
     row->first = GPV_TASK(b->id, b->first);
+    row->gpus = b->shape < p->shapes.n ? p->shapes.row[b->shape].gpus : 0;
+    row->gpus = row->gpus >= 2 ? row->gpus : 0;
     put_reason(row, p, b->shape);
 }
 
@@ -241,12 +243,13 @@ static void see_rows(struct gpv_snapshot *s, struct lengths *l, const struct gpv
         uint32_t row = row_of(p, shape < p->shapes.n ? p->shapes.row[shape].class : GPV_NONE);
         if (p->batches.row[i].ready > 0)
             s->classes.row[row].waiting[why_of(p, shape)] += p->batches.row[i].ready;
+        s->classes.row[row].held += p->batches.row[i].held;
     }
 }
 
 static bool is_used(const struct gpv_now_class *row)
 {
-    uint64_t sum = row->run.count + row->wait.count;
+    uint64_t sum = row->run.count + row->wait.count + row->held;
     for (uint32_t i = 0; i < GPV_WHYS; i++)
         sum += row->waiting[i];
     for (uint32_t i = 0; i < GPV_OUTCOMES; i++)

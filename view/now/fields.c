@@ -48,6 +48,7 @@ static const struct gpv_field gpu_fields[] = {
     GPU(limit, GPV_I64, 0),
     GPU(with, GPV_TEXT, 0),
     GPU(text, GPV_TEXT, 0),
+    GPU(kept_for, GPV_TASK_ID, 0),
     GPU(memory_used, GPV_U64, -1),
     GPU(memory_total, GPV_U64, -1),
     GPU(utilization, GPV_U32, NO_INDEX),
@@ -69,6 +70,7 @@ static const struct gpv_field class_fields[] = {
     CLASS(evicted, GPV_U64, 0),
     CLASS(restarts, GPV_U64, 0),
     FIELD(gpv_now_class, waiting, "waiting", GPV_COUNTS, 0, gpv_why_word),
+    CLASS(held, GPV_U64, 0),
     FIELD(gpv_now_class, ended_by, "ended", GPV_COUNTS, 0, gpv_outcome_word),
     FIELD(gpv_now_class, tasks_by, "tasks", GPV_COUNTS, 0, gpv_outcome_word),
     CLASS(run, GPV_HISTOGRAM, 0),
@@ -93,6 +95,7 @@ static const struct gpv_field batch_fields[] = {
     FIELD(gpv_now_batch, why, "why", GPV_WORD_OF, GPV_WHY_UNSEEN, gpv_why_word),
     BATCH(reason, GPV_TEXT, 0),
     BATCH(text, GPV_TEXT, 0),
+    BATCH(gpus, GPV_U32, 0),
     BATCH(since, GPV_I64, 0),
     BATCH(least, GPV_I64, -1),
     BATCH(most, GPV_I64, -1),
@@ -108,6 +111,7 @@ static const struct gpv_field finding_fields[] = {
     FINDING(first, GPV_I64, 0),
     FINDING(last, GPV_I64, 0),
     FINDING(count, GPV_U64, 0),
+    FINDING(tasks, GPV_U32, 0),
     FINDING(what, GPV_TEXT, 0),
     FINDING(whose, GPV_TEXT, 0),
     FINDING(text, GPV_TEXT, 0),
@@ -130,17 +134,10 @@ static const struct gpv_field end_fields[] = {
 
 #define HEAD(member, kind, none) FIELD(gpv_snapshot, member, #member, kind, none, NULL)
 const struct gpv_field gpv_head_fields[] = {
-    HEAD(sequence, GPV_U64, 0),
-    HEAD(time, GPV_I64, 0),
-    HEAD(since, GPV_I64, 0),
-    HEAD(host, GPV_TEXT, 0),
-    HEAD(version, GPV_TEXT, 0),
-    HEAD(pid, GPV_U32, 0),
-    HEAD(notice, GPV_TEXT, 0),
-    HEAD(bad_24h, GPV_U64, 0),
-    HEAD(least, GPV_I64, -1),
-    HEAD(most, GPV_I64, -1),
-    END_OF_FIELDS,
+    HEAD(sequence, GPV_U64, 0), HEAD(time, GPV_I64, 0),     HEAD(since, GPV_I64, 0),
+    HEAD(host, GPV_TEXT, 0),    HEAD(version, GPV_TEXT, 0), HEAD(pid, GPV_U32, 0),
+    HEAD(notice, GPV_TEXT, 0),  HEAD(bad_24h, GPV_U64, 0),  HEAD(bad_tasks_24h, GPV_U64, 0),
+    HEAD(least, GPV_I64, -1),   HEAD(most, GPV_I64, -1),    END_OF_FIELDS,
 };
 
 #define MORE(member) FIELD(gpv_now_more, member, #member, GPV_U32, 0, NULL)

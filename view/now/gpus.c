@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gpus.c - what each GPU does, from records. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,14 @@ void gpv_now_out(char *to, size_t size, uint32_t kind, const char *text)
     size_t used = (size_t)snprintf(to, size, "%s%s", gpv_out_word(kind), *text ? ": " : "");
     if (used < size)
         gpv_now_text(to + used, size - used, text);
+}
+
+uint64_t gpv_now_kept_for(const char *text)
+{
+    uint32_t batch, number;
+    char colon = 0;
+    int fields = sscanf(text, "%10" SCNu32 ".%10" SCNu32 "%c", &batch, &number, &colon);
+    return fields == 3 && colon == ':' ? GPV_TASK(batch, number) : 0;
 }
 
 void gpv_put_gpus(char *to, size_t size, const struct gpv_night *p, struct gpv_set set)
@@ -129,6 +138,7 @@ static void put_doing(struct gpv_now_gpu *g, const struct gpv_night *p, uint32_t
         g->does = GPV_DOES_KEPT;
         g->since = d->kept->since;
         gpv_now_text(g->text, sizeof(g->text), gpv_text(p, d->kept->text));
+        g->kept_for = gpv_now_kept_for(g->text);
     } else if (d->out) {
         g->does = GPV_DOES_OUT;
         g->since = d->out->since;

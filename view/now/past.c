@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "view/names.h"
+#include "view/night/tasks.h"
 #include "view/now/filling.h"
 
 /* ---- Findings ---- */
@@ -17,12 +18,33 @@ void gpv_now_finding_of(const struct gpv_night *n, const struct gpv_finding *f,
                                      .batch = f->batch,
                                      .first = f->first,
                                      .last = f->last,
-                                     .count = f->count };
+                                     .count = f->count,
+                                     .tasks = f->n_tasks };
     (void)gpv_finding_text(n, f, ret->what, sizeof(ret->what));
     gpv_now_whose(ret->whose, sizeof(ret->whose), gpv_batch_name(n, f->batch), f);
     gpv_now_text(ret->text, sizeof(ret->text), gpv_text(n, f->text));
     gpv_put_gpus(ret->gpus, sizeof(ret->gpus), n, set.n > 0 ? set : one);
     gpv_now_text(ret->command, sizeof(ret->command), f->command);
+}
+
+int gpv_now_bad_tasks(const struct gpv_findings *f, int64_t after, uint64_t *ret)
+{
+    struct gpv_tasks tasks = { 0 };
+    int code = 0;
+    *ret = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        const struct gpv_finding *row = &f->row[i];
+        if (row->kind != GPV_FINDING_BAD || row->last <= after)
+            continue;
+        *ret += row->more;
+        for (uint32_t k = 0; code == 0 && k < row->n_ranges; k++)
+            code = gpv_tasks_add_range(&tasks, row->batch, row->range[k].from, row->range[k].to);
+    }
+    gpv_tasks_join(&tasks);
+    for (size_t i = 0; i < tasks.n; i++)
+        *ret += tasks.row[i].to - tasks.row[i].from + 1;
+    gpv_tasks_free(&tasks);
+    return code;
 }
 
 /* Newest first; else in the order of the report. */
@@ -47,7 +69,7 @@ void gpv_now_sort_findings(struct gpv_now_finding *finding, size_t n)
 int gpv_fill_findings(struct gpv_snapshot *s, struct gpv_night *day)
 {
     struct gpv_findings *f = gpv_findings_of(day);
-    int code = f ? 0 : -1;
+    int code = f ? gpv_now_bad_tasks(f, 0, &s->bad_tasks_24h) : -1;
     s->bad_24h = f ? f->bad : 0;
     for (size_t i = 0; code == 0 && i < f->n; i++) {
         struct gpv_now_finding *row = gpv_now_finding(s);

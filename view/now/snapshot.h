@@ -63,6 +63,7 @@ struct gpv_now_gpu {
     int64_t limit;           /* RUN: of that task; 0 = none */
     char with[64];           /* RUN: further GPUs of that task: "gpu:2,gpu:3" */
     char text[160];          /* OUT, KEPT, LOAD and LEAVE: why */
+    uint64_t kept_for;       /* KEPT: the task; 0 = not known */
     /* Readings, if a client watches and the device is awake; UINT64_MAX, GPV_NONE: unknown. */
     uint64_t memory_used, memory_total; /* bytes */
     uint32_t utilization, temperature, power; /* per cent, degrees Celsius, mW */
@@ -76,6 +77,7 @@ struct gpv_now_class {
     int64_t boot_p50, run_p50;        /* ns; -1 = none is known */
     uint64_t evicted, restarts;       /* since `since` of the snapshot */
     uint64_t waiting[GPV_WHYS];       /* tasks, by the reason of the first one of their shape */
+    uint64_t held;                    /* tasks that a person holds, which are none of `waiting` */
     uint64_t ended_by[GPV_OUTCOMES];  /* ends since `since`, of attempts and of tasks without one */
     uint64_t tasks_by[GPV_OUTCOMES];  /* tasks that have ended for good since `since`, once in each
                                          round; of records, in their last round */
@@ -93,6 +95,7 @@ struct gpv_now_batch {
     uint32_t why;    /* enum gpv_why; UNSEEN if none waits */
     char reason[32]; /* as explain names it: "BUSY" */
     char text[192];  /* of the row of the reason, from its begin */
+    uint32_t gpus;   /* that it needs; 0 = one, or none */
     int64_t since;   /* when that row began; 0 = not known */
     /* Left: a range; -1 = not known. */
     int64_t least, most;
@@ -104,6 +107,7 @@ struct gpv_now_finding {
     uint32_t kind, outcome, batch;
     int64_t first, last;
     uint64_t count;
+    uint32_t tasks;    /* different ones of its bad ends; 0 = not known */
     char what[64];     /* "22 tasks CRASHED signal 11 (44x)", "GPU 5 QUARANTINED" */
     char whose[96];    /* "15 rec-11 610-631"; "" of a GPU */
     char text[160];    /* the first one's */
@@ -139,6 +143,7 @@ struct gpv_snapshot {
     GPV_LIST(struct gpv_now_end) ends;         /* newest first */
     struct gpv_now_more more;
     uint64_t bad_24h; /* bad ends in the last 24 h: the sum of the findings  [V4] */
+    uint64_t bad_tasks_24h; /* different tasks of these ends; 0 = not known */
     /* All listed batches together: ns; -1 = not known. */
     int64_t least, most;
     /* The first snapshot of a connection has it: oldest first; history[gpu * minutes + i]. */

@@ -139,9 +139,10 @@ def members(rows, *names):
 
 
 BATCH = ("batch", "name", "priority", "made", "ended", "total", "ok", "bad", "running", "ready",
-         "held", "first", "why", "reason", "text", "since")
-GPU = "gpu", "uuid", "does", "class", "task", "attempt", "tasks", "with", "text"
-CLASS = "class", "workers", "ready", "loading", "evicted", "restarts", "waiting", "ended", "run_p50"
+         "held", "first", "why", "reason", "text", "since", "gpus")
+GPU = "gpu", "uuid", "does", "class", "task", "attempt", "tasks", "with", "text", "kept_for"
+CLASS = ("class", "workers", "ready", "loading", "evicted", "restarts", "waiting", "held", "ended",
+         "run_p50")
 NEAR = 10**9  # the agent sees each start a little before the runner writes it
 
 
@@ -150,7 +151,8 @@ def compare(snapshot, night):
     equal(members(snapshot["batches"], *BATCH), members(night["batches"], *BATCH))
     equal(members(snapshot["classes"], *CLASS), members(night["classes"], *CLASS))
     equal(snapshot["findings"], night["findings"])
-    equal(snapshot.get("bad_24h"), night.get("bad_24h"))
+    for name in "bad_24h", "bad_tasks_24h":
+        equal(snapshot.get(name), night.get(name))
     equal(snapshot["ends"], night["ends"])
     began = snapshot["since"] - night["since"]
     assert abs(began) < 10**9, began
@@ -195,6 +197,27 @@ def as_records(agent):
     snapshot = watch.until(lambda s: batch_of(s, 6).get("ended") and
                            {g["does"] for g in s["gpus"]} == {"idle"})
     compare(snapshot, moment(records(c), snapshot["time"]))
+
+
+def gathers(agent):
+    """A GPU that is kept names the task, and the batch of this says how many it needs; held tasks
+    are those of their class."""
+    gate = agent.gate()
+    agent.devices = "fake:4"
+    c = agent.start().client()
+    watch = Watch(agent)
+    c.submit([f"read x < {gate}"] * 2, batch="narrow")
+    watch.until(lambda s: [g["does"] for g in s["gpus"]].count("run") == 2)
+    c.submit(["true"] * 2, batch="wide", needs={"gpus": 3})
+    c.submit(["true"] * 5, batch="later", hold=True)
+    s = watch.until(lambda s: batch_of(s, 3).get("held") and
+                    batch_of(s, 2).get("why") == "gathering")
+    equal([(g["does"], g.get("kept_for")) for g in s["gpus"]].count(("kept", "2.1")), 2)
+    equal([b.get("gpus") for b in s["batches"]], [None, 3, None])
+    equal(s["classes"][0]["held"], 5)
+    compare(s, moment(records(c), s["time"]))
+    with gate.opened(2):
+        c.ask("wait", batch="2")
 
 
 def after_restart(agent):
@@ -393,7 +416,7 @@ def small(agent):
     equal(line["bad_24h"], 120)
 
 
-CASES = [first, waits, as_records, after_restart, left, quiet, coalesced, stopped, readers,
+CASES = [first, waits, as_records, gathers, after_restart, left, quiet, coalesced, stopped, readers,
          small]
 
 if __name__ == "__main__":
