@@ -43,8 +43,8 @@ ALERTS = [
      "Workers of class {{ $labels.class }} die",
      "More than five workers were replaced in 15 minutes. Next: gpudispatch report"),
     ("GpudispatchNothingRuns", "15m", "warning",
-     'sum by (instance) ({WAITING}) > 0 and sum by (instance) ({STATE}{gpudispatch_gpu_state=~'
-     '"run|load|leave|kept"}) == 0',
+     'sum by (instance) ({WAITING}{reason!="held"}) > 0 and sum by (instance) ({STATE}'
+     '{gpudispatch_gpu_state=~"run|load|leave|kept"}) == 0',
      "Tasks wait, and no GPU works",
      "No task started in 15 minutes. Next: gpudispatch agent status"),
     ("GpudispatchFileIsOld", "0m", "warning",

@@ -151,6 +151,13 @@ def test_many_classes(tool):
     equal(total(samples, "gpudispatch_task_run_seconds_count"), 40 * 20)
 
 
+def test_held(tool):
+    """Tasks that a person holds wait, too, for a reason of their own."""
+    samples = samples_of(tool, nights.text("waiting"))
+    equal(total(samples, "gpudispatch_waiting_tasks"), 50)
+    equal(total(samples, "gpudispatch_waiting_tasks", reason="held"), 7)
+
+
 def test_time(tool):
     """2 ms for the whole program, which the fastest of some runs shows."""
     if tool.sanitizer != "none":

@@ -126,6 +126,7 @@ static void add_class(struct gpv_now_class *to, const struct gpv_now_class *from
 {
     to->evicted += from->evicted;
     to->restarts += from->restarts;
+    to->held += from->held;
     for (int i = 0; i < GPV_WHYS; i++)
         to->waiting[i] += from->waiting[i];
     for (int i = 0; i < GPV_OUTCOMES; i++) {
@@ -175,16 +176,21 @@ static void put_outcomes(FILE *f, enum family id, const char *class_name,
     }
 }
 
+static void put_reason(FILE *f, const char *class_name, const char *reason, uint64_t tasks)
+{
+    fprintf(f, "%s{", families[WAITING].name);
+    put_label(f, "class", class_name);
+    put_label(f, ",reason", reason);
+    fprintf(f, "} %" PRIu64 "\n", tasks);
+}
+
 static void put_waiting(FILE *f, const char *class_name, const struct gpv_now_class *c)
 {
-    for (uint32_t i = 0; i < GPV_WHYS; i++) {
-        if (c->waiting[i] == 0 && i != GPV_WHY_BUSY) /* this one is always there */
-            continue;
-        fprintf(f, "%s{", families[WAITING].name);
-        put_label(f, "class", class_name);
-        put_label(f, ",reason", gpv_why_word(i));
-        fprintf(f, "} %" PRIu64 "\n", c->waiting[i]);
-    }
+    for (uint32_t i = 0; i < GPV_WHYS; i++)
+        if (c->waiting[i] != 0 || i == GPV_WHY_BUSY) /* this one is always there */
+            put_reason(f, class_name, gpv_why_word(i), c->waiting[i]);
+    if (c->held != 0)
+        put_reason(f, class_name, "held", c->held);
 }
 
 static void put_total(FILE *f, enum family id, const char *class_name, uint64_t count)

@@ -25,7 +25,7 @@
     X(ATTEMPTS, "gpudispatch_attempts", "counter", "",                                            \
       "Ends of attempts, and of tasks without one, by class and outcome.")                        \
     X(WAITING, "gpudispatch_waiting_tasks", "gauge", "",                                          \
-      "Tasks that wait, by class and by the reason of the first one with their needs.")           \
+      "Tasks that wait, by class and by the reason of the first one with their needs, or held.")  \
     X(STATE, "gpudispatch_gpu_state", "stateset", "", "What each GPU does.")                      \
     X(SECONDS, "gpudispatch_gpu_seconds", "counter", "seconds",                                   \
       "Time of each GPU by its use; the uses add up to the time since the agent started.")        \
