@@ -80,3 +80,25 @@ T_CASE(another_agent_begins_another_history)
     gpv_snapshot_free(&last);
     gpv_snapshot_free(&next);
 }
+
+T_CASE(letters_of_the_history_have_a_legend)
+{
+    struct gpv_snapshot s;
+    struct gpv_top_state t;
+
+    begin(&s, &t, 80, 24);
+    with_history(&s, NOW, 2);
+    check_has(&t, &s, "k kept", false);
+    for (uint32_t i = 10; i < 20; i++)
+        minute(&s, 1, i)->ns[GPV_USE_KEPT] = MINUTE;
+    check_has(&t, &s, " k kept\nBATCH", true);
+    for (uint32_t i = 10; i < 20; i++)
+        minute(&s, 0, i)->ns[GPV_USE_LOADING] = MINUTE;
+    check_has(&t, &s, " l load, k kept\nBATCH", true);
+    t.span = GPV_TOP_ALL;
+    check_has(&t, &s, "l load", false);
+    t.span = GPV_TOP_HOUR;
+    t.lines = 18; /* no line is empty */
+    check_has(&t, &s, "l load", false);
+    gpv_snapshot_free(&s);
+}

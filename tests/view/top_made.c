@@ -63,7 +63,7 @@ struct gpv_now_batch *add_batch(struct gpv_snapshot *s, uint32_t id, const char 
 }
 
 struct gpv_now_finding *add_finding(struct gpv_snapshot *s, uint32_t kind, int64_t first,
-                                           const char *what)
+                                    const char *what)
 {
     struct gpv_now_finding *f = gpv_now_finding(s);
     T_CHECK(f);
@@ -100,7 +100,7 @@ char *text_of(const struct gpv_top_state *t, const struct gpv_snapshot *s)
 }
 
 void check_has(const struct gpv_top_state *t, const struct gpv_snapshot *s, const char *part,
-                      bool has)
+               bool has)
 {
     char *text = text_of(t, s);
     if ((strstr(text, part) != NULL) != has)
@@ -108,8 +108,7 @@ void check_has(const struct gpv_top_state *t, const struct gpv_snapshot *s, cons
     free(text);
 }
 
-size_t lines_with(const struct gpv_top_state *t, const struct gpv_snapshot *s,
-                         const char *part)
+size_t lines_with(const struct gpv_top_state *t, const struct gpv_snapshot *s, const char *part)
 {
     char *text = text_of(t, s);
     size_t n = 0;
@@ -119,8 +118,7 @@ size_t lines_with(const struct gpv_top_state *t, const struct gpv_snapshot *s,
     return n;
 }
 
-uint64_t key(struct gpv_top_state *t, const struct gpv_snapshot *s, uint32_t k,
-                    enum gpv_wish wish)
+uint64_t key(struct gpv_top_state *t, const struct gpv_snapshot *s, uint32_t k, enum gpv_wish wish)
 {
     uint64_t task;
     T_EQ(gpv_top_key(t, s, k, &task), wish);

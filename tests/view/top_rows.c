@@ -6,6 +6,7 @@
 
 #include "top_made.h"
 #include "view/night/findings.h"
+#include "view/words.h"
 
 T_CASE(alike_gpus_are_folded_where_rows_are_short)
 {
@@ -100,26 +101,11 @@ T_CASE(findings_and_gpus_that_do_not_fit_are_counted)
     char line[64];
     snprintf(line, sizeof line, "\n%zu more GPUs: ", 30 - gpus);
     check_has(&t, &s, line, true);
-    snprintf(line, sizeof line, "(34 bad ends in 24 h, newest first; %zu more findings)",
-             34 - findings);
+    snprintf(line, sizeof line, "(34 bad ends in 24 h; %zu more)", 34 - findings);
     check_has(&t, &s, line, true);
     t.lines = 10; /* a row and the count share a line */
     snprintf(line, sizeof line, " +%zu\n", 34 - lines_with(&t, &s, "CRASHED"));
     check_has(&t, &s, line, true);
-    gpv_snapshot_free(&s);
-}
-
-T_CASE(evictions_stand_behind_faults)
-{
-    struct gpv_snapshot s;
-    struct gpv_top_state t;
-
-    begin(&s, &t, 80, 24);
-    (void)add_finding(&s, GPV_FINDING_EVICTED, NOW, "whisper left GPU 4");
-    (void)add_finding(&s, GPV_FINDING_OUT, NOW - MINUTE, "GPU 5 QUARANTINED");
-    char *text = text_of(&t, &s);
-    T_CMP(strstr(text, "GPU 5 Q") - text, <, strstr(text, "whisper left") - text);
-    free(text);
     gpv_snapshot_free(&s);
 }
 
@@ -172,5 +158,137 @@ T_CASE(the_end_is_a_range)
         b->most = left[i].most;
         check_has(&t, &s, left[i].text, true);
     }
+    gpv_snapshot_free(&s);
+}
+
+/* ---- GPUs ---- */
+
+T_CASE(a_gpu_that_is_kept_has_its_batch_and_its_time)
+{
+    struct gpv_snapshot s;
+    struct gpv_top_state t;
+    char clock[GPV_WORD], text[96];
+
+    begin(&s, &t, 80, 24);
+    add_batch(&s, 14, "sweep")->gpus = 2;
+    struct gpv_now_gpu *g = add_gpu(&s, GPV_DOES_KEPT, "");
+    g->kept_for = GPV_TASK(14, 12);
+    snprintf(g->text, sizeof g->text, "14.12: held for 2 GPUs");
+    snprintf(text, sizeof text, "\n0   kept  since %s for 14 sweep (needs 2 GPUs)  ",
+             gpv_clock(g->since, clock));
+    check_has(&t, &s, text, true);
+    T_EQ(key(&t, &s, GPV_KEY_ENTER, GPV_WISH_EXPLAIN), GPV_TASK(14, 12));
+    T_EQ(key(&t, &s, 'l', GPV_WISH_NONE), 0);
+    s.batches.n = 0; /* its batch is not listed */
+    check_has(&t, &s, " for 14.12: held for 2 GPUs", true);
+    gpv_snapshot_free(&s);
+}
+
+T_CASE(a_gpu_that_is_out_has_the_time_of_day)
+{
+    struct gpv_snapshot s;
+    struct gpv_top_state t;
+    char clock[GPV_WORD], text[96];
+
+    begin(&s, &t, 80, 24);
+    struct gpv_now_gpu *g = add_gpu(&s, GPV_DOES_OUT, "");
+    snprintf(g->text, sizeof g->text, "quarantined: XID 48");
+    snprintf(text, sizeof text, "\n0   OUT   quarantined since %s: XID 48 ",
+             gpv_clock(g->since, clock));
+    check_has(&t, &s, text, true);
+    snprintf(g->text, sizeof g->text, "drained");
+    snprintf(text, sizeof text, "OUT   drained since %s  ", clock);
+    check_has(&t, &s, text, true);
+    g->since = 0;
+    check_has(&t, &s, "OUT   drained\n", true);
+    gpv_snapshot_free(&s);
+}
+
+T_CASE(a_column_without_a_value_is_left_out)
+{
+    struct gpv_snapshot s;
+    struct gpv_top_state t;
+
+    begin(&s, &t, 80, 24);
+    (void)add_gpu(&s, GPV_DOES_RUN, "judge");
+    check_has(&t, &s, "LIMIT", false);
+    check_has(&t, &s, "GiB", false);
+    s.gpus.row[0].limit = 600 * SECOND;
+    check_has(&t, &s, "    FOR  LIMIT LAST HOUR", true);
+    s.gpus.row[0].memory_used = 1;
+    check_has(&t, &s, "    FOR  LIMIT  GiB LAST HOUR", true);
+    gpv_snapshot_free(&s);
+}
+
+T_CASE(gpus_that_are_kept_for_a_batch_are_alike)
+{
+    struct gpv_snapshot s;
+    struct gpv_top_state t;
+    char clock[GPV_WORD], text[96];
+
+    begin(&s, &t, 100, 14);
+    add_batch(&s, 14, "sweep")->gpus = 8;
+    for (int i = 0; i < 24; i++)
+        add_gpu(&s, GPV_DOES_KEPT, "")->kept_for = GPV_TASK(14, 1 + i % 2);
+    s.gpus.row[7].since = NOW - 200 * SECOND;
+    snprintf(text, sizeof text, "\n0-23 kept  24 GPUs: since %s for 14 sweep (needs 8 GPUs) ",
+             gpv_clock(NOW - 200 * SECOND, clock));
+    check_has(&t, &s, text, true);
+    s.gpus.row[3].kept_for = GPV_TASK(15, 1);
+    check_has(&t, &s, "\n0-2,4-23 kept  23 GPUs", true);
+    gpv_snapshot_free(&s);
+}
+
+/* ---- Batches ---- */
+
+T_CASE(a_task_that_gathers_names_what_it_has_and_lacks)
+{
+    struct gpv_snapshot s;
+    struct gpv_top_state t;
+
+    begin(&s, &t, 80, 24);
+    struct gpv_now_batch *b = add_batch(&s, 14, "sweep");
+    b->why = GPV_WHY_GATHERING;
+    b->gpus = 4;
+    b->since = NOW - 57 * MINUTE;
+    for (int i = 0; i < 8; i++)
+        (void)add_gpu(&s, i == 3 || i == 7 ? GPV_DOES_KEPT : GPV_DOES_RUN, "");
+    s.gpus.row[3].kept_for = s.gpus.row[7].kept_for = GPV_TASK(14, 3);
+    check_has(&t, &s, "has GPU 3,7, waits for 2 more of 4: reason of 14", false); /* no room */
+    check_has(&t, &s, "has GPU 3,7, waits for 2 more of 4 (57 min)", true);
+    t.columns = 100;
+    check_has(&t, &s, "has GPU 3,7, waits for 2 more of 4: reason of 14 (57 min)", true);
+    s.gpus.row[7].kept_for = GPV_TASK(15, 1); /* another one has the same needs */
+    check_has(&t, &s, "has GPU 3, waits for 3 more of 4", true);
+    s.gpus.row[3].kept_for = 0;
+    check_has(&t, &s, "has GPU", false);
+    check_has(&t, &s, "reason of 14 (57 min)", true);
+    gpv_snapshot_free(&s);
+}
+
+T_CASE(large_numbers_are_whole)
+{
+    struct gpv_snapshot s;
+    struct gpv_top_state t;
+
+    begin(&s, &t, 80, 24);
+    struct gpv_now_batch *b = add_batch(&s, 7, "night");
+    b->total = 1234567;
+    b->ok = 1000000;
+    b->bad = 12345;
+    b->running = 8;
+    b->ready = 100000;
+    b->held = 112214;
+    check_has(&t, &s, "\nBATCH          OK    BAD RUN    WAIT LEFT ", true);
+    check_has(&t, &s, "\n7 night 1,000,000 12,345   8 212,214 unknown ", true);
+    s.least = s.most = MINUTE;
+    check_has(&t, &s,
+              "\n1,000,000 ok  12,345 BAD  8 run  212,214 wait (112,214 held)   done about ", true);
+    b->ok = b->bad = 1;
+    check_has(&t, &s, "\n1,234,567 tasks: 1 ok  1 BAD  8 run  212,214 wait (112,214 held)   done",
+              false);
+    t.columns = 120;
+    check_has(&t, &s, "\n1,234,567 tasks: 1 ok  1 BAD  8 run  212,214 wait (112,214 held)   done",
+              true);
     gpv_snapshot_free(&s);
 }

@@ -191,7 +191,7 @@ static const char *const help_lines[] = {
     "History: the height is the share of the time that worked.  l load, k kept",
     "free for a wide task, x out of use, v worked in vain, ? not known.",
     "",
-    "✕ error  ◆ timeout  ▲ crashed  ○ returned  ? lost  # a GPU  ~ evicted",
+    "✕ error  ◆ timeout  ▲ crashed  ○ put back  ? lost  # a GPU  ~ evicted",
     "",
     "LEFT and done are ranges.  Nothing here can be changed.",
 };

@@ -12,6 +12,7 @@ struct gpv_drawing {
     const struct gpv_snapshot *s;
     struct gpv_layout layout;
     struct gpv_screen *screen;
+    uint32_t letters; /* of the histories that are drawn: bits (draw_history.c) */
 };
 
 /* draw_header.c: the first lines and the last one. */
@@ -23,6 +24,14 @@ void gpv_draw_batches(struct gpv_drawing *d);
 void gpv_draw_classes(struct gpv_drawing *d);
 void gpv_draw_ends(struct gpv_drawing *d);
 void gpv_draw_findings(struct gpv_drawing *d);
+
+/* draw_history.c: what the GPUs of a row did.  A width is so that each cell has the same whole number
+ * of minutes; 0: there is no room.  The legend is in the empty line behind the GPUs, if there is
+ * one, and has the letters that are there. */
+int gpv_history_width(const struct gpv_top_state *t);
+const char *gpv_history_title(const struct gpv_drawing *d, char ret[64]);
+void gpv_draw_history(struct gpv_drawing *d, int line, size_t row, const struct gpv_column *c);
+void gpv_draw_legend(struct gpv_drawing *d);
 
 /* Calls fn for each row of the part that is shown, with its line, and marks the chosen one.
  * Behind them stands a count of the rows that do not fit. */

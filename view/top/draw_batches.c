@@ -7,7 +7,7 @@
 
 enum { NAME, BAR, OK, BAD, RUN, WAIT, RATE, LEFT, WHY, COLUMNS };
 
-enum { WITH_BAD = 60, WITH_RATE = 120, WITH_BAR = 140, BAR_CELLS = 30 };
+enum { WITH_BAD = 60, WITH_RATE = 120, WITH_BAR = 140, BAR_CELLS = 30, SO_LONG = 37 };
 
 /* Cells for a number of tasks; a number that is not 0 has at least one. */
 static int cells(uint32_t n, uint32_t total)
@@ -48,20 +48,48 @@ static void put_number(struct gpv_drawing *d, int line, const struct gpv_column 
     gpv_table_put(d->screen, line, c, n ? style : GPV_STYLE_PLAIN, gpv_count(n, text));
 }
 
-/* "its limit of 3 workers is reached (40 min)" */
+/* "has GPU 7, waits for 1 more of 2" of a task that gathers its GPUs; "" if none is known. */
+static void put_gathered(const struct gpv_snapshot *s, const struct gpv_now_batch *b, char *ret,
+                         size_t size)
+{
+    const char *name[64];
+    char gpus[96];
+    uint32_t n = 0;
+
+    *ret = 0;
+    for (size_t i = 0; b->why == GPV_WHY_GATHERING && i < s->gpus.n && n < 64; i++)
+        if (s->gpus.row[i].does == GPV_DOES_KEPT && GPV_BATCH_OF(s->gpus.row[i].kept_for) == b->id)
+            name[n++] = s->gpus.row[i].name;
+    if (n == 0 || n >= b->gpus)
+        return;
+    gpv_now_gpus(gpus, sizeof gpus, name, n);
+    snprintf(ret, size, "has GPU %s, waits for %" PRIu32 " more of %" PRIu32, gpv_gpus_packed(gpus),
+             b->gpus - n, b->gpus);
+}
+
+/* "its limit of 3 is reached (40 min)": the time is there if it has room, and so is the text where a
+ * task gathers. */
 static void put_why(struct gpv_drawing *d, int line, const struct gpv_column *c,
                     const struct gpv_now_batch *b)
 {
-    char text[288], word[GPV_WORD];
+    char text[384], word[GPV_WORD], has[128];
+    size_t used;
 
+    put_gathered(d->s, b, has, sizeof has);
     if (b->ended)
         snprintf(text, sizeof text, "ended at %s", gpv_clock(b->ended, word));
     else if (b->first == 0)
         snprintf(text, sizeof text, "%s", b->held ? "held" : "none waits");
-    else if (b->since && c[RATE].width)
-        snprintf(text, sizeof text, "%s (%s)", b->text, gpv_span(d->t->now - b->since, word));
     else
-        snprintf(text, sizeof text, "%s", b->text);
+        snprintf(text, sizeof text, "%s%s%s", has, *has && *b->text ? ": " : "", b->text);
+    if (*has && gpv_screen_width(d->screen, text) > c[WHY].width)
+        snprintf(text, sizeof text, "%s", has);
+    used = strlen(text);
+    if (b->first && !b->ended && b->since) {
+        snprintf(text + used, sizeof text - used, " (%s)", gpv_span(d->t->now - b->since, word));
+        if (gpv_screen_width(d->screen, text) > c[WHY].width)
+            text[used] = 0;
+    }
     gpv_table_put(d->screen, line, &c[WHY], b->first ? GPV_STYLE_PLAIN : GPV_STYLE_DIM, text);
 }
 
@@ -102,15 +130,34 @@ static int names_width(const struct gpv_drawing *d)
     return width < most ? width : most;
 }
 
+/* Of the longest number, and the title. */
+static int number_width(const struct gpv_drawing *d, int column)
+{
+    char text[GPV_WORD];
+    int width = column == BAD || column == RUN ? 3 : column == WAIT ? 4 : 2;
+
+    for (size_t i = 0; i < d->s->batches.n; i++) {
+        const struct gpv_now_batch *b = &d->s->batches.row[i];
+        uint64_t n = column == OK    ? b->ok
+                     : column == BAD ? b->bad
+                     : column == RUN ? b->running
+                                     : (uint64_t)b->ready + b->held;
+        int w = (int)strlen(gpv_count(n, text));
+        width = w > width ? w : width;
+    }
+    return width;
+}
+
+/* Of a column that is `width` wide. */
 static const char *why_title(const struct gpv_drawing *d, int width, char ret[96])
 {
 #define GPV_X_NAME(name, word) word,
     static const char *const order[] = { GPV_SORT_MAP(GPV_X_NAME) };
 #undef GPV_X_NAME
-    const char *why = width >= WITH_BAD ? "WHY THE FIRST ONE WAITS" : "WHY IT WAITS";
+    const char *why = width >= 24 ? "WHY THE FIRST ONE WAITS" : "WHY IT WAITS";
 
     if (d->t->sort == GPV_SORT_QUEUE)
-        snprintf(ret, 96, "%s%s", why, width >= WITH_RATE ? " (for so long)" : "");
+        snprintf(ret, 96, "%s%s", why, width >= SO_LONG ? " (for so long)" : "");
     else
         snprintf(ret, 96, "%s (by %s)", why, order[d->t->sort]);
     return ret;
@@ -124,15 +171,16 @@ void gpv_draw_batches(struct gpv_drawing *d)
     struct gpv_column c[COLUMNS] = {
         [NAME] = { .title = "BATCH", .width = names_width(d) },
         [BAR] = { .title = "", .width = columns >= WITH_BAR ? BAR_CELLS + 2 : 0 },
-        [OK] = { .title = "OK", .width = wide ? 6 : 0, .right = true },
-        [BAD] = { .title = "BAD", .width = wide ? 4 : 0, .right = true },
-        [RUN] = { .title = "RUN", .width = wide ? 4 : 0, .right = true },
-        [WAIT] = { .title = "WAIT", .width = wide ? 6 : 5, .right = true },
+        [OK] = { .title = "OK", .width = wide ? number_width(d, OK) : 0, .right = true },
+        [BAD] = { .title = "BAD", .width = wide ? number_width(d, BAD) : 0, .right = true },
+        [RUN] = { .title = "RUN", .width = wide ? number_width(d, RUN) : 0, .right = true },
+        [WAIT] = { .title = "WAIT", .width = number_width(d, WAIT), .right = true },
         [RATE] = { .title = "PER HOUR", .width = columns >= WITH_RATE ? 8 : 0, .right = true },
         [LEFT] = { .title = "LEFT", .width = wide ? 10 : 0 },
-        [WHY] = { .title = why_title(d, columns, title), .width = GPV_REST },
+        [WHY] = { .width = GPV_REST },
     };
 
     gpv_table_fit(c, COLUMNS, columns);
+    c[WHY].title = why_title(d, c[WHY].width, title);
     gpv_draw_rows(d, GPV_PART_BATCHES, c, COLUMNS, draw_row);
 }

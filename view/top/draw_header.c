@@ -110,30 +110,32 @@ static void put_end(const struct gpv_drawing *d, const struct sums *n, char *ret
                  gpv_span(most - now, late));
 }
 
+/* The number of all tasks gives way where the line has no room for the end. */
 static void draw_tasks(struct gpv_drawing *d)
 {
     bool wide = d->t->columns >= WIDE;
-    char text[192], held[64] = "", end[160], n[6][GPV_WORD];
+    char all[64] = "", ok[64], bad[64], waiting[128], held[64] = "", end[160];
+    char n[2][GPV_WORD];
     struct sums sum;
-    int used = 0;
+    int used, width;
 
     add_all(d->s, &sum);
     put_end(d, &sum, end, sizeof end);
     if (sum.held)
-        snprintf(held, sizeof held, " (%s held)", gpv_count(sum.held, n[5]));
-    if (wide) {
-        snprintf(text, sizeof text, "%s task%s: ", gpv_count(sum.total, n[0]),
-                 sum.total == 1 ? "" : "s");
-        used = gpv_screen_put(d->screen, 1, 0, d->t->columns, GPV_STYLE_PLAIN, text);
-    }
-    snprintf(text, sizeof text, "%s ok  ", gpv_count(sum.ok, n[1]));
-    used += gpv_screen_put(d->screen, 1, used, d->t->columns, GPV_STYLE_PLAIN, text);
-    snprintf(text, sizeof text, "%s BAD  ", gpv_count(sum.bad, n[2]));
+        snprintf(held, sizeof held, " (%s held)", gpv_count(sum.held, n[0]));
+    snprintf(all, sizeof all, "%s task%s: ", gpv_count(sum.total, n[0]), sum.total == 1 ? "" : "s");
+    snprintf(ok, sizeof ok, "%s ok  ", gpv_count(sum.ok, n[0]));
+    snprintf(bad, sizeof bad, "%s BAD  ", gpv_count(sum.bad, n[0]));
+    snprintf(waiting, sizeof waiting, "%s run  %s wait%s   ", gpv_count(sum.running, n[0]),
+             gpv_count(sum.waiting, n[1]), held);
+    width = (int)(strlen(all) + strlen(ok) + strlen(bad) + strlen(waiting) + strlen(end));
+    if (!wide || width > d->t->columns)
+        all[0] = 0;
+    used = gpv_screen_put(d->screen, 1, 0, d->t->columns, GPV_STYLE_PLAIN, all);
+    used += gpv_screen_put(d->screen, 1, used, d->t->columns, GPV_STYLE_PLAIN, ok);
     used += gpv_screen_put(d->screen, 1, used, d->t->columns,
-                           sum.bad ? GPV_STYLE_BAD : GPV_STYLE_PLAIN, text);
-    snprintf(text, sizeof text, "%s run  %s wait%s   ", gpv_count(sum.running, n[3]),
-             gpv_count(sum.waiting, n[4]), held);
-    used += gpv_screen_put(d->screen, 1, used, d->t->columns, GPV_STYLE_PLAIN, text);
+                           sum.bad ? GPV_STYLE_BAD : GPV_STYLE_PLAIN, bad);
+    used += gpv_screen_put(d->screen, 1, used, d->t->columns, GPV_STYLE_PLAIN, waiting);
     (void)gpv_screen_put(d->screen, wide ? 1 : 2, wide ? used : 0, d->t->columns, GPV_STYLE_HEAD,
                          end);
 }

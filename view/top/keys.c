@@ -64,7 +64,8 @@ static uint64_t task_of(const struct gpv_top_state *t, const struct gpv_snapshot
 
     switch (t->part) {
     case GPV_PART_GPUS:
-        return s->gpus.row[item].task;
+        return wish == GPV_WISH_EXPLAIN && s->gpus.row[item].kept_for ? s->gpus.row[item].kept_for
+                                                                      : s->gpus.row[item].task;
     case GPV_PART_BATCHES:
         return wish == GPV_WISH_EXPLAIN && b->first ? b->first : running_task(s, b->id);
     case GPV_PART_ENDS:

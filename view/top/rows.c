@@ -37,6 +37,17 @@ const char *gpv_gpu_short(const char *name)
     return !strncmp(name, usual, sizeof usual - 1) && *rest ? rest : name;
 }
 
+char *gpv_gpus_packed(char *list)
+{
+    char *to = list;
+
+    for (const char *at = list; *at; at++)
+        if (*at != ' ' || at == list || at[-1] != ',')
+            *to++ = *at;
+    *to = 0;
+    return list;
+}
+
 /* ---- The filter ---- */
 
 static bool has(const struct gpv_top_state *t, const char *text)
@@ -109,14 +120,21 @@ static uint64_t rank_of(enum gpv_sort sort, const struct gpv_now_batch *b)
     }
 }
 
-/* Evictions are no fault, and stand behind the faults. */
+/* GPUs that stood free, and evictions, are no faults, and stand behind them. */
+static uint64_t rank_of_finding(uint32_t kind)
+{
+    return kind == GPV_FINDING_EVICTED                               ? 0
+           : kind == GPV_FINDING_KEPT || kind == GPV_FINDING_LIMITED ? 1
+                                                                     : 2;
+}
+
 static uint64_t rank(const struct gpv_top_state *t, const struct gpv_snapshot *s,
                      enum gpv_part part, uint32_t i)
 {
     if (part == GPV_PART_BATCHES)
         return rank_of(t->sort, &s->batches.row[i]);
     if (part == GPV_PART_FINDINGS)
-        return s->findings.row[i].kind != GPV_FINDING_EVICTED;
+        return rank_of_finding(s->findings.row[i].kind);
     return 0;
 }
 
@@ -138,9 +156,10 @@ static void sort(const struct gpv_top_state *t, const struct gpv_snapshot *s, en
 /* GPUs of which a row says the same. */
 static bool are_alike(const struct gpv_now_gpu *a, const struct gpv_now_gpu *b)
 {
-    bool text = a->does == GPV_DOES_OUT || a->does == GPV_DOES_KEPT;
+    bool text = a->does == GPV_DOES_OUT || (a->does == GPV_DOES_KEPT && !a->kept_for);
 
     return a->does == b->does && !strcmp(a->class_name, b->class_name) &&
+           GPV_BATCH_OF(a->kept_for) == GPV_BATCH_OF(b->kept_for) &&
            (!text || !strcmp(a->text, b->text));
 }
 

@@ -31,5 +31,7 @@ char *gpv_task_label(const struct gpv_snapshot *s, uint64_t task, char ret[GPV_L
 char *gpv_batch_label(const struct gpv_now_batch *b, char ret[GPV_LABEL]);
 /* "3" of "gpu:3", "1:2" of "gpu:1:2"; other names as they are. */
 const char *gpv_gpu_short(const char *name);
+/* "0,4-5" of "0, 4-5": takes the spaces behind commas away. */
+char *gpv_gpus_packed(char *list);
 
 #endif
