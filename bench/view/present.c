@@ -7,6 +7,7 @@
 #include "night.h"
 #include "rows.h"
 #include "view/line.h"
+#include "view/metrics/metrics.h"
 #include "view/now/moment.h"
 
 enum { ATTEMPTS = 2000, BATCHES = 64, ROUNDS = 15, WRITES = 200 };
@@ -59,6 +60,19 @@ static int write_often(const struct gpv_snapshot *s,
     return 0;
 }
 
+/* Classes like those that are there, up to the number that have rows of their own in metrics. */
+static int add_classes(struct gpv_snapshot *s)
+{
+    while (s->classes.n < GPV_METRIC_CLASSES) {
+        struct gpv_now_class *c = gpv_now_class(s);
+        if (!c)
+            return b_complain("out of memory");
+        *c = s->classes.row[(s->classes.n - 1) % BV_CLASSES];
+        (void)snprintf(c->name, sizeof c->name, "class-%zu", s->classes.n);
+    }
+    return 0;
+}
+
 int bv_present(double *figures)
 {
     struct gpv_snapshot s;
@@ -68,6 +82,11 @@ int bv_present(double *figures)
         return -1;
     rc = write_often(&s, gpv_snapshot_write, &figures[BV_snapshot_us_ROW],
                      &figures[BV_snapshot_kib_ROW]);
+    if (rc == 0)
+        rc = add_classes(&s);
+    if (rc == 0)
+        rc = write_often(&s, gpv_metrics_write, &figures[BV_metrics_us_ROW],
+                         &figures[BV_metrics_kib_ROW]);
     gpv_snapshot_free(&s);
     return rc;
 }

@@ -23,7 +23,9 @@
     X(report_1m_mib, "MiB", B_ANY, 0, "the page")                                           \
     X(report_1m_peak_mib, "MiB", B_AT_MOST, 64, "memory of the program, at most")           \
     X(snapshot_us, "us", B_AT_MOST, 50, "CPU time to write a snapshot: 8 GPUs, 64 batches") \
-    X(snapshot_kib, "KiB", B_AT_MOST, 16, "that snapshot, a line")
+    X(snapshot_kib, "KiB", B_AT_MOST, 16, "that snapshot, a line")                          \
+    X(metrics_us, "us", B_AT_MOST, 2000, "CPU time to write metrics: 8 GPUs, 32 classes")   \
+    X(metrics_kib, "KiB", B_AT_MOST, 64, "these metrics")
 
 #define BV_X(name, unit, judge, goal, text) BV_##name##_ROW,
 enum bv_row { BV_ROWS(BV_X) BV_ROW_COUNT };

@@ -39,6 +39,7 @@ def main():
     if SANITIZER == "none":
         check("memory", d["report_1m_peak_mib"] < 16, d["report_1m_peak_mib"])
     check("snapshot_size", 1 < d["snapshot_kib"] <= 16, d["snapshot_kib"])
+    check("metrics_size", 16 < d["metrics_kib"] <= 64, d["metrics_kib"])
     for args in ["--tasks"], ["--only", "report_1m_s"], ["x"]:
         status, _, errors = run(*args)
         check(f"usage_{args[0]}", status == 2 and "usage:" in errors, (args, status, errors))
