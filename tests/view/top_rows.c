@@ -266,6 +266,26 @@ T_CASE(a_task_that_gathers_names_what_it_has_and_lacks)
     gpv_snapshot_free(&s);
 }
 
+T_CASE(a_reason_without_room_is_its_sentence)
+{
+    struct gpv_snapshot s;
+    struct gpv_top_state t;
+
+    begin(&s, &t, 80, 24);
+    struct gpv_now_batch *b = add_batch(&s, 7, "night");
+    snprintf(b->reason, sizeof b->reason, "SHARE");
+    snprintf(b->text, sizeof b->text,
+             "SHARE on gpu:0, has 0 of 10000, needs 10000 of 10000: "
+             "running tasks have it; task 1.1");
+    check_has(&t, &s, " unknown    running tasks have it; task 1.1\n", true);
+    t.columns = 170;
+    check_has(&t, &s, " SHARE on gpu:0, has 0 of 10000, needs 10000 of 10000: running tasks", true);
+    t.columns = 80;
+    snprintf(b->reason, sizeof b->reason, "CLASS");
+    check_has(&t, &s, " unknown    SHARE on gpu:0, has", true);
+    gpv_snapshot_free(&s);
+}
+
 T_CASE(large_numbers_are_whole)
 {
     struct gpv_snapshot s;

@@ -67,6 +67,16 @@ static void put_gathered(const struct gpv_snapshot *s, const struct gpv_now_batc
              b->gpus - n, b->gpus);
 }
 
+/* The sentence alone, of a text that has no room: that of "SHARE on gpu:0, has 0 of 10000, class
+ * judge: running tasks have the share of the device". */
+static const char *reason_of(const struct gpv_drawing *d, const struct gpv_now_batch *b, int room)
+{
+    const char *colon = strstr(b->text, ": ");
+    bool is_named = *b->reason && !strncmp(b->text, b->reason, strlen(b->reason));
+
+    return is_named && colon && gpv_screen_width(d->screen, b->text) > room ? colon + 2 : b->text;
+}
+
 /* "its limit of 3 is reached (40 min)": the time is there if it has room, and so is the text where a
  * task gathers. */
 static void put_why(struct gpv_drawing *d, int line, const struct gpv_column *c,
@@ -81,7 +91,8 @@ static void put_why(struct gpv_drawing *d, int line, const struct gpv_column *c,
     else if (b->first == 0)
         snprintf(text, sizeof text, "%s", b->held ? "held" : "none waits");
     else
-        snprintf(text, sizeof text, "%s%s%s", has, *has && *b->text ? ": " : "", b->text);
+        snprintf(text, sizeof text, "%s%s%s", has, *has && *b->text ? ": " : "",
+                 *has ? b->text : reason_of(d, b, c[WHY].width));
     if (*has && gpv_screen_width(d->screen, text) > c[WHY].width)
         snprintf(text, sizeof text, "%s", has);
     used = strlen(text);
