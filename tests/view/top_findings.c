@@ -31,6 +31,11 @@ T_CASE(faults_stand_before_other_findings)
     }
     free(text);
     check_has(&t, &s, "WENT WRONG OR STOOD FREE (", true);
+    s.findings.row[3].outcome = GPV_RETURNED; /* it is not charged, and newer than GPU 5 */
+    text = text_of(&t, &s);
+    at = strstr(text, "GPU 5 QUARANTINED");
+    T_CHECK(at && strstr(at, "22 tasks CRASHED"));
+    free(text);
     for (size_t i = 0; i < s.findings.n; i++)
         s.findings.row[i].kind = GPV_FINDING_EVICTED;
     check_has(&t, &s, "WENT WRONG (", true);

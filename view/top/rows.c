@@ -120,12 +120,21 @@ static uint64_t rank_of(enum gpv_sort sort, const struct gpv_now_batch *b)
     }
 }
 
-/* GPUs that stood free, and evictions, are no faults, and stand behind them. */
-static uint64_t rank_of_finding(uint32_t kind)
+/* GPUs that stood free, evictions, and tasks that were put back are no faults, and stand behind
+ * them. */
+static uint64_t rank_of_finding(const struct gpv_now_finding *f)
 {
-    return kind == GPV_FINDING_EVICTED                               ? 0
-           : kind == GPV_FINDING_KEPT || kind == GPV_FINDING_LIMITED ? 1
-                                                                     : 2;
+    switch (f->kind) {
+    case GPV_FINDING_EVICTED:
+        return 0;
+    case GPV_FINDING_KEPT:
+    case GPV_FINDING_LIMITED:
+        return 1;
+    case GPV_FINDING_BAD:
+        return f->outcome == GPV_RETURNED ? 1 : 2;
+    default:
+        return 2;
+    }
 }
 
 static uint64_t rank(const struct gpv_top_state *t, const struct gpv_snapshot *s,
@@ -134,7 +143,7 @@ static uint64_t rank(const struct gpv_top_state *t, const struct gpv_snapshot *s
     if (part == GPV_PART_BATCHES)
         return rank_of(t->sort, &s->batches.row[i]);
     if (part == GPV_PART_FINDINGS)
-        return rank_of_finding(s->findings.row[i].kind);
+        return rank_of_finding(&s->findings.row[i]);
     return 0;
 }
 
