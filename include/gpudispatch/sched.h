@@ -659,7 +659,7 @@ GPUD_API int gpud_dispatcher_explain(gpud_dispatcher *d, uint64_t task_id,
  *     MEMORY on fake:0, has 4096 MiB, needs 8192 MiB, task 17 of class whisper, until in
  *     12 s: workers hold the memory
  *     PASSED_OVER_BY, task 17 of class whisper: the task comes first
- *     SEATS: class whisper has 3 workers, its max_workers
+ *     SEATS: max_workers 3 of class whisper is reached
  *
  * The line has the time that is left, and the user and command of a foreign process, so
  * a later call may write another length.  It has no line end, and is cut as one of

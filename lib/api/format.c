@@ -438,14 +438,13 @@ static const char *sentence_of(uint32_t kind)
 }
 #undef X
 
-/* "class shell has 2 workers, its max_workers" */
+/* "max_workers 3 of class whisper is reached" */
 static void add_limit(struct line *l, const struct gpud_reason *r)
 {
+    say(l, "max_workers %llu of ", (unsigned long long)r->have);
     add(l, *r->class_name ? "class " : "the dispatcher");
     add(l, r->class_name);
-    add(l, " has ");
-    add_amount(l, r->have, r->unit);
-    add(l, ", its max_workers");
+    add(l, " is reached");
 }
 
 static void add_reason(struct line *l, const struct gpud_reason *r)

@@ -302,10 +302,10 @@ T_CASE(reasons)
     reason_is(REASON(.kind = GPUD_REASON_FOREIGN, .device = "gpu:0", .pid = (uint32_t)getpid()),
               wanted);
     reason_is(REASON(.kind = GPUD_REASON_SEATS, .unit = GPUD_UNIT_WORKERS, .have = 1, .need = 2),
-              "SEATS: the dispatcher has 1 worker, its max_workers");
+              "SEATS: max_workers 1 of the dispatcher is reached");
     reason_is(REASON(.kind = GPUD_REASON_SEATS, .variant = 1, .unit = GPUD_UNIT_WORKERS, .have = 3,
                      .need = 4, .class_name = "whisper"),
-              "SEATS, variant 1: class whisper has 3 workers, its max_workers");
+              "SEATS, variant 1: max_workers 3 of class whisper is reached");
     reason_is(REASON(.kind = GPUD_REASON_SEATS),
               "SEATS: max_workers of the class, or of the dispatcher, are there");
     reason_is(REASON(.kind = GPUD_REASON_PINNED, .device = "gpu:0", .class_name = "a\nb"),

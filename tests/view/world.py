@@ -31,9 +31,7 @@ class Work:
 # Reasons as gpud_reason_format and the agent write them (queue/agent/waiting.c).
 
 def seats_text(class_, seats):
-    many = "s" if seats > 1 else ""
-    return (f"SEATS, has {seats} worker{many}, needs {seats + 1} workers, class {class_}: "
-            "max_workers of the class, or of the dispatcher, are there")
+    return f"SEATS: max_workers {seats} of class {class_} is reached"
 
 
 def booting_text(class_):

@@ -77,8 +77,8 @@ static const char *reason_of(const struct gpv_drawing *d, const struct gpv_now_b
     return is_named && colon && gpv_screen_width(d->screen, b->text) > room ? colon + 2 : b->text;
 }
 
-/* "its limit of 3 is reached (40 min)": the time is there if it has room, and so is the text where a
- * task gathers. */
+/* "max_workers 3 of class whisper is reached (40 min)": the time is there if it has room, and so is
+ * the text where a task gathers. */
 static void put_why(struct gpv_drawing *d, int line, const struct gpv_column *c,
                     const struct gpv_now_batch *b)
 {

@@ -66,7 +66,7 @@ def once(q):
     assert re.search(r"^4 tasks: 2 ok  1 BAD  1 run  0 wait", seen, re.M), seen
     assert re.search(r"^\S+ +run +command +2\.1 wide", seen, re.M), seen
     assert re.search(r"^1 narrow +2 +1 +0 +0 ", seen, re.M), seen
-    assert "1 task ERROR exit 3" in seen, seen
+    assert "1 task ERROR " in seen and ": exit 3 " in seen, seen
     snapshot, = q.json("top", "--once")
     equal({b["batch"]: b["total"] for b in snapshot["batches"]},
           {int(b["batch"]): b["total"] for b in q.json("ls")})
