@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "view/metrics/metrics.h"
 #include "view/serve/guard.h"
@@ -122,6 +123,22 @@ static const char *header(struct MHD_Connection *connection, const char *name)
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
+static enum MHD_Result count_host(void *user, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+    unsigned *count = user;
+    (void)kind, (void)value;
+    *count += strcasecmp(name, "Host") == 0;
+    return MHD_YES;
+}
+
+static unsigned hosts(struct MHD_Connection *connection)
+{
+    unsigned count = 0;
+    (void)MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &count);
+    return count;
+}
+
 enum MHD_Result gpv_answer(void *user, struct MHD_Connection *connection, const char *url,
                            const char *method, const char *version, const char *upload,
                            size_t *upload_size, void **state)
@@ -132,6 +149,8 @@ enum MHD_Result gpv_answer(void *user, struct MHD_Connection *connection, const 
     const size_t n = sizeof(paths) / sizeof(paths[0]);
     (void)version, (void)upload, (void)upload_size, (void)state;
 
+    if (hosts(connection) > 1) /* RFC 9112, 3.2: a proxy may have judged the other one */
+        return refuse(connection, MHD_HTTP_BAD_REQUEST, "the request has more than one Host\n");
     if (!gpv_guard_host(host) || !gpv_guard_origin(header(connection, "Origin"), host))
         return refuse(connection, MHD_HTTP_FORBIDDEN,
                       "Host is not localhost, 127.0.0.1 or [::1], or Origin is another page\n");

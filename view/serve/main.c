@@ -123,12 +123,9 @@ static bool start(struct program *p)
     return p->http;
 }
 
-/* Connections that wait are resumed, as libmicrohttpd demands of its caller. */
 static void stop(struct program *p)
 {
-    for (int i = 0; i < GPV_READERS; i++)
-        if (p->serve.readers.reader[i].connection && p->serve.readers.reader[i].suspended)
-            MHD_resume_connection(p->serve.readers.reader[i].connection);
+    gpv_readers_resume(&p->serve.readers);
     MHD_stop_daemon(p->http);
     gpv_feed_free(&p->serve.feed);
 }

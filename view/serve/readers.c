@@ -2,6 +2,8 @@
 /* readers.c - streams snapshots to readers. */
 #include "view/serve/readers.h"
 
+#include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -57,6 +59,8 @@ static ssize_t read_events(void *user, uint64_t position, char *to, size_t most)
     struct gpv_reader *r = user;
     int64_t now = gpv_monotonic();
     (void)position;
+    if (!r->all)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
     if (!r->frame && now < due_at(r)) {
         r->suspended = true;
         MHD_suspend_connection(r->connection);
@@ -71,43 +75,92 @@ static ssize_t read_events(void *user, uint64_t position, char *to, size_t most)
     return sizeof(comment) - 1;
 }
 
+static void resume(struct gpv_reader *r)
+{
+    if (r->suspended)
+        MHD_resume_connection(r->connection);
+    r->suspended = false;
+}
+
+/* ---- Places ---- */
+
+static void leave_place(struct gpv_reader *r)
+{
+    for (int i = 0; r->all && i < GPV_READERS; i++)
+        if (r->all->place[i] == r)
+            r->all->place[i] = NULL;
+    r->all = NULL;
+}
+
 static void end_reader(void *user)
 {
     struct gpv_reader *r = user;
+    leave_place(r);
     gpv_frame_drop(r->frame);
-    *r = (struct gpv_reader){ .connection = NULL };
+    free(r);
 }
 
-struct MHD_Response *gpv_readers_add(struct gpv_readers *r, struct MHD_Connection *connection)
+/* libmicrohttpd does not notice this while the connection is suspended. */
+static bool has_left(const struct gpv_reader *r)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct pollfd fd = { .fd = info->connect_fd, .events = POLLRDHUP };
+    return poll(&fd, 1, 0) > 0;
+}
+
+/* NULL: all places are taken. */
+static struct gpv_reader **free_place(struct gpv_readers *all)
 {
     for (int i = 0; i < GPV_READERS; i++) {
-        struct gpv_reader *reader = &r->reader[i];
-        if (reader->connection)
-            continue;
-        *reader = (struct gpv_reader){ connection, .all = r, .last = gpv_monotonic() };
-        struct MHD_Response *response = MHD_create_response_from_callback(
-            MHD_SIZE_UNKNOWN, BLOCK, read_events, reader, end_reader);
-        if (!response)
-            reader->connection = NULL;
-        return response;
+        struct gpv_reader *r = all->place[i];
+        if (r && has_left(r)) {
+            leave_place(r);
+            resume(r); /* to its end */
+        }
+        if (!all->place[i])
+            return &all->place[i];
     }
     return NULL;
 }
 
-int64_t gpv_readers_wake(struct gpv_readers *r)
+struct MHD_Response *gpv_readers_add(struct gpv_readers *all, struct MHD_Connection *connection)
+{
+    struct gpv_reader **place = free_place(all), *r = place ? malloc(sizeof(*r)) : NULL;
+    if (!r)
+        return NULL;
+    *r = (struct gpv_reader){ connection, .all = all, .last = gpv_monotonic() };
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_events, r, end_reader);
+    if (response)
+        *place = r;
+    else
+        free(r);
+    return response;
+}
+
+/* ---- All of them ---- */
+
+int64_t gpv_readers_wake(struct gpv_readers *all)
 {
     int64_t now = gpv_monotonic(), next = -1;
     for (int i = 0; i < GPV_READERS; i++) {
-        struct gpv_reader *reader = &r->reader[i];
-        if (!reader->connection || !reader->suspended)
+        struct gpv_reader *r = all->place[i];
+        if (!r || !r->suspended)
             continue;
-        int64_t left = due_at(reader) - now;
+        int64_t left = due_at(r) - now;
         if (left <= 0) {
-            reader->suspended = false;
-            MHD_resume_connection(reader->connection);
+            resume(r);
             left = 0;
         }
         next = next < 0 || left < next ? left : next;
     }
     return next;
+}
+
+void gpv_readers_resume(struct gpv_readers *all)
+{
+    for (int i = 0; i < GPV_READERS; i++)
+        if (all->place[i])
+            resume(all->place[i]);
 }

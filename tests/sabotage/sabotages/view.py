@@ -253,7 +253,7 @@ SABOTAGES = [
         "a foreign Host is answered", "view/serve/answer.c",
         "    if (!gpv_guard_host(host) || !gpv_guard_origin(",
         "    if (!gpv_guard_origin(",
-        "view/serve.foreign_host"),
+        "view/refusals.foreign_host"),
     Sabotage(
         "the name of this machine may have anything behind it", "view/serve/guard.c",
         "        if (host[size] == 0 || (host[size] == ':' && digits >= 1 && digits <= 5 && "
@@ -269,17 +269,27 @@ SABOTAGES = [
         "no token is asked for", "view/serve/answer.c",
         "    if (*s->feed.token && !p->is_page &&\n",
         "    if (*s->feed.token && p->is_page &&\n",
-        "view/serve.token"),
+        "view/refusals.token"),
     Sabotage(
         "the kernel's word for who connects does not count", "view/serve/main.c",
         "        if (p->is_socket && !is_own(fd))\n",
         "        if (p->is_socket && !is_own(fd) && fd < 0)\n",
-        "view/serve.another_user"),
+        "view/refusals.another_user"),
     Sabotage(
         "a reader gets each snapshot", "view/serve/readers.c",
         "    return r->number == 0 ? 0 : r->last + APART;\n",
         "    return 0 * APART;\n",
-        "view/serve.newest_for_a_slow_reader"),
+        "view/readers.newest_for_a_slow_reader"),
+    Sabotage(
+        "two Hosts are answered", "view/serve/answer.c",
+        "    if (hosts(connection) > 1)",
+        "    if (hosts(connection) > 2)",
+        "view/refusals.two_hosts"),
+    Sabotage(
+        "a reader that has left keeps its place", "view/serve/readers.c",
+        "        if (r && has_left(r)) {\n",
+        "        if (r && has_left(r) && !r->suspended) {\n",
+        "view/readers.places_of_readers_that_left"),
     # ---- Metrics ----
     Sabotage(
         "names that read the same are two rows", "view/metrics/metrics.c",
