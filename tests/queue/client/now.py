@@ -11,6 +11,7 @@ import re
 import signal
 import socket
 import sys
+import threading
 
 sys.dont_write_bytecode = True
 from cli import PATIENCE, Queue, Skip, equal, run, until  # noqa: E402
@@ -125,6 +126,43 @@ def a_page_ends_with_its_agent(q):
 
 # ---- All of them ----
 
+READS = {"batches", "tasks", "task", "results", "attempts", "explain", "spans", "records",
+         "wait", "follow", "watch", "status", "classes"}
+
+
+class Listener:
+    """Takes the place of the agent's socket, passes bytes on, and keeps the requests."""
+
+    def __init__(self, q):
+        self.path, self.agent, self.lines = q.state / "socket", q.state / "of-the-agent", []
+        os.rename(self.path, self.agent)
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(str(self.path))
+        os.chmod(self.path, 0o600)
+        self.socket.listen()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            client, agent = self.socket.accept()[0], socket.socket(socket.AF_UNIX)
+            agent.connect(str(self.agent))
+            threading.Thread(target=self.pass_on, args=(client, agent, self.lines.append),
+                             daemon=True).start()
+            threading.Thread(target=self.pass_on, args=(agent, client, lambda line: None),
+                             daemon=True).start()
+
+    @staticmethod
+    def pass_on(source, to, keep):
+        for line in source.makefile("rb"):
+            keep(line)
+            to.sendall(line)
+        to.shutdown(socket.SHUT_RDWR)
+
+    def requests(self):
+        return [line for line in map(json.loads, self.lines) if "hello" not in line]
+
+
+
 def no_view_starts_an_agent(q):
     """A view whose agent was killed waits for a while, and ends.  [V6]"""
     q.agent()
@@ -136,7 +174,33 @@ def no_view_starts_an_agent(q):
     q.run("agent", "status", status=4)
 
 
+def views_only_read(q):
+    """The requests that each view sends: none of them changes anything.  Those of progress() in
+    Python are in python/tests/test_queue.py.  [V6]"""
+    q.agent()
+    q.run("run", "--", "sh", "-c", "echo x; exit 1", status=1)
+    listener = Listener(q)
+    for view in (("top", "--once"), ("report", "-o", "x.html"), ("report", "--json"),
+                 ("report", "--csv"), ("trace",), ("metrics",),
+                 ("explain", "1.1"), ("ls",), ("show", "1.1"), ("log", "1.1")):
+        before = len(listener.requests())
+        q.run(*view)
+        assert listener.requests()[before:], f"{view} sends nothing"
+    top = q.start("top", "--json")
+    assert top.stdout.readline(), "no snapshot"
+    top.kill()
+    metrics = q.start("metrics", "--file", "x.prom", "--job-map", ".")
+    until(q.path("x.prom").exists, "a file")
+    metrics.kill()
+    page, path = live(q)
+    get(path, b"/data")
+    page.kill()
+    equal({request["do"] for request in listener.requests()} - READS, set())
+    q.run("submit", "--", "true")
+    equal({request["do"] for request in listener.requests()} - READS, {"submit"})
+
+
 if __name__ == "__main__":
     sys.exit(run("queue-now", [
-        no_view_starts_an_agent, each_end_is_counted, a_file_again_and_again, without_an_agent,
-        a_page_follows_the_queue, a_page_ends_with_its_agent], Queue))
+        no_view_starts_an_agent, views_only_read, each_end_is_counted, a_file_again_and_again,
+        without_an_agent, a_page_follows_the_queue, a_page_ends_with_its_agent], Queue))

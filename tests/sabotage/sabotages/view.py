@@ -244,6 +244,14 @@ SABOTAGES = [
         "    if (status == EXIT_NONE && resumes(s))\n",
         "client/now.no_view_starts_an_agent"),
     Sabotage(
+        "a view resumes the queue", "queue/client/watch.c",
+        "    return status != 0 ? status : gpq_session_send(&w->s, json_incref(w->request));\n",
+        "    if (status == 0)\n"
+        "        (void)gpq_session_ask(&w->s, json_pack(\"{s:s}\", \"do\", \"resume\"),\n"
+        "                              &(json_t *){ NULL });\n"
+        "    return status != 0 ? status : gpq_session_send(&w->s, json_incref(w->request));\n",
+        "client/now.views_only_read"),
+    Sabotage(
         "the server opens a file", "view/serve/main.c",
         "    (void)signal(SIGPIPE, SIG_IGN);\n",
         "    (void)signal(SIGPIPE, SIG_IGN);\n    (void)fopen(\"/dev/null\", \"re\");\n",
