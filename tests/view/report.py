@@ -237,7 +237,7 @@ def columns(data, *names):
     """Rows of the table of the script: differences, and [difference, times]."""
     decoded = []
     for name in names:
-        steps = [[s, 1] if isinstance(s, int) else s for s in data[name]]
+        steps = [[s, 1] if isinstance(s, int) else s for s in data["columns"][name]]
         decoded.append(list(itertools.accumulate(
             step for step, times in steps for _ in range(times))))
     return list(zip(*decoded))
@@ -257,6 +257,8 @@ def check_data(tree, night):
              data["outcomes"][outcome].replace("put back", "returned"))
             for batch, number, attempt, place, start, length, outcome in columns(
                 data, "batch", "number", "attempt", "set", "start", "length", "outcome")]
+    equal(len(seen), data["attempts"] + data["bars"])
+    del seen[data["attempts"]:]
     for row, other in zip(sorted(seen), sorted(wanted)):
         equal(row, other)
     equal((len(seen), data["attempts"]), (len(wanted), len(wanted)))

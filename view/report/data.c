@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "view/names.h"
+#include "view/report/bars.h"
 #include "view/report/html.h"
 #include "view/report/page.h"
 #include "view/report/textures.h"
@@ -20,14 +21,7 @@
 enum {
     TEXTS = 20000, /* the first ones */
     LETTERS = 160, /* of a text */
-    SHORT = 1000,  /* ms: a GPU that was idle for less, while tasks waited, has no row */
     NOT_KNOWN = 1  /* ms after the end of the span: no task is ready then */
-};
-
-/* A stretch of a GPU that is no work: row of the table. */
-struct bar {
-    int64_t from, to;
-    uint32_t gpu, use, class, text;
 };
 
 struct place {
@@ -37,71 +31,11 @@ struct place {
 struct data {
     struct gpv_page *p;
     GPV_LIST(struct place) rows; /* attempts in their order */
-    GPV_LIST(struct bar) bars;
+    struct gpv_bars bars;
     GPV_LIST(uint32_t) texts; /* offsets, in ascending order; the first one is that of "" */
     size_t left_out;          /* texts */
+    uint32_t sets;            /* of attempts: those with a GPU */
 };
-
-/* ---- Bars ---- */
-
-/* The pass over a GPU: the rows that have begun last. */
-struct pass {
-    struct data *d;
-    uint32_t gpu;
-    size_t tenancy, out; /* the first row that has not begun */
-    const struct gpv_tenancy *loads, *kept;
-    const struct gpv_out *is_out;
-};
-
-static void advance(struct pass *s, int64_t now)
-{
-    const struct gpv_night *n = s->d->p->n;
-    for (; s->tenancy < n->tenancies.n && n->tenancies.row[s->tenancy].since <= now; s->tenancy++) {
-        const struct gpv_tenancy *t = &n->tenancies.row[s->tenancy];
-        if (t->gpu == s->gpu && t->kind == GPV_TENANCY_KEPT)
-            s->kept = t;
-        else if (t->gpu == s->gpu)
-            s->loads = t;
-    }
-    for (; s->out < n->outs.n && n->outs.row[s->out].since <= now; s->out++) {
-        if (n->outs.row[s->out].gpu == s->gpu)
-            s->is_out = &n->outs.row[s->out];
-    }
-}
-
-static int add_bar(const struct gpv_stretch *stretch, void *user)
-{
-    struct pass *s = user;
-    struct data *d = s->d;
-    struct bar bar = { stretch->from, stretch->to, s->gpu, stretch->use, GPV_NONE, 0 };
-    advance(s, bar.from);
-    if (bar.use == GPV_USE_LOADING && s->loads) {
-        bar.class = s->loads->class;
-        bar.text = s->loads->text;
-    }
-    if (bar.use == GPV_USE_KEPT && s->kept)
-        bar.text = s->kept->text;
-    if (bar.use == GPV_USE_OUT && s->is_out)
-        bar.text = s->is_out->text;
-    if (bar.use == GPV_USE_OK || bar.use == GPV_USE_LOST || bar.use == GPV_USE_IDLE ||
-        (bar.use == GPV_USE_LIMITED && bar.to - bar.from < SHORT * MS))
-        return 0;
-    if (!gpv_grow(&d->bars.row, d->bars.n, &d->bars.room, sizeof(*d->bars.row)))
-        return -1;
-    d->bars.row[d->bars.n++] = bar;
-    return 0;
-}
-
-static int collect_bars(struct data *d)
-{
-    const struct gpv_night *n = d->p->n;
-    for (uint32_t gpu = 0; gpu < n->gpus.n; gpu++) {
-        struct pass s = { .d = d, .gpu = gpu };
-        if (gpv_use_each(n, gpu, n->from, n->to, add_bar, &s) != 0)
-            return -1;
-    }
-    return 0;
-}
 
 /* ---- Attempts and texts ---- */
 
@@ -140,6 +74,11 @@ static int collect_attempts(struct data *d)
         return -1;
     for (uint32_t i = 0; i < n->attempts.n; i++)
         d->rows.row[d->rows.n++] = (struct place){ GPV_BATCH_OF(n->attempts.row[i].task), i };
+    for (size_t i = 0; i < n->attempts.n; i++) {
+        const uint16_t set = n->attempts.row[i].set;
+        if (gpv_set(n, set).n && set >= d->sets)
+            d->sets = set + 1u;
+    }
     qsort(d->rows.row, d->rows.n, sizeof(*d->rows.row), by_place);
     return 0;
 }
@@ -175,7 +114,7 @@ static uint32_t text_index(const struct data *d, uint32_t offset)
     return found ? (uint32_t)(found - d->texts.row) : 0;
 }
 
-/* ---- Columns ---- */
+/* ---- Columns: a row of each attempt, and then of each bar ---- */
 
 static int64_t ms(const struct data *d, int64_t time)
 {
@@ -197,24 +136,9 @@ static int64_t attempt_at(const struct data *d, size_t i)
 {
     return attempt(d, i)->number;
 }
-static int64_t start_at(const struct data *d, size_t i)
-{
-    return ms(d, attempt(d, i)->started);
-}
 static int64_t outcome_at(const struct data *d, size_t i)
 {
     return attempt(d, i)->outcome;
-}
-static int64_t text_at(const struct data *d, size_t i)
-{
-    return text_index(d, attempt(d, i)->text);
-}
-
-/* An attempt that runs has the length -1. */
-static int64_t length_at(const struct data *d, size_t i)
-{
-    const struct gpv_attempt *a = attempt(d, i);
-    return a->ended ? ms(d, a->ended) - ms(d, a->started) : -1;
 }
 
 static int64_t ready_at(const struct data *d, size_t i)
@@ -223,61 +147,100 @@ static int64_t ready_at(const struct data *d, size_t i)
     return a->ready ? ms(d, a->ready) : ms(d, d->p->n->to) + NOT_KNOWN;
 }
 
-static int64_t class_at(const struct data *d, size_t i)
-{
-    const uint32_t class = gpv_class_of(d->p->n, attempt(d, i));
-    return class < d->p->n->classes.n ? class : (int64_t)d->p->n->classes.n;
-}
-
-/* Set 0 has no GPU. */
-static int64_t set_at(const struct data *d, size_t i)
-{
-    const uint16_t set = attempt(d, i)->set;
-    return gpv_set(d->p->n, set).n ? set + 1 : 0;
-}
-
 static int64_t name_at(const struct data *d, size_t i)
 {
     return text_index(d, name_of(d, attempt(d, i)));
 }
 
-static int64_t bar_gpu(const struct data *d, size_t i)
+static int64_t start_at(const struct data *d, size_t i)
 {
-    return d->bars.row[i].gpu;
+    return ms(d, attempt(d, i)->started);
+}
+static int64_t bar_start(const struct data *d, size_t i)
+{
+    return ms(d, d->bars.row[i].from);
+}
+
+/* An attempt that runs has the length -1. */
+static int64_t length_at(const struct data *d, size_t i)
+{
+    const struct gpv_attempt *a = attempt(d, i);
+    return a->ended ? ms(d, a->ended) - ms(d, a->started) : -1;
+}
+static int64_t bar_length(const struct data *d, size_t i)
+{
+    return ms(d, d->bars.row[i].to) - bar_start(d, i);
+}
+
+static int64_t use_at(const struct data *d, size_t i)
+{
+    return gpv_is_bad(attempt(d, i)->outcome) ? GPV_USE_LOST : GPV_USE_OK;
 }
 static int64_t bar_use(const struct data *d, size_t i)
 {
     return d->bars.row[i].use;
 }
-static int64_t bar_from(const struct data *d, size_t i)
+
+static int64_t text_at(const struct data *d, size_t i)
 {
-    return ms(d, d->bars.row[i].from);
+    return text_index(d, attempt(d, i)->text);
 }
 static int64_t bar_text(const struct data *d, size_t i)
 {
     return text_index(d, d->bars.row[i].text);
 }
 
-static int64_t bar_length(const struct data *d, size_t i)
+static int64_t class_at(const struct data *d, size_t i)
 {
-    return ms(d, d->bars.row[i].to) - bar_from(d, i);
+    const uint32_t class = gpv_class_of(d->p->n, attempt(d, i));
+    return class < d->p->n->classes.n ? class : (int64_t)d->p->n->classes.n;
 }
-
 static int64_t bar_class(const struct data *d, size_t i)
 {
     return d->bars.row[i].class == GPV_NONE ? -1 : (int64_t)d->bars.row[i].class;
 }
 
-static void column(struct data *d, const char *name, size_t n, value_fn value)
+/* Set 0 has no GPU.  The sets of attempts follow, and then a set of each GPU. */
+static int64_t set_at(const struct data *d, size_t i)
 {
+    const uint16_t set = attempt(d, i)->set;
+    return gpv_set(d->p->n, set).n ? set + 1 : 0;
+}
+static int64_t bar_set(const struct data *d, size_t i)
+{
+    return 1 + (int64_t)d->sets + d->bars.row[i].gpu;
+}
+
+static const struct column {
+    const char *name;
+    value_fn of_attempt, of_bar; /* NULL: 0 */
+} columns[] = {
+    { "batch", batch_at, NULL },      { "number", number_at, NULL },
+    { "attempt", attempt_at, NULL },  { "outcome", outcome_at, NULL },
+    { "ready", ready_at, NULL },      { "name", name_at, NULL },
+    { "start", start_at, bar_start }, { "length", length_at, bar_length },
+    { "use", use_at, bar_use },       { "text", text_at, bar_text },
+    { "class", class_at, bar_class }, { "set", set_at, bar_set },
+};
+
+static int64_t value(const struct data *d, const struct column *c, size_t i)
+{
+    if (i < d->rows.n)
+        return c->of_attempt(d, i);
+    return c->of_bar ? c->of_bar(d, i - d->rows.n) : 0;
+}
+
+static void put_column(const struct data *d, const struct column *c)
+{
+    const size_t n = d->rows.n + d->bars.n;
     FILE *f = d->p->f;
     int64_t last = 0;
-    gpv_html(f, ",\n\"%s\":[", name);
+    gpv_html(f, "\"%s\":[", c->name);
     for (size_t i = 0; i < n;) {
-        const int64_t step = value(d, i) - last;
+        const int64_t step = value(d, c, i) - last;
         const char *comma = i ? "," : "";
         size_t run = 0;
-        for (; i < n && value(d, i) - last == step; run++, i++)
+        for (; i < n && value(d, c, i) - last == step; run++, i++)
             last += step;
         if (run > 1)
             gpv_html(f, "%s[%lld,%zu]", comma, (long long)step, run);
@@ -285,6 +248,16 @@ static void column(struct data *d, const char *name, size_t n, value_fn value)
             gpv_html(f, "%s%lld", comma, (long long)step);
     }
     gpv_html(f, "]");
+}
+
+static void put_columns(const struct data *d)
+{
+    gpv_html(d->p->f, ",\n\"columns\":{\n");
+    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+        gpv_html(d->p->f, i ? ",\n" : "");
+        put_column(d, &columns[i]);
+    }
+    gpv_html(d->p->f, "}");
 }
 
 /* ---- Lists ---- */
@@ -304,22 +277,21 @@ static void put_gpus(const struct data *d)
     const struct gpv_night *n = d->p->n;
     FILE *f = d->p->f;
     char label[GPV_NAME];
-    uint32_t sets = 0;
     gpv_html(f, ",\n\"gpus\":[");
     for (uint32_t i = 0; i < n->gpus.n; i++) {
         gpv_html(f, i ? "," : "");
         gpv_html_string(f, gpv_gpu_label(n, i, label), LETTERS);
     }
-    for (size_t i = 0; i < d->rows.n; i++)
-        sets = set_at(d, i) > sets ? (uint32_t)set_at(d, i) : sets;
     gpv_html(f, "],\n\"sets\":[[]");
-    for (uint32_t i = 0; i < sets; i++) {
+    for (uint32_t i = 0; i < d->sets; i++) {
         const struct gpv_set set = gpv_set(n, (uint16_t)i);
         gpv_html(f, ",[");
         for (uint32_t g = 0; g < set.n; g++)
             gpv_html(f, "%s%u", g ? "," : "", set.gpu[g]);
         gpv_html(f, "]");
     }
+    for (uint32_t i = 0; i < n->gpus.n; i++)
+        gpv_html(f, ",[%u]", i);
     gpv_html(f, "]");
 }
 
@@ -381,24 +353,6 @@ static void put_zones(const struct data *d)
     gpv_html(f, "]");
 }
 
-static void put_columns(struct data *d)
-{
-    static const struct {
-        const char *name;
-        value_fn value;
-    } attempts[] = { { "batch", batch_at },   { "number", number_at },   { "attempt", attempt_at },
-                     { "set", set_at },       { "ready", ready_at },     { "start", start_at },
-                     { "length", length_at }, { "outcome", outcome_at }, { "text", text_at },
-                     { "class", class_at },   { "name", name_at } },
-      bars[] = { { "bar_gpu", bar_gpu },     { "bar_use", bar_use },
-                 { "bar_start", bar_from },  { "bar_length", bar_length },
-                 { "bar_class", bar_class }, { "bar_text", bar_text } };
-    for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++)
-        column(d, attempts[i].name, d->rows.n, attempts[i].value);
-    for (size_t i = 0; i < sizeof(bars) / sizeof(bars[0]); i++)
-        column(d, bars[i].name, d->bars.n, bars[i].value);
-}
-
 /* ---- The section ---- */
 
 static void say(struct gpv_page *p, const struct data *d, bool whole)
@@ -449,9 +403,10 @@ int gpv_page_data(struct gpv_page *p)
 {
     struct data d = { .p = p };
     const bool whole = p->o->all || p->n->attempts.n <= GPV_REPORT_ATTEMPTS;
-    const int ret =
-        whole && (collect_attempts(&d) != 0 || collect_bars(&d) != 0 || collect_texts(&d) != 0) ? -1
-                                                                                                : 0;
+    const int ret = whole && (collect_attempts(&d) != 0 || gpv_bars_of(p->n, &d.bars) != 0 ||
+                              collect_texts(&d) != 0)
+                        ? -1
+                        : 0;
     if (ret == 0) {
         say(p, &d, whole);
         put(&d, whole);

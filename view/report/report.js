@@ -2,12 +2,13 @@
 // report.js - hover, zoom and search.  A text of the night is set as text, never as markup.
 'use strict';
 (() => {
-const D = JSON.parse(document.getElementById('data').textContent), N = D.attempts;
+const D = JSON.parse(document.getElementById('data').textContent);
 const figure = document.getElementById('timeline'), svg = document.getElementById('lanes');
 if (!D.whole || !D.span) return;
-const G = {}, data = {...figure.dataset, ...svg.dataset}; // dots: of lanes, and of the time
-for (const k in data) G[k] = +data[k];
-const OK = 1, WIDTH = 1100, ROWS = 8, RECTANGLES = 8000, LETTER = 7, LEAST = 1000, DAY = 86400e3;
+const G = {}; // of the picture: dots from the left and the top, ...
+for (const [k, v] of Object.entries({...figure.dataset, ...svg.dataset})) G[k] = +v;
+const WIDTH = 1100, ROWS = 8, RECTANGLES = 8000, LEAST = 1000, DAY = 86400e3;
+const clamp = (v, least, most) => Math.min(Math.max(v, least), most);
 
 function make(parent, tag, attributes, text) {
   const node = document.createElementNS(parent.namespaceURI, tag);
@@ -16,33 +17,25 @@ function make(parent, tag, attributes, text) {
   return parent.appendChild(node);
 }
 
-// ---- Rows (data.c).  An item is an attempt, or N + a bar; times are ms since the begin ----
-function column(name, n) {
-  const ret = new Float64Array(n);
+// ---- Rows (data.c): attempts, and then stretches of GPUs without work.  Times are ms ----
+const N = D.attempts, ITEMS = N + D.bars;
+const columns = Object.entries(D.columns).map(([name, steps]) => {
+  const ret = new Float64Array(ITEMS);
   let value = 0, i = 0;
-  for (const e of D[name]) {
-    if (typeof e === 'number') ret[i++] = value += e;
-    else for (let k = e[1]; k; k--) ret[i++] = value += e[0];
+  for (const step of steps) {
+    const [by, times] = typeof step === 'number' ? [step, 1] : step;
+    for (let k = 0; k < times; k++) ret[i++] = value += by;
   }
-  return ret;
-}
-function both(a, b) {
-  const ret = new Float64Array(N + D.bars);
-  ret.set(column(a, N));
-  ret.set(column(b, D.bars), N);
-  return ret;
-}
-const batch = column('batch', N), number = column('number', N), attempt = column('attempt', N);
-const outcome = column('outcome', N), ready = column('ready', N), name = column('name', N);
-const start = both('start', 'bar_start'), length = both('length', 'bar_length');
-const kind = both('class', 'bar_class'), text = both('text', 'bar_text');
-const set = column('set', N), gpu = column('bar_gpu', D.bars), use = column('bar_use', D.bars);
+  return [name, ret];
+});
+const {batch, number, attempt, outcome, ready, name, start, length, use, text, set, class: kind} =
+  Object.fromEntries(columns);
 const end = start.map((s, i) => length[i] < 0 ? Math.max(s, D.span) : s + length[i]);
-const isBad = i => i < N && outcome[i] > OK;
+const isBad = i => i < N && outcome[i] > 1, runs = i => i < N && attempt[i] > 0;
 
 // ---- Words (words.c) ----
 const MONTHS = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' ');
-const two = n => String(n).padStart(2, '0'), count = n => n.toLocaleString('en');
+const two = n => String(n).padStart(2, '0'), {format: count} = new Intl.NumberFormat('en');
 const zone = t => (D.zones.findLast(z => z[0] <= t) || D.zones[0])[1] * 1000;
 function clock(t, seconds) {
   const d = new Date(D.from + t + zone(t));
@@ -56,111 +49,80 @@ function span(t) {
     : s < 100 ? s + ' s' : minutes < 90 ? minutes + ' min'
     : h < 48 ? `${h} h ${two(minutes % 60)}` : `${Math.floor(h / 24)} d ${h % 24} h`;
 }
-function when(i) {
-  return clock(start[i], true) + (length[i] < 0 ? ', still runs' : length[i] === 0 ? ''
-    : ' to ' + clock(end[i], true));
-}
 const batches = new Map(D.batches), id = i => `${batch[i]}.${number[i]}`;
+const where = D.sets.map(gpus => gpus.map(g => D.gpus[g]).join(', ') || 'no GPU');
+const label = i => kind[i] < 0 ? '' : D.classes[kind[i]][0];
+const task = i => [id(i), batches.get(batch[i]), D.texts[name[i]],
+  attempt[i] > 1 ? 'attempt ' + attempt[i] : ''].filter(Boolean).join(' ');
 const HEADS = ['task', 'end', 'where', 'when', 'ran', 'waited', 'class', 'why'];
 function words(i) {
-  if (i >= N)
-    return [D.gpus[gpu[i - N]], D.uses[use[i - N]][0], kind[i] < 0 ? '' : D.classes[kind[i]][0],
-      D.texts[text[i]], when(i), span(length[i])];
-  const again = attempt[i] > 1 ? 'attempt ' + attempt[i] : '';
-  return [[id(i), batches.get(batch[i]), D.texts[name[i]], again].filter(Boolean).join(' '),
-    `${D.glyphs[outcome[i]]} ${D.outcomes[outcome[i]]}`.trim(),
-    D.sets[set[i]].map(g => D.gpus[g]).join(', ') || 'no GPU', when(i),
-    attempt[i] ? 'ran ' + span(end[i] - start[i]) : 'did not run',
-    ready[i] > D.span ? '' : 'waited ' + span(start[i] - ready[i]), D.classes[kind[i]][0],
-    D.texts[text[i]]];
+  const when = clock(start[i], true) + (length[i] < 0 ? ', still runs'
+    : length[i] && ' to ' + clock(end[i], true) || '');
+  return i >= N ? [where[set[i]], D.uses[use[i]][0], label(i), D.texts[text[i]], when,
+    span(length[i])] : [
+    task(i), `${D.glyphs[outcome[i]]} ${D.outcomes[outcome[i]]}`.trim(), where[set[i]], when,
+    runs(i) ? 'ran ' + span(end[i] - start[i]) : 'did not run',
+    ready[i] > D.span ? '' : 'waited ' + span(start[i] - ready[i]), label(i), D.texts[text[i]]];
 }
 
-// ---- Lanes: the items of each by start, and the row of each (lanes.c) ----
+// ---- Lanes: items by start.  Attempts at the same time have rows of their own (lanes.c) ----
 const whole = [...svg.childNodes];
 const lanes = [...svg.querySelectorAll('g[data-gpu]')].map((g, k) => (
-  {k, gpu: g.dataset.gpu, head: [...g.children].slice(0, 2), items: [], row: [], rows: []}));
-const lanesOf = D.sets.map(set => set.length ? set : [D.gpus.length]);
-for (const i of Uint32Array.from(start.keys()).sort((a, b) => start[a] - start[b] || a - b))
-  for (const k of i < N ? lanesOf[set[i]] : [gpu[i - N]]) lanes[k].items.push(i);
-for (const lane of lanes) {
-  let until = [], last = -Infinity;
-  const close = () => {
-    while (lane.rows.length < lane.row.length) lane.rows.push(until.length || 1);
-    until = [];
-  };
-  for (const i of lane.items) {
-    const runs = i < N && attempt[i], free = until.findIndex(t => t <= start[i]);
-    if (runs && start[i] >= last) close();
-    const row = runs && start[i] < last ? free < 0 ? until.length : free : 0;
-    lane.row.push(row);
-    if (runs) until[row] = end[i], last = Math.max(last, end[i]);
+  {k, gpu: g.dataset.gpu, head: [...g.children].slice(0, 2), items: [], top: G.top + k * G.lane +
+    G.above, until: [], group: {rows: 1}}));
+const ALONE = {rows: 1}, lanesOf = D.sets.map(gpus => gpus.length ? gpus : [D.gpus.length]);
+for (const i of Uint32Array.from(start.keys()).sort((a, b) => start[a] - start[b] || a - b)) {
+  for (const lane of lanesOf[set[i]].map(k => lanes[k])) {
+    if (!runs(i)) {
+      lane.items.push({i, row: 0, group: ALONE});
+      continue;
+    }
+    if (lane.until.every(t => t <= start[i])) lane.until = [], lane.group = {rows: 1};
+    const free = lane.until.findIndex(t => t <= start[i]), row = free < 0 ? lane.until.length : free;
+    lane.until[row] = end[i];
+    lane.group.rows = lane.until.length;
+    lane.items.push({i, row, group: lane.group});
   }
-  close();
 }
 const isMarked = (lane, i) => isBad(i) && lanesOf[set[i]][0] === lane.k;
-const top = lane => G.top + lane.k * G.lane + G.above;
 
 // ---- The part of the night that is drawn ----
 let from = 0, to = D.span;
-const inside = t => Math.min(Math.max(t, from), to);
-const x = t => G.left + (inside(t) - from) / (to - from) * G.dots;
-const dotOf = t => Math.min(Math.floor((inside(t) - from) / (to - from) * G.dots), G.dots - 1);
+const dots = t => (clamp(t, from, to) - from) / (to - from) * G.dots, x = t => G.left + dots(t);
 
-// Boxes of a lane, a path for each texture.
-function painter(lane) {
-  const paths = [], boxes = [];
-  return {
-    boxes,
-    add(x1, x2, up, high, t) {
-      if (high <= 0 || x2 <= x1) return;
-      boxes.push({x1, x2, t});
-      const w = (x2 - x1).toFixed(1), d = `M${x1.toFixed(1)} ${(top(lane) + up).toFixed(1)}`;
-      (paths[t] ||= []).push(`${d}h${w}v${high.toFixed(1)}h-${w}z`);
-    },
-    write: g => paths.forEach((d, t) => make(g, 'path', {d: d.join(''),
-      ...document.getElementById('t' + t) ? {fill: `url(#t${t})`} : {class: 't' + t}})),
-  };
-}
-
-function paintItems(lane, list, paint) {
-  for (const k of list) {
-    const i = lane.items[k], high = G.bar / lane.rows[k], x1 = x(start[i]), x2 = x(end[i]);
+function boxesOfItems(list, box) {
+  for (const {i, row, group} of list) {
+    const x1 = x(start[i]), x2 = x(end[i]), high = G.bar / group.rows;
     const until = Math.max(i < N && x2 - x1 > 3 ? x2 - .5 : x2, x1 + .6);
-    if (i >= N && use[i - N] === D.low) paint.add(x1, until, G.bar - 4, 4, D.uses[D.low][1]);
-    else if (i >= N) paint.add(x1, until, 0, G.bar, D.uses[use[i - N]][1]);
-    else if (attempt[i]) paint.add(x1, until, high * lane.row[k],
-      high - (lane.rows[k] > 1 ? .5 : 0), isBad(i) ? D.uses[1][1] : D.classes[kind[i]][1]);
+    if (i >= N) box(x1, until, use[i] === D.low ? G.bar - 4 : 0, G.bar, D.uses[use[i]][1]);
+    else if (runs(i)) box(x1, until, high * row, high * (row + 1) - (group.rows > 1 ? .5 : 0),
+      isBad(i) ? D.uses[1][1] : D.classes[kind[i]][1]);
   }
 }
 
-// Adds the time of a stretch, in dots, to the dots that it is in.
-function spread(sums, a, b) {
-  const by = G.dots / (to - from), begin = (inside(a) - from) * by, until = (inside(b) - from) * by;
-  const last = Math.min(Math.floor(until), G.dots - 1);
-  for (let d = Math.min(Math.floor(begin), last); d <= last && begin < until; d++)
-    sums[d] += Math.min(until, d + 1) - Math.max(begin, d);
-}
 // The height of a dot is what part of it was used; tasks without a GPU: how many ran.
-function paintBins(lane, list, paint) {
-  const time = [], uses = D.uses.map(() => new Float64Array(G.dots)), until = [from, from];
-  for (const k of list) {
-    const i = lane.items[k], u = i >= N ? use[i - N] : lane.gpu ? +isBad(i) : 0;
-    if (i < N && !attempt[i]) continue;
-    const t = i < N ? D.classes[kind[i]][1] : 0;
-    if (u === 0) spread(time[t] ||= new Float64Array(G.dots), start[i], end[i]);
-    spread(uses[u], i < N && lane.gpu ? Math.max(start[i], until[u]) : start[i], end[i]);
-    if (i < N) until[u] = Math.max(until[u], end[i]);
+function boxesOfDots(list, box, gpu) {
+  const uses = D.uses.map(() => new Float64Array(G.dots)), classes = [], until = [], open = [];
+  const add = (sums, a, b) => {
+    for (let d = Math.floor(a); d < b; d++) sums[d] += Math.min(b, d + 1) - Math.max(a, d);
+  };
+  for (const {i} of list) {
+    const u = gpu ? use[i] : 0, a = dots(start[i]), b = dots(end[i]);
+    if (i < N && !runs(i)) continue;
+    if (!u) add(classes[D.classes[kind[i]][1]] ||= new Float64Array(G.dots), a, b);
+    add(uses[u], gpu ? Math.max(a, until[u] || 0) : a, b);
+    until[u] = Math.max(until[u] || 0, b);
   }
-  const most = lane.gpu ? 1 : Math.max(...uses[0]), open = [];
+  const most = gpu ? 1 : Math.max(...uses[0]) || 1;
   for (let d = 0; d <= G.dots; d++) {
     let below = 0, longest = 0;
-    time.forEach((sums, t) => { if (!(sums[d] <= (time[longest] || [0])[d])) longest = t; });
-    for (let u = 0; u < D.low; u++) {
-      const bottom = Math.round(below * G.bar), t = u ? D.uses[u][1] : longest;
-      below = Math.min(below + (d < G.dots && most ? uses[u][d] / most : 0), 1);
-      const high = Math.round(below * G.bar), o = open[u] || {};
+    classes.forEach((sums, t) => { if (!(sums[d] <= classes[longest]?.[d])) longest = t; });
+    for (let u = 0; u < D.low; u++) { // equal neighbours are one box
+      const bottom = Math.round(below * G.bar), o = open[u] || {};
+      below = Math.min(below + (uses[u][d] || 0) / most, 1);
+      const high = Math.round(below * G.bar), t = u ? D.uses[u][1] : longest;
       if (d < G.dots && o.high === high && o.bottom === bottom && o.t === t) continue;
-      paint.add(G.left + o.d, G.left + d, G.bar - o.high, o.high - o.bottom, o.t);
+      if (o.high > o.bottom) box(G.left + o.d, G.left + d, G.bar - o.high, G.bar - o.bottom, o.t);
       open[u] = {d, high, bottom, t};
     }
   }
@@ -168,75 +130,62 @@ function paintBins(lane, list, paint) {
 
 // Each bad end is a tick, and is in the number of a mark (marks.c).
 function drawMarks(g, lane, list) {
-  const dots = [], groups = [], y = top(lane) - G.above;
-  for (const k of list) {
-    const i = lane.items[k], e = Math.min(end[i], D.span), d = dotOf(e);
-    if (!isMarked(lane, i) || e < Math.min(from, D.span) || (e >= to && to < D.span)) continue;
-    dots[d] ||= D.outcomes.map(() => 0);
-    dots[d][outcome[i]]++;
+  const at = [], groups = [], y = lane.top - G.above;
+  for (const {i} of list) {
+    const e = Math.min(end[i], D.span);
+    if (!isMarked(lane, i) || e < from || e >= to && to < D.span) continue;
+    const d = Math.min(Math.floor(dots(e)), G.dots - 1);
+    at[d] ||= D.outcomes.map(() => 0);
+    at[d][outcome[i]]++;
   }
-  const said = n => n.map((c, o) => c ? D.glyphs[o] + (c > 1 ? count(c) : '') : '')
-    .filter(Boolean).join(' ');
-  const half = m => said(m.n).length * 4.5 + 2;
-  const middle = m => Math.min(Math.max((m.a + m.b) / 2, half(m)), G.dots - half(m));
-  dots.forEach((n, d) => {
-    let m = {a: d, b: d, n}, o;
-    while ((o = groups.at(-1)) && middle(o) + half(o) > middle(m) - half(m))
-      m = {a: groups.pop().a, b: m.b, n: m.n.map((c, k) => c + o.n[k])};
+  const group = (a, b, n) => {
+    const s = n.map((c, o) => c ? D.glyphs[o] + (c > 1 ? count(c) : '') : '').filter(Boolean)
+      .join(' '), half = s.length * 4.5 + 2;
+    return {a, b, n, s, half, middle: clamp((a + b) / 2, half, G.dots - half)};
+  };
+  at.forEach((n, d) => {
+    let m = group(d, d, n), o;
+    while ((o = groups.at(-1)) && o.middle + o.half > m.middle - m.half)
+      m = group(groups.pop().a, m.b, m.n.map((c, k) => c + o.n[k]));
     groups.push(m);
   });
-  const ticks = dots.map((_, d) => `M${G.left + d} ${y + 6}h1.5v5h-1.5z`).join('');
+  const ticks = at.map((_, d) => `M${G.left + d} ${y + 6}h1.5v5h-1.5z`).join('');
   if (ticks) make(g, 'path', {class: 'tick', d: ticks});
   for (const m of groups)
-    make(g, 'text', {class: 'mark', 'text-anchor': 'middle', x: G.left + middle(m), y: y + 5,
-      'data-n': m.n.reduce((a, b) => a + b)}, said(m.n));
+    make(g, 'text', {class: 'mark', 'text-anchor': 'middle', x: G.left + m.middle, y: y + 5,
+      'data-n': m.n.reduce((a, b) => a + b)}, m.s);
 }
 
-// Ids of tasks and texts of bars where they fit, and each class once.
-function drawNotes(g, lane, list, boxes) {
-  const written = new Set(), y = top(lane) + G.bar / 2 + 4;
-  const note = (x1, x2, s, least) => {
-    const room = Math.floor((x2 - x1 - 10) / LETTER);
-    if (!s || s.length > room && room < least) return false;
-    make(g, 'text', {class: 'note', x: x1 + 5, y, 'stroke-width': 4, 'stroke-linejoin': 'round',
-      'paint-order': 'stroke'}, s.length > room ? s.slice(0, room - 1) + '…' : s);
-    return true;
-  };
-  for (const k of list) {
-    const i = lane.items[k], x1 = x(start[i]), x2 = x(end[i]);
-    if (i >= N) note(x1, x2, D.texts[text[i]] || D.uses[use[i - N]][0], 8);
-    else if (attempt[i] && lane.rows[k] === 1) {
-      const name = D.classes[kind[i]], first = !written.has(name[1]);
-      if (first && note(x1, x2, `${id(i)} ${name[0]}`, Infinity) || note(x1, x2, id(i), Infinity))
-        written.add(name[1]);
-    }
-  }
-  const stretches = [];
-  for (const b of boxes) {
-    const last = stretches.at(-1);
-    if (last && last.t === b.t && b.x1 <= last.x2 + 4) last.x2 = Math.max(last.x2, b.x2);
-    else stretches.push({...b});
-  }
-  for (const s of stretches) {
-    const [name, other] = D.classes.filter(c => c[1] === s.t);
-    if (name && !other && !written.has(s.t) && s.x2 - s.x1 > 90 && note(s.x1, s.x2, name[0], 8))
-      written.add(s.t);
+// Ids of tasks and texts of stretches, where they have room.
+function drawNotes(g, lane, list) {
+  for (const {i, group} of list) {
+    const room = Math.floor((x(end[i]) - x(start[i]) - 10) / 7);
+    const said = i >= N ? D.texts[text[i]] || D.uses[use[i]][0] : `${id(i)} ${label(i)}`;
+    if (group.rows > 1 || i < N && !runs(i)) continue;
+    const s = said.length <= room ? said : i < N ? id(i) : said.slice(0, room - 1) + '…';
+    if (room >= (i < N ? s.length : 8))
+      make(g, 'text', {class: 'note', x: x(start[i]) + 5, y: lane.top + G.bar / 2 + 4,
+        'stroke-width': 4, 'stroke-linejoin': 'round', 'paint-order': 'stroke'}, s);
   }
 }
 
 function drawLane(lane) {
-  const g = make(svg, 'g', {'data-gpu': lane.gpu}), paint = painter(lane), list = [];
-  lane.items.forEach((i, k) => { if (end[i] >= from && start[i] <= to) list.push(k); });
+  const list = lane.items.filter(({i}) => end[i] >= from && start[i] <= to), paths = [];
   const few = list.length <= Math.min(RECTANGLES / lanes.length, G.dots)
-    && list.every(k => lane.rows[k] <= ROWS);
+    && list.every(({group}) => group.rows <= ROWS);
+  const g = make(svg, 'g', {'data-gpu': lane.gpu});
   g.append(...lane.head.map(node => node.cloneNode(true)));
-  (few ? paintItems : paintBins)(lane, list, paint);
-  paint.write(g);
-  drawNotes(g, lane, few ? list : list.filter(k => lane.items[k] >= N), paint.boxes);
+  (few ? boxesOfItems : boxesOfDots)(list, (x1, x2, y1, y2, t) => {
+    const w = (x2 - x1).toFixed(1), d = `M${x1.toFixed(1)} ${(lane.top + y1).toFixed(1)}`;
+    (paths[t] ||= []).push(`${d}h${w}v${(y2 - y1).toFixed(1)}h-${w}z`);
+  }, lane.gpu);
+  paths.forEach((d, t) => make(g, 'path', {d: d.join(''),
+    ...document.getElementById('t' + t) ? {fill: `url(#t${t})`} : {class: 't' + t}}));
+  drawNotes(g, lane, few ? list : list.filter(({i}) => i >= N));
   drawMarks(g, lane, list);
-  if (to === D.span && list.some(k => lane.items[k] < N && length[lane.items[k]] < 0))
+  if (to === D.span && list.some(({i}) => length[i] < 0))
     make(g, 'path', {class: 'runs',
-      d: `M${G.left + G.dots + 1} ${top(lane) + G.bar / 2 - 5}l6 5l-6 5z`});
+      d: `M${G.left + G.dots + 1} ${lane.top + G.bar / 2 - 5}l6 5l-6 5z`});
 }
 
 const STEPS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200,
@@ -258,11 +207,10 @@ function drawAxis(bottom) {
 }
 
 function zoom(a, b) {
-  const wide = Math.min(Math.max(b - a, LEAST), D.span);
-  from = Math.max(0, Math.min((a + b - wide) / 2, D.span - wide));
+  const wide = clamp(b - a, LEAST, D.span);
+  from = clamp((a + b - wide) / 2, 0, D.span - wide);
   to = Math.min(from + wide, D.span);
-  figure.dataset.from = from;
-  figure.dataset.to = to;
+  Object.assign(figure.dataset, {from, to});
   showAll.disabled = to - from === D.span;
   svg.replaceChildren(...showAll.disabled ? whole : []);
   if (showAll.disabled) return;
@@ -276,93 +224,88 @@ const tip = make(document.body, 'div', {id: 'tip', role: 'status', class: 'scree
 function say(i, left, y) {
   tip.textContent = words(i).filter(Boolean).join(', ');
   const under = y + 18 + tip.offsetHeight < innerHeight;
-  tip.style.left = Math.max(4, Math.min(left + 12, innerWidth - tip.offsetWidth - 8)) + 'px';
+  tip.style.left = clamp(left + 12, 4, Math.max(4, innerWidth - tip.offsetWidth - 8)) + 'px';
   tip.style.top = (under ? y + 18 : y - tip.offsetHeight - 8) + 'px';
 }
 const hush = () => { tip.textContent = ''; };
 function at(e) {
   const r = svg.getBoundingClientRect(), k = WIDTH / r.width, y = (e.clientY - r.top) * k - G.top;
   const dot = (e.clientX - r.left) * k;
-  return {dot, t: inside(from + (dot - G.left) / G.dots * (to - from)),
+  return {dot, t: clamp(from + (dot - G.left) / G.dots * (to - from), from, to),
     lane: lanes[Math.floor(y / G.lane)], part: (y % G.lane - G.above) / G.bar};
 }
 // The item at a point, or the nearest attempt within two dots; above a bar the nearest bad end.
-function find(p) {
-  const dot = (to - from) / G.dots, mark = p.part < 0;
-  let best = -1, least = (mark ? 6 : 2) * dot;
-  for (let k = 0; p.lane && p.dot >= G.left && k < p.lane.items.length; k++) {
-    const i = p.lane.items[k], rows = p.lane.rows[k];
-    const row = Math.floor(Math.min(Math.max(p.part, 0), .999) * rows);
-    if (mark ? !isMarked(p.lane, i) : i < N && rows > 1 && row !== p.lane.row[k]) continue;
-    const away = Math.max(start[i] - p.t, p.t - end[i]);
-    const far = mark ? Math.abs(end[i] - p.t) : i < N ? away : away < 0 ? dot / 2 : Infinity;
+function find({lane, dot, t, part}) {
+  const wide = (to - from) / G.dots;
+  let best = -1, least = (part < 0 ? 6 : 2) * wide;
+  for (const {i, row, group} of lane && dot >= G.left ? lane.items : []) {
+    const away = Math.max(start[i] - t, t - end[i]);
+    if (part < 0 ? !isMarked(lane, i)
+      : runs(i) && row !== Math.min(Math.floor(part * group.rows), group.rows - 1)) continue;
+    const far = part < 0 ? Math.abs(end[i] - t) : i < N ? away : away < 0 ? wide / 2 : Infinity;
     if (far < least) best = i, least = far;
   }
   return best;
 }
 let drag = null;
-svg.addEventListener('pointermove', e => {
-  const p = at(e), i = find(p);
-  if (drag) drag.box.setAttribute('x', Math.min(p.dot, drag.dot));
-  if (drag) drag.box.setAttribute('width', Math.abs(p.dot - drag.dot));
-  if (i < 0) hush(); else say(i, e.clientX, e.clientY);
-});
-svg.addEventListener('pointerleave', hush);
-svg.addEventListener('pointerdown', e => {
-  if (e.button || e.pointerType === 'touch') return; // a finger scrolls
-  svg.setPointerCapture(e.pointerId);
-  const box = {class: 'drag', y: G.top, height: lanes.length * G.lane};
-  drag = {...at(e), box: make(svg, 'rect', box)};
-});
-function drop(e) {
-  const begin = drag, p = at(e);
-  drag = null;
-  if (begin) begin.box.remove();
-  if (begin && e.type === 'pointerup' && Math.abs(p.dot - begin.dot) > 6)
-    zoom(Math.min(begin.t, p.t), Math.max(begin.t, p.t));
-}
-svg.addEventListener('pointerup', drop);
-svg.addEventListener('pointercancel', drop);
-svg.addEventListener('wheel', e => {
-  if (!e.ctrlKey) return; // without it the page scrolls
-  e.preventDefault();
-  scale(at(e).t, e.deltaY > 0 ? 1.25 : .8);
-}, {passive: false});
+const pointer = {
+  pointermove(e) {
+    const p = at(e), i = find(p);
+    if (drag) drag.box.setAttribute('x', Math.min(p.dot, drag.dot));
+    if (drag) drag.box.setAttribute('width', Math.abs(p.dot - drag.dot));
+    if (i < 0) hush(); else say(i, e.clientX, e.clientY);
+  },
+  pointerleave: hush,
+  pointerdown(e) {
+    if (e.button || e.pointerType === 'touch') return; // a finger scrolls
+    svg.setPointerCapture(e.pointerId);
+    drag = {...at(e), box: make(svg, 'rect', {class: 'drag', y: G.top,
+      height: lanes.length * G.lane})};
+  },
+  pointerup(e) {
+    const p = at(e), begin = pointer.pointercancel();
+    if (begin && Math.abs(p.dot - begin.dot) > 6)
+      zoom(Math.min(begin.t, p.t), Math.max(begin.t, p.t));
+  },
+  pointercancel() {
+    const begin = drag;
+    drag = null;
+    begin?.box.remove();
+    return begin;
+  },
+  wheel(e) {
+    if (!e.ctrlKey) return; // without it the page scrolls
+    e.preventDefault();
+    scale(at(e).t, e.deltaY > 0 ? 1.25 : .8);
+  },
+};
+for (const name in pointer) svg.addEventListener(name, pointer[name], {passive: false});
 
 // ---- Keys: a cursor on the items ----
-let cursor = {lane: 0, k: -1};
-function show(lane, k) {
+let lane = lanes[0], cursor = -1;
+function show(k) {
   if (!lane.items.length) return hush();
-  cursor = {lane: lane.k, k: Math.min(Math.max(k, 0), lane.items.length - 1)};
-  const i = lane.items[cursor.k], wide = to - from;
+  cursor = clamp(k, 0, lane.items.length - 1);
+  const {i} = lane.items[cursor], wide = to - from;
   if (end[i] < from || start[i] > to) zoom(start[i] - wide / 2, start[i] + wide / 2);
   const r = svg.getBoundingClientRect(), size = r.width / WIDTH;
-  say(i, r.left + (x(start[i]) + x(end[i])) / 2 * size, r.top + (top(lane) + G.bar) * size - 12);
+  say(i, r.left + (x(start[i]) + x(end[i])) / 2 * size, r.top + (lane.top + G.bar) * size - 12);
 }
-function middle() {
-  return cursor.k < 0 ? (from + to) / 2 : inside(start[lanes[cursor.lane].items[cursor.k]]);
-}
-function nearest(lane, t) {
-  const k = lane.items.findIndex(i => end[i] >= t);
-  return k < 0 ? lane.items.length - 1 : k;
-}
-function across(by) {
-  const lane = lanes[cursor.lane];
-  if (lane) show(lane, cursor.k < 0 ? nearest(lane, from) : cursor.k + by);
-}
-function along(by) {
-  const lane = lanes[Math.min(Math.max(cursor.lane + by, 0), lanes.length - 1)];
-  cursor = {lane: lane.k, k: cursor.k < 0 ? -1 : nearest(lane, middle())};
-  show(lane, cursor.k < 0 ? nearest(lane, from) : cursor.k);
+const time = none => cursor < 0 ? none : clamp(start[lane.items[cursor].i], from, to);
+function move(down, right) {
+  const t = time(from), stays = cursor >= 0 && !down;
+  lane = lanes[clamp(lane.k + down, 0, lanes.length - 1)];
+  const k = stays ? cursor + right : lane.items.findIndex(({i}) => end[i] >= t);
+  show(k < 0 && !stays ? Infinity : k);
 }
 const keys = {
-  '+': () => scale(middle(), .5), '=': () => scale(middle(), .5), '-': () => scale(middle(), 2),
-  Escape: () => { hush(); zoom(0, D.span); },
-  ArrowLeft: () => across(-1), ArrowRight: () => across(1),
-  ArrowUp: () => along(-1), ArrowDown: () => along(1),
+  '+': () => scale(time((from + to) / 2), .5), '-': () => scale(time((from + to) / 2), 2),
+  '=': () => keys['+'](), Escape: () => { hush(); zoom(0, D.span); },
+  ArrowLeft: () => move(0, -1), ArrowRight: () => move(0, 1),
+  ArrowUp: () => move(-1, 0), ArrowDown: () => move(1, 0),
 };
 figure.addEventListener('keydown', e => {
-  if (e.ctrlKey || e.altKey || e.metaKey || !keys[e.key] || !lanes.length) return;
+  if (e.ctrlKey || e.altKey || e.metaKey || !keys[e.key] || !lane) return;
   e.preventDefault();
   keys[e.key]();
 });
@@ -393,34 +336,29 @@ const heads = make(make(table, 'thead', {}), 'tr', {}), body = make(table, 'tbod
 for (const s of HEADS) make(heads, 'th', {scope: 'col'}, s);
 table.hidden = true;
 
-// Which attempts have a word: digits are an id, or stand in a text.
-function has(word) {
-  const within = list => list.map(s => s.toLowerCase().includes(word));
-  const [isId, b, n] = /^(\d+)(?:\.(\d+))?$/.exec(word) || [];
-  const texts = within(D.texts), outcomes = within(D.outcomes);
-  const classes = within(D.classes.map(c => isId ? '' : c[0]));
-  const named = new Set(D.batches.filter(b => b[1].toLowerCase().includes(word)).map(b => b[0]));
-  const gpus = D.gpus.map(g => !isId && (' ' + g.toLowerCase()).replace(':', ' :') + ' ')
-    .map(g => g && g.includes(` ${word.replace(':', ' :')} `));
-  const sets = D.sets.map(set => set.some(g => gpus[g]));
-  return i => texts[text[i]] || texts[name[i]] || outcomes[outcome[i]] || classes[kind[i]] ||
-    sets[set[i]] || named.has(batch[i]) ||
-    isId && (n === undefined ? batch[i] === +b || number[i] === +b
-      : batch[i] === +b && number[i] === +n);
+let texts; // of the attempts: made by the first search
+const textOf = i => [task(i), D.outcomes[outcome[i]], where[set[i]], label(i), D.texts[text[i]]]
+  .join('\n');
+// A number is no part of a longer one, and that of a GPU only after "gpu".
+function pattern(word) {
+  const s = word.replace(/\W/g, '\\$&'), exact = /^(gpu )?[\d.:]+$/.test(word);
+  return new RegExp(exact ? `(?<!\\w|gpu )${s}(?!\\w)` : s, 'i');
 }
 function goTo(i) {
-  const lane = lanes[lanesOf[set[i]][0]], wide = 4 * Math.max(end[i] - start[i], LEAST);
+  const wide = 4 * Math.max(end[i] - start[i], LEAST);
+  lane = lanes[lanesOf[set[i]][0]];
   zoom(start[i] - wide, end[i] + wide);
   figure.scrollIntoView({block: 'center'});
   figure.focus({preventScroll: true});
-  show(lane, lane.items.indexOf(i));
+  show(lane.items.findIndex(item => item.i === i));
 }
 function search() {
-  const wanted = (input.value.toLowerCase().match(/gpu \d[\w:]*|[^\s,]+/g) || []).map(has);
+  const wanted = (input.value.toLowerCase().match(/gpu \d[\w:]*|[^\s,]+/g) || []).map(pattern);
   let n = 0;
   body.textContent = '';
+  texts ||= wanted.length ? Array.from({length: N}, (_, i) => textOf(i)) : undefined;
   for (let i = 0; wanted.length && i < N; i++) {
-    if (!wanted.every(fits => fits(i)) || ++n > 100) continue;
+    if (!wanted.every(p => p.test(texts[i])) || ++n > 100) continue;
     const tr = make(body, 'tr', {}), [first, ...rest] = words(i);
     button(make(tr, 'th', {scope: 'row'}), first, () => goTo(i));
     for (const s of rest) make(tr, 'td', {}, s);

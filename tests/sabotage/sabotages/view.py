@@ -228,8 +228,8 @@ SABOTAGES = [
         "view/browser.hostile_texts_make_no_elements"),
     Sabotage(
         "a failure is merged away when the page is enlarged", "view/report/report.js",
-        "n: m.n.map((c, k) => c + o.n[k])};\n",
-        "n: m.n.map((c, k) => c || o.n[k])};\n",
+        "m.n.map((c, k) => c + o.n[k]));\n",
+        "m.n.map((c, k) => c || o.n[k]));\n",
         "view/browser.zoom_shows_each_bad_end"),
     # ---- The page ----
     Sabotage(
