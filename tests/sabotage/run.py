@@ -38,15 +38,17 @@ EXPLAINS = "tests/sched/explains"
 AGENT = "queue/gpudispatch-agent"
 BESIDE_AGENT = ["queue/gpudispatch-agent-points", "queue/gpudispatch-runner",
                 "lib/gpudispatch-worker", "tests/queue/queue_worker.so",
-                "tests/queue/queue_records", TOOL]
+                "tests/queue/queue_records", "tests/view/moment_of", TOOL]
 SERVER = "view/serve/gpudispatch-serve"
 CASE_PATIENCE = 300  # seconds; the runner has deadlines of its own
 
 
 def is_script(test):
-    """Whether it is a script that tests the tool.  Suite view has programs, too."""
+    """Whether it is a script that tests the tool.  Suite view has programs, too, and view/left.c
+    beside a script of that name."""
+    path = ROOT / "tests" / test.split(".")[0]
     return (test.startswith(("tools/", "view/"))
-            and (ROOT / "tests" / (test.split(".")[0] + ".py")).exists())
+            and path.with_suffix(".py").exists() and not path.with_suffix(".c").exists())
 
 
 def parts(test):
