@@ -48,7 +48,8 @@ class Browser:
         self.events = []
 
     def close(self):
-        os.close(self.out)  # it ends with its pipe
+        self.call("Browser.close")  # it does not end with its pipe
+        os.close(self.out)
         try:
             self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
