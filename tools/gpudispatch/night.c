@@ -142,6 +142,8 @@ static int read_recording(const struct call *call, struct gpv_night *night)
     r.block = malloc(BLOCK);
     status = r.block ? read_lines(call, &r, night) : night_no_memory(call);
     free(r.block);
+    if (status == 0 && !r.log && night->to == 0) /* the line `now` sets it */
+        (void)say(call, r.name, "the recording is cut: its last line is missing");
     gpv_log_free(r.log);
     if (!is_input)
         (void)close(r.fd);
