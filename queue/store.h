@@ -199,7 +199,8 @@ struct gpq_task {
 struct gpq_batch {
     uint32_t id;
     const char *name;
-    uint64_t made, ended; /* ended: when its last task ended; 0 = not over */
+    uint64_t made, ended; /* ended: the latest end of a task, or of what
+                             else it went on for; 0 = not over */
     uint32_t total, state[GPQ_STATES], outcome[GPQ_OUTCOMES]; /* counts, joined included */
     uint32_t joined;      /* of the total: tasks of other batches */
     uint32_t at_once, max_fails, max_fails_percent;

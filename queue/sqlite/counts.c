@@ -106,6 +106,7 @@ void gpq_tally_read(sqlite3_stmt *st, struct gpq_tally *t)
     uint32_t *limit[] = { &t->at_once, &t->max_fails, &t->percent, &t->flags };
     for (int i = 0; i < 4; i++)
         *limit[i] = (uint32_t)sqlite3_column_int64(st, 20 + i);
+    t->last_end = (uint64_t)sqlite3_column_int64(st, 25);
 }
 
 struct gpq_tally *gpq_tally(struct gpq_db *db, uint32_t batch, int *ret_code, struct gpq_error *e)
@@ -216,6 +217,7 @@ static int write_tally(struct gpq_db *db, const struct gpq_tally *t, struct gpq_
     for (int i = GPQ_OUTCOME_SUCCESS; i <= GPQ_OUTCOME_LOST; i++)
         gpq_bind(st, 11 + i - GPQ_OUTCOME_SUCCESS, t->outcome[i]);
     gpq_bind(st, 19, t->flags);
+    gpq_bind(st, 20, (int64_t)t->last_end);
     return gpq_db_run(db, st, e);
 }
 

@@ -25,6 +25,7 @@ struct gpq_tally {
     struct gpq_tally *next_dirty;
     bool building; /* the submit that makes it, or appends to it, goes on */
     uint64_t ended;
+    uint64_t last_end; /* the latest end of a task, of any round */
     uint32_t numbers; /* the last number of a task */
     uint32_t total, joined;
     uint32_t busy; /* own tasks that are READY or RUNNING */
@@ -45,6 +46,11 @@ struct gpq_tally *gpq_tally(struct gpq_db *db, uint32_t batch, int *ret_code, st
 struct gpq_ready *gpq_ready(struct gpq_db *db, uint32_t shape, int *ret_code, struct gpq_error *e);
 /* 1: a task has a condition on the end of the batch. */
 int gpq_tally_followed(struct gpq_db *db, const struct gpq_tally *t, struct gpq_error *e);
+/* A task of the batch has ended. */
+static inline void gpq_tally_end(struct gpq_tally *t, uint64_t ended)
+{
+    t->last_end = ended > t->last_end ? ended : t->last_end;
+}
 /* After a change of a record. */
 void gpq_tally_touch(struct gpq_db *db, struct gpq_tally *t);
 void gpq_ready_touch(struct gpq_db *db, struct gpq_ready *r);

@@ -102,8 +102,10 @@ static int become_member(struct gpq_db *db, struct gpq_tally *batch, struct gpq_
     batch->total++;
     batch->joined++;
     batch->state[r->state]++;
-    if (r->state == GPQ_DONE)
+    if (r->state == GPQ_DONE) {
         batch->outcome[r->outcome]++;
+        gpq_tally_end(batch, r->ended);
+    }
     gpq_tally_touch(db, batch);
     if (r->links & GPQ_LINK_JOINED)
         return 0;

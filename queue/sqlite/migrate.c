@@ -16,6 +16,8 @@ static const char *const steps[] = {
     "ALTER TABLE task ADD COLUMN ready INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE attempt ADD COLUMN ready INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE attempt ADD COLUMN said TEXT;",
+    /* 3: not known of the tasks that have ended. */
+    "ALTER TABLE batch ADD COLUMN last_end INTEGER NOT NULL DEFAULT 0;",
 };
 _Static_assert(sizeof(steps) / sizeof(steps[0]) == GPQ_SCHEMA_VERSION - 1, "a step to each");
 

@@ -7,7 +7,7 @@
  * rowids and needs no index.  Ids come from batch's AUTOINCREMENT and are never reused.
  *
  *   counter      the places that order tasks: `order` goes up, `low` down
- *   batch        one submit, with the counts of its tasks
+ *   batch        one submit, with the counts of its tasks, and the latest end of one (last_end)
  *   joined       tasks of other batches that count in a batch, too
  *   environment  kept once per distinct bytes
  *   shape        one request, with the number of its ready tasks and of the rows that name it
@@ -28,7 +28,7 @@
 #define GPQ_SQLITE_SCHEMA_H
 
 #define GPQ_APPLICATION_ID 0x47505144 /* "GPQD" */
-#define GPQ_SCHEMA_VERSION 2
+#define GPQ_SCHEMA_VERSION 3
 
 #define GPQ_SCHEMA                                                                               \
     "CREATE TABLE counter(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;" \
@@ -44,7 +44,8 @@
     " cancelled INTEGER NOT NULL DEFAULT 0, no_worker INTEGER NOT NULL DEFAULT 0,"               \
     " skipped INTEGER NOT NULL DEFAULT 0, lost INTEGER NOT NULL DEFAULT 0,"                      \
     " at_once INTEGER NOT NULL, max_fails INTEGER NOT NULL, percent INTEGER NOT NULL,"           \
-    " flags INTEGER NOT NULL, options BLOB NOT NULL) STRICT;"                                    \
+    " flags INTEGER NOT NULL, options BLOB NOT NULL,"                                            \
+    " last_end INTEGER NOT NULL DEFAULT 0) STRICT;"                                              \
     "CREATE INDEX batch_name ON batch(name) WHERE name IS NOT NULL;"                             \
     "CREATE TABLE joined(batch INTEGER NOT NULL, task INTEGER NOT NULL,"                         \
     " PRIMARY KEY(batch, task)) STRICT, WITHOUT ROWID;"                                          \
@@ -117,7 +118,7 @@
 #define GPQ_BATCH_COLUMNS                                                              \
     "id, name, made, ended, numbers, total, joined, busy, held, ready, running, done," \
     " success, error, timeout, crashed, cancelled, no_worker, skipped, lost, at_once," \
-    " max_fails, percent, flags, options"
+    " max_fails, percent, flags, options, last_end"
 
 /* Each statement is prepared once, at its first use. */
 #define GPQ_SQL_MAP(X)                                                                           \
@@ -135,8 +136,8 @@
     X(BATCH_WRITE, "UPDATE batch SET ended = ?2, numbers = ?3, total = ?4, joined = ?5,"         \
                    " busy = ?6, held = ?7, ready = ?8, running = ?9, done = ?10,"                \
                    " success = ?11, error = ?12, timeout = ?13, crashed = ?14,"                  \
-                   " cancelled = ?15, no_worker = ?16, skipped = ?17, lost = ?18, flags = ?19"   \
-                   " WHERE id = ?1")                                                             \
+                   " cancelled = ?15, no_worker = ?16, skipped = ?17, lost = ?18, flags = ?19,"  \
+                   " last_end = ?20 WHERE id = ?1")                                              \
     X(BATCH_NAMED, "SELECT id FROM batch b WHERE name = ?1 AND (?2 = 0 OR EXISTS("               \
                    "SELECT 1 FROM task WHERE id = (b.id << 32) + ?2)) ORDER BY id DESC LIMIT 1") \
     X(BATCHES, "SELECT " GPQ_BATCH_COLUMNS " FROM batch WHERE id >= ?1 ORDER BY id")             \

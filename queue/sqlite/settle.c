@@ -85,7 +85,8 @@ static int batch_ended(struct gpq_db *db, uint32_t batch, uint64_t now, struct g
         return code;
     if (t->building || t->flags & GPQ_BATCH_OPEN || t->ended != 0 || t->state[GPQ_DONE] != t->total)
         return 0;
-    t->ended = now;
+    gpq_tally_end(t, now);
+    t->ended = t->last_end;
     gpq_tally_touch(db, t);
     uint32_t flags = t->flags;
     code = flags & GPQ_BATCH_NOTIFY ? note_end(db, batch, now, e) : 0;

@@ -31,6 +31,7 @@ static void count(struct gpq_db *db, struct gpq_tally *t, const struct gpq_row *
     }
     if (to == GPQ_DONE) {
         t->outcome[r->outcome]++;
+        gpq_tally_end(t, r->ended);
         gpq_db_chore(db, GPQ_CHORE_BATCH, t->id);
         if (gpq_is_failure(r->outcome))
             gpq_db_chore(db, GPQ_CHORE_FAILS, t->id);

@@ -76,6 +76,29 @@ BOTH(the_end_of_a_batch)
     T_EQ(batch(s, 2).ended, NOW);
 }
 
+/* The store learns of ends in any order. */
+BOTH(the_latest_end_is_that_of_the_batch)
+{
+    SUBMIT(s, .name = "a", .items = "x y");
+    SUBMIT(s, .name = "a", .items = "x z", .join = true);
+    claim(s, GPQ_TASK(1, 1));
+    claim(s, GPQ_TASK(1, 2));
+    claim(s, GPQ_TASK(2, 1));
+    end(s, GPQ_TASK(1, 1), GPQ_OUTCOME_ERROR, 4000);
+    end(s, GPQ_TASK(2, 1), GPQ_OUTCOME_SUCCESS, 3000);
+    T_EQ(batch(s, 1).ended, 0);
+    T_EQ(batch(s, 2).ended, 4000);
+    end(s, GPQ_TASK(1, 2), GPQ_OUTCOME_SUCCESS, 2000);
+    T_EQ(batch(s, 1).ended, 4000);
+    SUBMIT(s, .name = "a", .items = "y", .join = true);
+    T_EQ(batch(s, 3).ended, 2000);
+    retry(s, BATCH(1), 5000);
+    T_EQ(batch(s, 1).ended, 0);
+    claim(s, GPQ_TASK(1, 1));
+    end(s, GPQ_TASK(1, 1), GPQ_OUTCOME_SUCCESS, 6000);
+    T_EQ(batch(s, 1).ended, 6000);
+}
+
 BOTH(a_batch_without_tasks)
 {
     SUBMIT(s, .at = 7);

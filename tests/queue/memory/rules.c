@@ -186,6 +186,13 @@ static void note_end(struct mem_store *m, uint32_t batch, uint64_t now)
     m->store.notes = true;
 }
 
+static void note_last_end(struct mem_state *s, struct mem_batch *b)
+{
+    MEM_EACH (const struct mem_task, t, s, tasks)
+        if (mem_is_in(s, t->row.id, b->row.id) && t->row.ended > b->last_end)
+            b->last_end = t->row.ended;
+}
+
 static bool end_batches(struct mem_store *m, uint64_t now)
 {
     struct mem_state *s = &m->now;
@@ -194,9 +201,11 @@ static bool end_batches(struct mem_store *m, uint64_t now)
     MEM_EACH (struct mem_batch, b, s, batches) {
         struct gpq_batch counted = mem_count(s, b);
 
+        note_last_end(s, b);
         if (b->row.ended || b->row.open || counted.state[GPQ_DONE] != counted.total)
             continue;
-        b->row.ended = now;
+        b->last_end = now > b->last_end ? now : b->last_end;
+        b->row.ended = b->last_end;
         b->noted = b->row.notify;
         changed = now != 0;
     }

@@ -21,6 +21,7 @@ struct mem_task {
 struct mem_batch {
     struct gpq_batch row; /* its counts are those of forgotten tasks, see mem_count */
     uint32_t numbers;     /* the last number that a task got */
+    uint64_t last_end;    /* the latest end of a task, of any round */
     bool noted;           /* it has ended in this operation, and notifies */
 };
 
