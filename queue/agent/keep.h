@@ -89,6 +89,7 @@ struct gpq_now {
     struct gpv_now_end ended[GPV_NOW_ENDS]; /* newest first */
     size_t n_ended;
     uint32_t reasons;  /* rows that are open */
+    int64_t waited_until; /* the latest end of such a row */
     bool has_readings; /* the driver reads memory and use of a GPU */
     struct gpv_live *live;
     /* Until the rows of the store are read: */

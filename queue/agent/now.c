@@ -105,15 +105,17 @@ static void see_worker(struct gpq_now *n, const struct gpq_span *span)
 static void see_reason(struct gpq_now *n, const struct gpq_span *span)
 {
     uint32_t before = n->reasons;
-    if (span->until == 0)
+    int64_t until = (int64_t)span->until;
+    if (until == 0)
         n->reasons++;
     else if (n->reasons > 0)
         n->reasons--;
+    n->waited_until = until > n->waited_until ? until : n->waited_until;
     if ((before > 0) != (n->reasons > 0))
-        report(n, (struct gpq_report){
-                      .kind = GPQ_NOW_WAITS,
-                      .change = n->reasons > 0,
-                      .time = (int64_t)(span->until != 0 ? span->until : span->since) });
+        report(n,
+               (struct gpq_report){ .kind = GPQ_NOW_WAITS,
+                                    .change = n->reasons > 0,
+                                    .time = until != 0 ? n->waited_until : (int64_t)span->since });
 }
 
 void gpq_now_span(struct gpq_agent *a, const struct gpq_span *span)
@@ -137,6 +139,12 @@ void gpq_now_span(struct gpq_agent *a, const struct gpq_span *span)
         return;
     gpq_record_span(&n->lines, span);
     (void)gpq_wrong_read(a, n->kept);
+}
+
+void gpq_now_reworded(struct gpq_agent *a)
+{
+    if (a->now)
+        a->now->version++;
 }
 
 /* ---- Attempts ---- */
@@ -174,6 +182,7 @@ static void started(struct gpq_agent *a, const struct gpq_unit *u, const char *d
                                .attempt = u->attempt,
                                .class = u->class ? gpq_now_class(n, u->class->name) : 0 };
     put_gpus(n, w, devices);
+    gpq_spans_started(a, u->shape, since);
     n->version++;
     for (uint32_t i = 0; i < w->n; i++)
         report(n, (struct gpq_report){

@@ -32,6 +32,8 @@ void gpq_now_runs(struct gpq_agent *a, const struct gpq_unit *u);
 void gpq_now_turned(struct gpq_agent *a);
 /* A row of spans.c begins, or has ended. */
 void gpq_now_span(struct gpq_agent *a, const struct gpq_span *span);
+/* The text of a row is another one now. */
+void gpq_now_reworded(struct gpq_agent *a);
 /* Goes through all slots: NULL begins. */
 void gpq_now_slot(struct gpq_agent *a, const struct gpud_slot_stats *slot);
 

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "queue/agent/ahead.h"
 #include "queue/agent/fields.h"
@@ -57,10 +58,22 @@ static bool is_limit(struct gpq_agent *a, const struct gpud_reason *r)
     return limit != GPUD_NEVER && until + NEAR > u->since + limit; /* and the grace */
 }
 
+void gpq_reason_text_of(struct gpq_agent *a, const struct gpud_reason *r, char *text, size_t size)
+{
+    const struct gpq_unit *u = r->task_id != 0 ? gpq_work_by_id(a, r->task_id) : NULL;
+    struct gpud_reason lasting = *r;
+    lasting.task_id = lasting.until = 0;
+    (void)gpud_reason_format(&lasting, text, size);
+    size_t used = strlen(text);
+    if (u)
+        snprintf(text + used, size - used, "; task %u.%u", GPQ_BATCH_OF(u->task),
+                 GPQ_NUMBER_OF(u->task));
+}
+
 static int add_row(struct gpq_agent *a, const struct gpud_reason *r, json_t *array)
 {
     char text[256] = "";
-    (void)gpud_reason_format(r, text, sizeof(text));
+    gpq_reason_text_of(a, r, text, sizeof(text));
     json_t *row =
         json_pack("{s:s, s:o}", "reason", gpud_reason_name(r->kind), "text", gpq_text_json(text));
     bool counted = row && r->unit < sizeof(units) / sizeof(units[0]) && units[r->unit];

@@ -9,6 +9,10 @@
 
 #include "queue/agent/agent.h"
 
+/* The reason as a line for people, with the public id of the task in the way, and without the time
+ * that is left, which the next moment changes. */
+void gpq_reason_text_of(struct gpq_agent *a, const struct gpud_reason *r, char *text, size_t size);
+
 /* Each appends rows, and returns 0 or GPQ_ENOMEM. */
 
 /* Of a task of the dispatcher, or of one that is not submitted: then id is 0. */

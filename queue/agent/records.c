@@ -125,7 +125,7 @@ static int one_span(const struct gpq_span *span, void *user)
     if (is_full(p))
         return 1;
     if (now.until == 0)
-        now.until = gpq_spans_until(p->a, span->id);
+        gpq_spans_bring_up(p->a, &now);
     if (now.until == 0 || now.until >= p->asked->since)
         gpq_record_span(&p->lines, &now);
     p->span = span->id;

@@ -25,6 +25,8 @@ struct moment {
 /* One row: that of a state, or one that was replaced and is not written yet. */
 struct row {
     char kind[16], subject[SUBJECT], reason[REASON], key[GPQ_SPAN_KEY], text[GPQ_SPAN_TEXT];
+    char newest[GPQ_SPAN_TEXT]; /* the text by the last look */
+    uint64_t started;           /* of a reason: the last start of a task of its shape; 0 = none */
     struct moment since, until; /* until.wall 0: it goes on */
     uint64_t id;                /* in the store; 0 = not written */
     uint64_t new_id;            /* ... by the transaction in progress */
@@ -58,13 +60,13 @@ static struct moment present(void)
 
 /* ---- Rows ---- */
 
-static struct gpq_span span_of(const struct gpq_agent *a, const struct row *r)
+static struct gpq_span span_of(const struct gpq_agent *a, const struct row *r, const char *text)
 {
     return (struct gpq_span){ .id = r->id,
                               .kind = r->kind,
                               .subject = strcmp(r->kind, "life") != 0 ? r->subject : "",
                               .reason = r->reason,
-                              .text = r->text,
+                              .text = text,
                               .since = r->since.wall,
                               .until = r->until.wall,
                               .since_boot = r->since.boot,
@@ -74,7 +76,7 @@ static struct gpq_span span_of(const struct gpq_agent *a, const struct row *r)
 
 static void tell(const struct gpq_spans *s, const struct row *r)
 {
-    const struct gpq_span span = span_of(s->a, r);
+    const struct gpq_span span = span_of(s->a, r, r->text);
     gpq_now_span(s->a, &span);
 }
 
@@ -94,6 +96,7 @@ static struct row *add_row(struct gpq_spans *s, const char *kind, const char *su
     snprintf(r->reason, sizeof(r->reason), "%s", reason);
     snprintf(r->key, sizeof(r->key), "%s", key);
     snprintf(r->text, sizeof(r->text), "%s", text);
+    snprintf(r->newest, sizeof(r->newest), "%s", text);
     r->since = s->clock;
     struct row **at = &s->first;
     while (*at)
@@ -107,25 +110,32 @@ static struct row *add_row(struct gpq_spans *s, const char *kind, const char *su
 
 /* No row ends before it begins, though the clock was set back meanwhile.  CLOCK_BOOTTIME knows how
  * long it has lasted. */
-static void end_row(struct gpq_spans *s, struct row *r)
+static void end_row(struct gpq_spans *s, struct row *r, struct moment end)
 {
-    r->until = s->clock;
+    r->until = end;
     if (r->until.wall < r->since.wall)
         r->until.wall = r->since.wall;
     s->changed = true;
     tell(s, r);
 }
 
-bool gpq_span_goes_on(struct gpq_spans *s, const char *kind, const char *subject,
-                      const char *reason, const char *key)
+static struct row *find_open(struct gpq_spans *s, const char *kind, const char *subject,
+                             const char *reason, const char *key)
 {
     for (struct row *r = s->first; r; r = r->next)
         if (r->until.wall == 0 && strcmp(r->kind, kind) == 0 && strcmp(r->subject, subject) == 0 &&
-            strcmp(r->reason, reason) == 0 && strcmp(r->key, key) == 0) {
-            r->seen = true;
-            return true;
-        }
-    return false;
+            strcmp(r->reason, reason) == 0 && strcmp(r->key, key) == 0)
+            return r;
+    return NULL;
+}
+
+bool gpq_span_goes_on(struct gpq_spans *s, const char *kind, const char *subject,
+                      const char *reason, const char *key)
+{
+    struct row *r = find_open(s, kind, subject, reason, key);
+    if (r)
+        r->seen = true;
+    return r;
 }
 
 void gpq_span_begin(struct gpq_spans *s, const char *kind, const char *subject, const char *reason,
@@ -136,15 +146,65 @@ void gpq_span_begin(struct gpq_spans *s, const char *kind, const char *subject, 
         r->seen = true;
 }
 
+void gpq_span_say(struct gpq_spans *s, const char *kind, const char *subject, const char *reason,
+                  const char *text)
+{
+    struct row *r = find_open(s, kind, subject, reason, "");
+    if (!r) {
+        gpq_span_begin(s, kind, subject, reason, "", text);
+        return;
+    }
+    r->seen = true;
+    if (strcmp(r->newest, text) == 0)
+        return;
+    snprintf(r->newest, sizeof(r->newest), "%s", text);
+    gpq_now_reworded(s->a);
+}
+
 /* ---- A look ---- */
+
+static bool is_reason(const struct row *r)
+{
+    return strcmp(r->kind, "reason") == 0;
+}
+
+/* Another reason follows. */
+static bool is_replaced(const struct gpq_spans *s, const struct row *old)
+{
+    for (const struct row *r = s->first; r; r = r->next)
+        if (r != old && r->until.wall == 0 && is_reason(r) && strcmp(r->subject, old->subject) == 0)
+            return true;
+    return false;
+}
+
+/* When no task of a shape waits any more, the last one has started before the look. */
+static struct moment end_of(const struct gpq_spans *s, const struct row *r)
+{
+    struct moment end = s->clock;
+    if (r->started <= r->since.wall || r->started >= end.wall || is_replaced(s, r))
+        return end;
+    end.boot -= end.wall - r->started;
+    end.wall = r->started;
+    return end;
+}
 
 static void end_unseen(struct gpq_spans *s)
 {
-    for (struct row *r = s->first; r; r = r->next) {
+    for (struct row *r = s->first; r; r = r->next)
         if (!r->seen && r->until.wall == 0 && strcmp(r->kind, "life") != 0)
-            end_row(s, r);
+            end_row(s, r, end_of(s, r));
+    for (struct row *r = s->first; r; r = r->next)
         r->seen = false;
-    }
+}
+
+void gpq_spans_started(struct gpq_agent *a, uint32_t shape, uint64_t time)
+{
+    char subject[16];
+    snprintf(subject, sizeof(subject), "%" PRIu32, shape);
+    for (struct row *r = a->spans ? a->spans->first : NULL; r; r = r->next)
+        if (r->until.wall == 0 && is_reason(r) && strcmp(r->subject, subject) == 0 &&
+            time > r->started)
+            r->started = time;
 }
 
 /* A jump is one row without length; rows keep CLOCK_BOOTTIME beside the wall time. */
@@ -159,7 +219,7 @@ static void see_clock(struct gpq_spans *s, struct moment now)
     snprintf(text, sizeof(text), "set by %+.3f s", (double)jump / 1e9);
     struct row *r = add_row(s, "life", "clock", "clock", "", text);
     if (r)
-        end_row(s, r);
+        end_row(s, r, s->clock);
 }
 
 void gpq_spans_look(struct gpq_agent *a)
@@ -188,7 +248,7 @@ void gpq_spans_note(struct gpq_agent *a, const char *kind, const char *subject, 
     s->clock = present();
     struct row *r = add_row(s, kind, subject, "", "", text);
     if (r)
-        end_row(s, r);
+        end_row(s, r, s->clock);
     s->clock = before;
 }
 
@@ -205,22 +265,30 @@ uint64_t gpq_spans_next(const struct gpq_agent *a)
 
 /* ---- The store ---- */
 
+/* The store keeps the text of the begin. */
+static const char *text_now(const struct row *r)
+{
+    return r->until.wall == 0 ? r->newest : r->text;
+}
+
 int gpq_spans_each(struct gpq_agent *a, gpq_span_fn fn, void *user)
 {
     int code = 0;
     for (const struct row *r = a->spans ? a->spans->first : NULL; code == 0 && r; r = r->next) {
-        const struct gpq_span span = span_of(a, r);
+        const struct gpq_span span = span_of(a, r, text_now(r));
         code = fn(&span, user);
     }
     return code;
 }
 
-uint64_t gpq_spans_until(const struct gpq_agent *a, uint64_t id)
+void gpq_spans_bring_up(const struct gpq_agent *a, struct gpq_span *span)
 {
     for (const struct row *r = a->spans ? a->spans->first : NULL; r; r = r->next)
-        if (r->id == id)
-            return r->until.wall;
-    return 0;
+        if (r->id == span->id) {
+            span->until = r->until.wall;
+            span->text = text_now(r);
+            return;
+        }
 }
 
 static int store_row(struct gpq_agent *a, struct row *r, struct gpq_error *e)
@@ -229,7 +297,7 @@ static int store_row(struct gpq_agent *a, struct row *r, struct gpq_error *e)
     if (r->id != 0)
         return r->until.wall != 0 ? o->span_end(a->store, r->id, r->until.wall, r->until.boot, e)
                                   : 0;
-    const struct gpq_span span = span_of(a, r);
+    const struct gpq_span span = span_of(a, r, r->text);
     return o->span_begin(a->store, &span, &r->new_id, e);
 }
 
@@ -348,7 +416,7 @@ static void begin_life(struct gpq_agent *a)
     snprintf(text, sizeof(text), "%" PRIu32 " command%s", a->adopted, a->adopted == 1 ? "" : "s");
     struct row *r = add_row(s, "life", "", "adopted", "", text);
     if (r)
-        end_row(s, r);
+        end_row(s, r, s->clock);
 }
 
 int gpq_spans_open(struct gpq_agent *a, struct gpq_error *e)
@@ -382,7 +450,7 @@ void gpq_spans_close(struct gpq_agent *a)
     s->clock = present();
     for (struct row *r = s->first; r; r = r->next)
         if (r->until.wall == 0)
-            end_row(s, r);
+            end_row(s, r, s->clock);
     if (a->status == 0 && commit_rows(a, NULL, &e) < 0)
         gpq_log("spans: %s", e.text);
     for (struct row *r; (r = s->first);) {

@@ -25,13 +25,15 @@
  *             before it has died); of unload: "evicted for CLASS", "device drained", "it died" (its
  *             memory is not free yet), "no task for it"; of kept: "held for 2 GPUs"
  *   reason    the task
- * WHOM and WHY are those of the row's begin.  Of life the text is WHY alone.
+ * The store keeps WHOM and WHY of the row's begin.  Of a reason that goes on, readers of the agent
+ * get those of its last examination.  Of life the text is WHY alone.
  *
  * A state is one open row, which ends with it: another row begins when the reason changes, or the
  * worker of a tenancy, or the shape of the task for which a device is kept.  Nothing else changes a
- * row.  The agent examines the states after its turns, at most once a second, and at most 64
- * shapes.  It writes changes with the next commit that changes a task, with the time of the
- * examination: no sync is made for them, but at the agent's start and end.
+ * row.  When no task of a shape waits any more, its reason ends with the last start.  The agent
+ * examines the states after its turns, at most once a second, and at most 64 shapes.  It writes
+ * changes with the next commit that changes a task, with the time of the examination: no sync is
+ * made for them, but at the agent's start and end.
  *
  * Whether foreign processes keep a device from its tasks is known while a task waits for it.
  *
@@ -73,8 +75,10 @@ void gpq_spans_note(struct gpq_agent *a, const char *kind, const char *subject, 
 /* Each row in memory: those that go on, and those whose end the store does not have yet.  Id 0: the
  * store does not have the row yet. */
 int gpq_spans_each(struct gpq_agent *a, gpq_span_fn fn, void *user);
-/* When a row that goes on in the store has ended; 0: it goes on. */
-uint64_t gpq_spans_until(const struct gpq_agent *a, uint64_t id);
+/* A row that goes on in the store: its end, if it has ended, and else its newest text. */
+void gpq_spans_bring_up(const struct gpq_agent *a, struct gpq_span *span);
+/* A task of this shape has started. */
+void gpq_spans_started(struct gpq_agent *a, uint32_t shape, uint64_t time);
 
 /* Inside the transaction: writes what has changed; and after its commit. */
 int gpq_spans_store(struct gpq_agent *a, uint64_t now, struct gpq_error *e);

@@ -8,6 +8,7 @@
 #include "queue/agent/classes.h"
 #include "queue/agent/look.h"
 #include "queue/agent/needs.h"
+#include "queue/agent/reasons.h"
 #include "queue/agent/work.h"
 #include "queue/agent/workers.h"
 
@@ -37,24 +38,9 @@ static void see_reason(struct waiting *w, const struct first *f, const char *rea
 {
     char subject[16], text[TEXT];
     snprintf(subject, sizeof(subject), "%" PRIu32, f->shape);
-    if (gpq_span_goes_on(w->look->spans, "reason", subject, reason, ""))
-        return;
     snprintf(text, sizeof(text), "%u.%u%s%.200s", GPQ_BATCH_OF(f->task), GPQ_NUMBER_OF(f->task),
              *more ? ": " : "", more);
-    gpq_span_begin(w->look->spans, "reason", subject, reason, "", text);
-}
-
-/* The dispatcher's number of a task and the time that is left mean nothing later. */
-static void reason_text(struct gpq_agent *a, const struct gpud_reason *r, char text[TEXT])
-{
-    const struct gpq_unit *u = r->task_id != 0 ? gpq_work_by_id(a, r->task_id) : NULL;
-    struct gpud_reason lasting = *r;
-    lasting.task_id = lasting.until = 0;
-    (void)gpud_reason_format(&lasting, text, TEXT);
-    size_t size = strlen(text);
-    if (u)
-        snprintf(text + size, TEXT - size, "; task %u.%u", GPQ_BATCH_OF(u->task),
-                 GPQ_NUMBER_OF(u->task));
+    gpq_span_say(w->look->spans, "reason", subject, reason, text);
 }
 
 /* Whether the devices that have no reason are free for it.  Of a class that may boot no worker the
@@ -132,7 +118,7 @@ static void explain(struct gpq_agent *a, struct waiting *w, const struct first *
         w->rows == 0)
         return;
     note_reasons(w, f);
-    reason_text(a, &w->row[0], text);
+    gpq_reason_text_of(a, &w->row[0], text, sizeof(text));
     see_reason(w, f, gpud_reason_name(w->row[0].kind), text);
 }
 
@@ -161,7 +147,7 @@ static void see_command(struct gpq_agent *a, struct waiting *w, const struct fir
 {
     const struct gpq_unit *u = gpq_work_of(a, f->task);
     if (a->paused || a->starts_wait)
-        see_reason(w, f, a->paused ? "paused" : "starts wait", "");
+        see_reason(w, f, a->paused ? "paused" : "starts wait", a->paused ? "" : a->wait_text);
     else if (u && u->phase == GPQ_INSIDE)
         explain(a, w, f, u->id, NULL);
 }

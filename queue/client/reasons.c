@@ -84,16 +84,16 @@ char *gpq_reason_text(const json_t *reason, const char *devices, char *ret, size
     for (size_t i = 0; !text && i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(texts[i].reason, name) == 0 && (of_task || !texts[i].of_task))
             text = texts[i].text;
-    if (!text) {
-        snprintf(ret, size, "%s", gpq_text_of(reason, "text"));
-        return ret;
-    }
     FILE *f = fmemopen(ret, size, "w");
     ret[0] = '\0';
     if (!f)
         return ret;
-    fprintf(f, "%s%s", devices, *devices ? ": " : "");
-    put_text(f, reason, text);
+    if (text) {
+        fprintf(f, "%s%s", devices, *devices ? ": " : "");
+        put_text(f, reason, text);
+    } else {
+        fputs(gpq_text_of(reason, "text"), f);
+    }
     if (gpq_number_of(reason, "until") > 0)
         fprintf(f,
                 json_is_true(json_object_get(reason, "limit")) ? ", until %s at the latest"

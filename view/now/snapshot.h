@@ -94,7 +94,7 @@ struct gpv_now_batch {
     uint64_t first;  /* 0 = none waits */
     uint32_t why;    /* enum gpv_why; UNSEEN if none waits */
     char reason[32]; /* as explain names it: "BUSY" */
-    char text[192];  /* of the row of the reason, from its begin */
+    char text[192];  /* of the reason, as explain has it */
     uint32_t gpus;   /* that it needs; 0 = one, or none */
     int64_t since;   /* when that row began; 0 = not known */
     /* Left: a range; -1 = not known. */

@@ -103,8 +103,8 @@ def waits(agent):
     b = batch_of(s, 1)
     equal((b["first"], b["running"], b["ready"]), ("1.2", 1, 1))
     why = c.ask("explain", task="1.2")["reasons"][0]
-    equal((b["reason"], b["why"]), (why["reason"], "busy"))
-    equal(b["text"].split(", ")[:3], why["text"].split(", ")[:3])
+    equal((b["reason"], b["why"], b["text"]), (why["reason"], "busy", why["text"]))
+    assert b["text"].endswith("; task 1.1"), b
     equal(s["classes"][0]["waiting"], {"busy": 1})
     g, = s["gpus"]
     equal((g["does"], g["task"], g["attempt"], g["tasks"]), ("run", "1.1", 1, 1))
@@ -113,6 +113,38 @@ def waits(agent):
     c.ask("resume")
     watch.until(lambda s: "notice" not in s)
     with gate.opened(2):
+        watch.until(is_over(1))
+
+
+def present_reason(agent):
+    """The text of a reason that goes on is the present one of explain; the row of the store keeps
+    that of its begin.  It ends with the start of the last task."""
+    gates = agent.gate("a"), agent.gate("b"), agent.gate("c")
+    agent.devices = "fake:1"
+    c = agent.start().client()
+    watch = Watch(agent)
+    c.submit([f"read x < {gate}" for gate in gates], batch="wait")
+
+    def waits_for(task):
+        return watch.until(lambda s: batch_of(s, 1).get("text", "").endswith(f"; task {task}"))
+
+    began = batch_of(waits_for("1.1"), 1)
+    with gates[0].opened(1):
+        now = batch_of(waits_for("1.2"), 1)
+    equal((now["first"], now["since"]), ("1.3", began["since"]))
+    equal(c.ask("explain", task="1.3")["reasons"][0]["text"], now["text"])
+    row, = [line.split("\t") for line in records(c).splitlines() if line.startswith("reason\t")]
+    equal((row[2], row[-1]), ("1.3", now["text"]))
+    with gates[1].opened(1):
+        start = watch.until(lambda s: s["gpus"][0].get("task") == "1.3")["gpus"][0]["since"]
+
+    def row():
+        c.ask("cancel", batch=c.submit(["true"], batch="x", hold=True)["batch"])  # a commit
+        return c.ask("spans", kinds=["reason"])["spans"]
+
+    until(lambda: row() and "until" in row()[0], "the end of the row")
+    equal([(r["text"], r["until"]) for r in row()], [("1.2: " + began["text"], start)])
+    with gates[2].opened(1):
         watch.until(is_over(1))
 
 
@@ -416,8 +448,8 @@ def small(agent):
     equal(line["bad_24h"], 120)
 
 
-CASES = [first, waits, as_records, gathers, after_restart, left, quiet, coalesced, stopped, readers,
-         small]
+CASES = [first, waits, present_reason, as_records, gathers, after_restart, left, quiet, coalesced,
+         stopped, readers, small]
 
 if __name__ == "__main__":
     sys.exit(run("watch", CASES))

@@ -104,9 +104,11 @@ SABOTAGES = [
         "agent/night.spans_of_clock"),
     Sabotage(
         "a row of a reason ends with the first task", "queue/agent/waiting.c",
-        "    if (gpq_span_goes_on(w->look->spans, \"reason\", subject, reason, \"\"))\n",
-        "    snprintf(text, sizeof(text), \"%\" PRIu64, f->task);\n"
-        "    if (gpq_span_goes_on(w->look->spans, \"reason\", subject, reason, text))\n",
+        "    gpq_span_say(w->look->spans, \"reason\", subject, reason, text);\n",
+        "    char key[24];\n"
+        "    snprintf(key, sizeof(key), \"%\" PRIu64, f->task);\n"
+        "    if (!gpq_span_goes_on(w->look->spans, \"reason\", subject, reason, key))\n"
+        "        gpq_span_begin(w->look->spans, \"reason\", subject, reason, key, text);\n",
         "agent/spans.few_rows"),
     Sabotage(
         "rows of old tasks stay", "queue/sqlite/purge.c",
