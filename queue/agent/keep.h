@@ -164,6 +164,8 @@ int gpq_wrong_open(struct gpq_agent *a);
 int gpq_wrong_read(struct gpq_agent *a, struct gpv_night *to);
 /* Rows have been added to `kept`: keeps their number bounded. */
 void gpq_wrong_bound(struct gpq_agent *a);
+/* The changes of a commit: leaves out tasks that the store has forgotten. */
+void gpq_wrong_forget(struct gpq_agent *a);
 /* Brings the findings up to date, unless that has cost much lately. */
 void gpq_wrong_find(struct gpq_agent *a, int64_t now);
 void gpq_wrong_close(struct gpq_now *n);

@@ -501,7 +501,9 @@ static void note_change(struct gpq_agent *a, size_t i, int64_t now)
 {
     const struct gpq_store *s = a->store;
     const struct gpq_change *c = &s->changes[i];
-    struct gpq_kept_batch *b = gpq_now_add_batch(a->now, GPQ_BATCH_OF(c->task));
+    uint32_t id = GPQ_BATCH_OF(c->task);
+    struct gpq_kept_batch *b =
+        c->to != 0 ? gpq_now_add_batch(a->now, id) : gpq_now_batch(a->now, id);
     bool ended = c->from == GPQ_RUNNING && c->to != GPQ_RUNNING;
     if (b && b->row.made == 0) /* ends show its name */
         (void)gpq_now_read_batch(a, b);
@@ -531,6 +533,7 @@ void gpq_now_turned(struct gpq_agent *a)
     for (size_t i = 0; i < a->store->n_changes; i++)
         note_change(a, i, (int64_t)a->turned);
     note_joined(n);
+    gpq_wrong_forget(a);
     gpq_wrong_bound(a);
     n->version++;
 }

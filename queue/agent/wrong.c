@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "queue/agent/keep.h"
+#include "queue/agent/lookup.h"
 #include "queue/agent/spans.h"
 #include "view/night/part.h"
 #include "view/now/moment.h"
@@ -163,6 +164,77 @@ void gpq_wrong_bound(struct gpq_agent *a)
         n->kept->outs.n = n->kept->lives.n = 0;
     }
     gpv_night_free(part);
+}
+
+/* ---- A purge ---- */
+
+/* Tasks that the store has forgotten, by their ids. */
+struct gone {
+    uint64_t *task;
+    size_t n;
+};
+
+static int by_id(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static bool is_gone(const struct gone *g, uint64_t task)
+{
+    return bsearch(&task, g->task, g->n, sizeof(task), by_id);
+}
+
+static void drop_attempts(struct gpv_night *from, const struct gone *g)
+{
+    size_t n = 0;
+    for (size_t i = 0; from && i < from->attempts.n; i++)
+        if (!is_gone(g, from->attempts.row[i].task))
+            from->attempts.row[n++] = from->attempts.row[i];
+    if (from)
+        from->attempts.n = n;
+}
+
+static void drop_ends(struct gpq_now *now, const struct gone *g)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < now->n_ended; i++)
+        if (!is_gone(g, now->ended[i].task))
+            now->ended[n++] = now->ended[i];
+    now->n_ended = n;
+}
+
+/* Of earlier findings the tasks are not known: they go with their batch. */
+static void drop_earlier(struct gpq_agent *a)
+{
+    struct gpv_findings *f = a->now->earlier;
+    struct gpq_error e;
+    size_t rows = 0;
+    for (size_t i = 0; f && i < f->n; i++)
+        if (gpq_batch_read(a->store, f->row[i].batch, NULL, NULL, &e) != GPQ_ENOTFOUND)
+            f->row[rows++] = f->row[i];
+    if (f)
+        f->n = rows;
+}
+
+void gpq_wrong_forget(struct gpq_agent *a)
+{
+    struct gone gone = { 0 };
+    for (size_t i = 0; i < a->store->n_changes; i++)
+        gone.n += a->store->changes[i].to == 0;
+    if (gone.n == 0 || !(gone.task = calloc(gone.n, sizeof(*gone.task))))
+        return;
+    gone.n = 0;
+    for (size_t i = 0; i < a->store->n_changes; i++)
+        if (a->store->changes[i].to == 0)
+            gone.task[gone.n++] = a->store->changes[i].task;
+    qsort(gone.task, gone.n, sizeof(*gone.task), by_id);
+    drop_attempts(a->now->kept, &gone);
+    drop_attempts(a->now->past, &gone);
+    drop_ends(a->now, &gone);
+    drop_earlier(a);
+    free(gone.task);
+    a->now->wrong = true;
 }
 
 /* ---- Findings ---- */

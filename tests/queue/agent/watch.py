@@ -315,6 +315,30 @@ def left(agent):
         assert not most or int(at) > 10**18, told
 
 
+def forgotten(agent):
+    """A purge takes along what findings and ends tell of its tasks, also of many."""
+    agent.devices = "fake:2"
+    c = agent.start().client()
+    watch = Watch(agent)
+    c.submit(["exit 3", "true"], batch="old")
+    c.ask("wait", batch="1")
+    before = time.time_ns()
+    c.submit(["exit 4", "true"], batch="new")
+    watch.until(lambda s: s.get("bad_24h") == 2 and is_over(2)(s))
+    equal(c.ask("purge", before=before)["count"], 2)
+    s = watch.until(lambda s: not batch_of(s, 1))
+    equal((s["bad_24h"], [f["what"] for f in s["findings"]], sorted(e["task"] for e in s["ends"])),
+          (1, ["1 task ERROR exit 4"], ["2.1", "2.2"]))
+    c.submit(["true"] * 5000, batch="many", hold=True)
+    c.ask("cancel", batch="3")
+    watch.until(lambda s: s["bad_24h"] == 5001)
+    for _ in range(2):  # the second one finds none
+        while c.ask("purge", before=2**62)["count"]:
+            pass
+    s = watch.until(lambda s: not s["batches"])
+    equal((s.get("bad_24h", 0), s["findings"], s["ends"]), (0, [], []))
+
+
 # ---- What it costs ----
 
 IDLE = 3  # seconds without a wakeup, which is measured: no event can end them earlier
@@ -448,8 +472,8 @@ def small(agent):
     equal(line["bad_24h"], 120)
 
 
-CASES = [first, waits, present_reason, as_records, gathers, after_restart, left, quiet, coalesced,
-         stopped, readers, small]
+CASES = [first, waits, present_reason, as_records, gathers, forgotten, after_restart, left, quiet,
+         coalesced, stopped, readers, small]
 
 if __name__ == "__main__":
     sys.exit(run("watch", CASES))
