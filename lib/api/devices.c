@@ -32,9 +32,8 @@ int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info *rows, s
     stride = n ? rows[0].struct_size : 0;
     pthread_mutex_lock(&d->lock);
     if (d->dev.n_gauges) {
-        d->now = d->dev.looked_at = gpi_now();
-        gpi_devices_rouse(d);
-        gpi_drive_wake(d);
+        d->now = gpi_now();
+        gpi_devices_look(d);
     }
     if (n) {
         gpi_forecast_begin(d, &f);

@@ -193,6 +193,8 @@ void gpi_gauge_again(gpud_dispatcher *d, uint32_t gauge);        /* starts anoth
 /* readings.c */
 void gpi_on_monitor(gpud_dispatcher *d, uint32_t gauge);
 void gpi_devices_on_timer(gpud_dispatcher *d);
+/* A thread requests rows: readings begin, or go on. */
+void gpi_devices_look(gpud_dispatcher *d);
 
 /* reset.c */
 /* Releases GPUs, and checks the released ones.  Returns when the next call is due. */

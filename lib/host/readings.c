@@ -17,6 +17,7 @@
 #include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
 #include "host/external.h"
 #include "host/slot.h"
 
@@ -175,16 +176,32 @@ static bool is_busy(const gpud_dispatcher *d, uint32_t device)
     return false;
 }
 
+static bool is_looked_at(const gpud_dispatcher *d)
+{
+    return d->dev.looked_at && d->now - d->dev.looked_at < LOOKED_NS;
+}
+
+/* While threads keep requesting rows, the timer has the next reading already. */
+void gpi_devices_look(gpud_dispatcher *d)
+{
+    const bool goes_on = is_looked_at(d);
+
+    d->dev.looked_at = d->now;
+    if (goes_on)
+        return;
+    gpi_devices_rouse(d);
+    gpi_drive_wake(d);
+}
+
 /* Returns when the host needs a reading of it. */
 static uint64_t wanted_at(const gpud_dispatcher *d, uint32_t device)
 {
     const struct gpi_known_device *k = &d->dev.row[device];
-    const bool looked = d->dev.looked_at && d->now - d->dev.looked_at < LOOKED_NS;
     uint64_t at = gpi_time_min(k->health.look_at, k->look_at);
 
     if (k->sample.at == 0)
         return 0; /* the first one shows which values are normal */
-    if (looked || is_busy(d, device))
+    if (is_looked_at(d) || is_busy(d, device))
         at = gpi_time_min(at, k->sample.at + PERIOD_NS);
     return at;
 }

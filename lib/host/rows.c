@@ -57,15 +57,19 @@ static void count_outside(gpud_dispatcher *d, uint32_t task)
     }
 }
 
-/* One pass over slots and external work, however many devices there are. */
+/* One pass over slots and external work, however many devices there are.  Few seats of a pooled
+ * dispatcher have devices, and mostly the first ones: the pass ends behind the last of them. */
 void gpi_rows_begin(gpud_dispatcher *d)
 {
+    uint32_t seated = 0;
+
     for (uint32_t i = 0; i < d->dev.n; i++) {
         struct gpi_known_device *k = &d->dev.row[i];
+        seated += k->slots;
         k->use = (struct gpi_device_use){ .slot = GPI_NONE, .outside = GPI_NONE, .done = k->done };
     }
-    for (uint32_t i = 0; i < d->n_slots; i++)
-        for (uint32_t n = 0; n < d->slot[i].n_devices; n++)
+    for (uint32_t i = 0; i < d->n_slots && (seated > 0 || !d->set.pooled); i++)
+        for (uint32_t n = 0; n < d->slot[i].n_devices; n++, seated--)
             count(d, &d->slot[i], &d->dev.row[d->slot[i].devices[n]]);
     for (uint32_t i = 0; i < d->outside.n; i++)
         count_outside(d, d->outside.task[i]);
