@@ -430,7 +430,12 @@ static int fill(struct view *v, bool history)
 
 int gpq_now_show(struct gpq_agent *a, bool history, struct gpv_snapshot *ret)
 {
-    struct view v = { .a = a, .now = a->now, .s = ret };
+    struct view v; /* not cleared: `reason` has 18 KiB */
+    v.a = a;
+    v.now = a->now;
+    v.s = ret;
+    v.reasons = 0;
+    v.kept = false;
     int code = fill(&v, history);
     if (code < 0)
         gpv_snapshot_free(ret);
