@@ -107,6 +107,38 @@ void gpv_sort(void *rows, size_t n, size_t size, int (*order)(const void *, cons
 
 /* ---- The end ---- */
 
+/* The same attempt, or end without one; of those the row that has ended is first. */
+static int twin_order(const void *left, const void *right)
+{
+    const struct gpv_attempt *a = left, *b = right;
+    int order = by_order((int64_t)a->task, (int64_t)b->task);
+    order = order ? order : by_order(a->number, b->number);
+    if (order || a->number != 0)
+        return order;
+    return by_order(a->ended, b->ended);
+}
+
+static int ended_first(const void *left, const void *right)
+{
+    const struct gpv_attempt *a = left, *b = right;
+    int order = twin_order(a, b);
+    return order ? order : (a->ended == 0) - (b->ended == 0);
+}
+
+/* A reader of a queue that works gets rows again that have changed meanwhile. */
+static void attempts_once(struct gpv_night *n)
+{
+    size_t kept = 0;
+    if (!n->again)
+        return;
+    n->again = false;
+    SORT(n->attempts, ended_first);
+    for (size_t i = 0; i < n->attempts.n; i++)
+        if (kept == 0 || twin_order(&n->attempts.row[kept - 1], &n->attempts.row[i]) != 0)
+            n->attempts.row[kept++] = n->attempts.row[i];
+    n->attempts.n = kept;
+}
+
 /* A later row of the same task: by number; one without an attempt is later than those before its
  * end. */
 static bool is_later(const struct gpv_attempt *a, const struct gpv_attempt *b)
@@ -177,6 +209,7 @@ static void set_span(struct gpv_night *n, int64_t now)
 
 int gpv_night_end(struct gpv_night *n, int64_t now)
 {
+    attempts_once(n);
     SORT(n->attempts, attempt_order);
     SORT(n->names, name_order);
     name_once(n);

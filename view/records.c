@@ -267,6 +267,7 @@ int gpv_add_batch(struct gpv_night *n, const struct gpv_batch *row)
     size_t at = batch_place(n, row->id);
     if (at < n->batches.n && n->batches.row[at].id == row->id) {
         n->batches.row[at] = *row;
+        n->again = true;
         return 0;
     }
     if (!APPEND(n->batches, *row))

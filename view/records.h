@@ -203,6 +203,7 @@ struct gpv_night {
     int64_t from, to; /* the span */
     uint32_t host;    /* name of the machine */
     bool no_queue;    /* of a program without a queue: there is no command for it */
+    bool again;       /* a batch was added twice: attempts may have been, too */
     bool lived;       /* it is known when an agent ran, as a life was added, also one outside of
                          the limits: without it, one ran throughout */
     bool over;        /* no task waits or runs; of batches that are asked: they have ended */

@@ -94,6 +94,7 @@ struct gpq_agent {
     struct gpq_forget *forget;
     struct gpq_spans *spans;
     struct gpq_now *now;
+    struct gpq_recent *recent; /* NULL: nobody has read records */
     struct gpq_keep keep;
     const char *notify_command; /* of batches without one of their own; NULL = none */
     uint64_t descriptors;       /* soft limit of commands (descriptors.h) */

@@ -150,6 +150,14 @@ struct gpq_kept_batch *gpq_now_add_batch(struct gpq_now *n, uint32_t id)
     return b;
 }
 
+uint32_t gpq_now_joined(const struct gpq_agent *a, uint32_t behind)
+{
+    for (size_t i = a->now ? place_of(a->now, behind + 1) : 0; a->now && i < a->now->batches.n; i++)
+        if (a->now->batches.row[i].joined != 0)
+            return a->now->batches.row[i].row.id;
+    return 0;
+}
+
 void gpq_now_drop_batch(struct gpq_now *n, size_t index)
 {
     struct gpq_kept_batch *b = &n->batches.row[index];

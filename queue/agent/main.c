@@ -38,6 +38,7 @@
 #include "queue/agent/notify.h"
 #include "queue/agent/now.h"
 #include "queue/agent/points.h"
+#include "queue/agent/recent.h"
 #include "queue/agent/retention.h"
 #include "queue/agent/runs.h"
 #include "queue/agent/settings.h"
@@ -438,6 +439,7 @@ static void close_all(struct gpq_agent *a)
         gpq_server_close(a);
     gpq_notify_close(a);
     gpq_now_close(a);
+    gpq_recent_close(a);
     gpq_spans_close(a);
     gpq_retention_close(a);
     gpq_forget_close(a);

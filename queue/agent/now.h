@@ -50,6 +50,8 @@ uint64_t gpq_now_version(struct gpq_agent *a);
 int gpq_now_show(struct gpq_agent *a, bool history, struct gpv_snapshot *ret);
 /* CLOCK_MONOTONIC: when findings may be made that the last snapshot lacks; 0 = it has all. */
 uint64_t gpq_now_owes(const struct gpq_agent *a);
+/* The first batch behind this one that has joined tasks of others; 0: there is none. */
+uint32_t gpq_now_joined(const struct gpq_agent *a, uint32_t behind);
 /* Whether tasks run on GPUs that have readings, which change all the time. */
 bool gpq_now_has_readings(const struct gpq_agent *a);
 

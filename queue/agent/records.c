@@ -10,10 +10,13 @@
 #include "queue/agent/classes.h"
 #include "queue/agent/first.h"
 #include "queue/agent/needs.h"
+#include "queue/agent/now.h"
+#include "queue/agent/recent.h"
 #include "queue/agent/record_lines.h"
 #include "queue/agent/requests.h"
 #include "queue/agent/spans.h"
 #include "queue/files/numbers.h"
+#include "queue/grow.h"
 #include "queue/utf8.h"
 
 /* The costs of other lines, in rows. */
@@ -32,10 +35,13 @@ struct page {
     struct gpq_error *e;
     struct gpq_record_lines lines;
     enum part part;
+    uint32_t number; /* of the next change that the reader has not seen */
     uint64_t span;
     uint32_t batch;
     struct gpq_attempt row; /* its task, round and number */
     uint32_t cost, passed;
+    uint32_t *again; /* batches whose rows have changed */
+    size_t n_again, again_room;
 };
 
 /* ---- Places ---- */
@@ -48,10 +54,10 @@ static bool read_number(const char **at, char separator, uint64_t most, uint64_t
     return *at && *ret <= most;
 }
 
-/* "span 17", "batch 12", "row 12.44.1.2": task, round and number. */
+/* "span 17@9", "batch 12@9", "row 12.44.1.2@9": task, round and number.  9: the next change. */
 static bool read_place(struct page *p, const char *place)
 {
-    uint64_t n[4] = { 0 };
+    uint64_t n[4] = { 0 }, number = 0;
     bool there = *place == '\0';
     for (int i = SPANS; !there && i <= ROWS; i++) {
         const char *at = place + strlen(part_names[i]);
@@ -61,8 +67,9 @@ static bool read_place(struct page *p, const char *place)
         there = read_number(&at, ' ', i == SPANS ? INT64_MAX : UINT32_MAX, &n[0]);
         for (int k = 1; there && i == ROWS && k < 4; k++)
             there = read_number(&at, '.', UINT32_MAX, &n[k]);
-        there = there && *at == '\0';
+        there = there && read_number(&at, '@', UINT32_MAX, &number) && *at == '\0';
     }
+    p->number = *place || !p->asked->again ? (uint32_t)number : gpq_recent_next(p->a);
     p->span = n[0];
     p->batch = p->part == SPANS ? 0 : (uint32_t)n[0];
     p->row = (struct gpq_attempt){ .task = GPQ_TASK(n[0], n[1]),
@@ -74,11 +81,11 @@ static bool read_place(struct page *p, const char *place)
 static void write_place(const struct page *p, char place[GPQ_RECORDS_PLACE])
 {
     if (p->part == ROWS)
-        snprintf(place, GPQ_RECORDS_PLACE, "row %u.%u.%u.%u", p->batch, GPQ_NUMBER_OF(p->row.task),
-                 p->row.round, p->row.number);
+        snprintf(place, GPQ_RECORDS_PLACE, "row %u.%u.%u.%u@%u", p->batch,
+                 GPQ_NUMBER_OF(p->row.task), p->row.round, p->row.number, p->number);
     else
-        snprintf(place, GPQ_RECORDS_PLACE, "%s %llu", part_names[p->part],
-                 (unsigned long long)(p->part == SPANS ? p->span : p->batch));
+        snprintf(place, GPQ_RECORDS_PLACE, "%s %llu@%u", part_names[p->part],
+                 (unsigned long long)(p->part == SPANS ? p->span : p->batch), p->number);
 }
 
 static bool is_full(const struct page *p)
@@ -164,6 +171,15 @@ struct found {
     char *name;
 };
 
+static int copy_batch(const struct gpq_batch *b, void *user)
+{
+    struct found *f = user;
+    f->row = *b;
+    f->name = strdup(b->name ? b->name : "");
+    f->row.name = f->name;
+    return f->name ? 1 : GPQ_ENOMEM;
+}
+
 static int find_batch(const struct gpq_batch *b, void *user)
 {
     struct found *f = user;
@@ -175,9 +191,7 @@ static int find_batch(const struct gpq_batch *b, void *user)
         p->cost += p->passed++ % PASSED == 0;
         return is_full(p) || p->asked->n_batches != 0;
     }
-    f->row = *b;
-    f->name = strdup(b->name ? b->name : "");
-    return f->name ? 1 : GPQ_ENOMEM;
+    return copy_batch(b, user);
 }
 
 static int keep_task(const struct gpq_task *t, void *user)
@@ -199,23 +213,94 @@ static int write_batch(struct page *p, const struct gpq_batch *b)
 
 /* ---- Attempts ---- */
 
-static int one_row(const struct gpq_history *h, void *user)
+static int put_row(const struct gpq_history *h, void *user)
 {
     struct page *p = user;
     struct gpq_at_work at_work = { 0 };
     const struct gpq_attempt *a = &h->attempt;
     char devices[512];
-    if (is_full(p))
-        return 1;
     if (a->number != 0 && a->outcome == 0 && a->returned_at == 0) {
         at_work.started = gpq_work_since(p->a, a->task, devices);
         at_work.devices = devices;
         p->cost += COST_AT_WORK;
     }
     (void)gpq_record_attempt(&p->lines, h, &at_work);
-    p->row = (struct gpq_attempt){ .task = a->task, .round = a->round, .number = a->number };
     p->cost++;
     return 0;
+}
+
+static int one_row(const struct gpq_history *h, void *user)
+{
+    struct page *p = user;
+    const struct gpq_attempt *a = &h->attempt;
+    if (is_full(p))
+        return 1;
+    p->row = (struct gpq_attempt){ .task = a->task, .round = a->round, .number = a->number };
+    return put_row(h, user);
+}
+
+/* ---- Rows that have changed since the page before ---- */
+
+static bool is_asked(const struct page *p, uint32_t batch)
+{
+    return p->asked->n_batches == 0 || next_asked(p->asked, batch - 1) == batch;
+}
+
+static int add_again(struct page *p, uint32_t batch)
+{
+    for (size_t i = p->n_again; i > 0; i--)
+        if (p->again[i - 1] == batch)
+            return 0;
+    uint32_t *larger = gpq_grown(p->again, p->n_again, &p->again_room, sizeof(*larger));
+    if (!larger)
+        return gpq_fail(p->e, GPQ_ENOMEM, "no memory for the records");
+    p->again = larger;
+    p->again[p->n_again++] = batch;
+    return 0;
+}
+
+/* All rows of the task, if the reader has got some. */
+static int changed_task(uint64_t task, void *user)
+{
+    struct page *p = user;
+    const uint32_t batch = GPQ_BATCH_OF(task);
+    const struct gpq_attempt behind = { .task = task - 1, .round = UINT32_MAX };
+    if (is_full(p))
+        return 1;
+    if (batch > p->batch || !is_asked(p, batch))
+        return 0;
+    int code = add_again(p, batch);
+    if (code == 0 && (batch < p->batch || p->part == BATCHES || task <= p->row.task))
+        code =
+            p->a->store->engine->history(p->a->store, batch, GPQ_NUMBER_OF(task), p->asked->since,
+                                         &behind, p->asked->names, put_row, p, p->e);
+    return code;
+}
+
+static int write_again(struct page *p, uint32_t batch)
+{
+    struct found f = { .p = p };
+    int code = p->a->store->engine->batches(p->a->store, batch, copy_batch, &f, p->e);
+    if (code > 0 && f.row.id == batch)
+        code = write_batch(p, &f.row);
+    free(f.name);
+    return code < 0 ? code : 0;
+}
+
+/* A task counts in the batches that have joined it, too.  1: the page is full. */
+static int write_changed(struct page *p)
+{
+    int full = gpq_recent_each(p->a, &p->number, changed_task, p), code = full;
+    for (uint32_t id = 0; code >= 0 && p->n_again != 0;) {
+        id = gpq_now_joined(p->a, id);
+        if (id == 0 || id > p->batch)
+            break;
+        code = is_asked(p, id) ? add_again(p, id) : 0;
+    }
+    for (size_t i = 0; code >= 0 && i < p->n_again; i++)
+        code = write_again(p, p->again[i]);
+    p->cost = 0; /* the page has further rows, too, or a reader of a busy queue would get no end */
+    return code < 0 ? code : full;
 }
 
 /* ---- A page ---- */
@@ -231,7 +316,6 @@ static int write_next_batch(struct page *p)
         (void)gpq_fail(p->e, code, "no memory for the records");
     if (!f.name)
         return code;
-    f.row.name = f.name;
     code = write_batch(p, &f.row);
     free(f.name);
     p->row = (struct gpq_attempt){ .task = GPQ_TASK(p->batch, 0) };
@@ -358,7 +442,9 @@ int gpq_records_page(struct gpq_agent *a, const struct gpq_records *r,
     if (head)
         write_head(&p);
     write_gpus(&p, head);
-    int more = write_all(&p);
+    int more = r->again ? write_changed(&p) : 0;
+    if (more == 0)
+        more = write_all(&p);
     int code = more < 0 ? more : write_shapes(&p);
     if (code == 0)
         code = join(&p, more == 0, ret);
@@ -366,71 +452,6 @@ int gpq_records_page(struct gpq_agent *a, const struct gpq_records *r,
     if (code == 0 && more != 0)
         write_place(&p, place);
     gpq_record_lines_free(&p.lines);
+    free(p.again);
     return code;
-}
-
-/* ---- The request ---- */
-
-struct asked {
-    uint64_t since;
-    json_t *batches;
-    const char *after;
-    uint32_t most;
-    bool names;
-};
-
-const struct gpq_field gpq_records_fields[] = {
-    GPQ_MEMBER(asked, since, U64, 0, INT64_MAX),
-    GPQ_MEMBER(asked, batches, LIST, 1, GPQ_ROWS_MOST),
-    GPQ_MEMBER(asked, names, BOOL, 0, 0),
-    GPQ_MEMBER(asked, after, TEXT, 1, GPQ_RECORDS_PLACE - 1),
-    GPQ_MEMBER(asked, most, U32, 1, GPQ_ROWS_MOST),
-    { 0 },
-};
-
-static int read_batches(struct gpq_call *c, json_t *list, uint32_t **ret)
-{
-    const struct gpq_at at = { NULL, "batches", GPQ_NO_INDEX };
-    size_t i, n = json_array_size(list);
-    json_t *json;
-    uint32_t *ids = n != 0 ? calloc(n, sizeof(*ids)) : NULL;
-    if (n != 0 && !ids)
-        return gpq_fail(c->e, GPQ_ENOMEM, "no memory for the request");
-    *ret = ids;
-    json_array_foreach(list, i, json)
-    {
-        const char *text = json_string_value(json);
-        if (!text || !gpq_numbers_read(text, "", &ids[i], 1, NULL))
-            return gpq_at_fail(&at, c->e, GPQ_EINVAL, "has an item that is no id of a batch");
-    }
-    gpq_records_sort(ids, n);
-    return 0;
-}
-
-json_t *gpq_do_records(struct gpq_call *c)
-{
-    struct asked asked = { .most = GPQ_RECORDS };
-    char place[GPQ_RECORDS_PLACE] = "";
-    uint32_t *batches = NULL;
-    struct gpv_lines lines = { 0 };
-    int code = gpq_call_read(c, gpq_records_fields, &asked);
-    if (code == 0)
-        code = read_batches(c, asked.batches, &batches);
-    if (code == 0 && asked.after)
-        memcpy(place, asked.after, strlen(asked.after) + 1);
-    const struct gpq_records r = { .now = c->now,
-                                   .since = asked.since,
-                                   .batch = batches,
-                                   .n_batches = json_array_size(asked.batches),
-                                   .most = asked.most,
-                                   .names = asked.names };
-    if (code == 0)
-        code = gpq_records_page(c->a, &r, place, &lines, c->e);
-    json_t *reply = code == 0 ? json_object() : NULL;
-    if (reply && gpq_reply_set(c, reply, "lines", json_stringn_nocheck(lines.text, lines.size)) &&
-        *place)
-        (void)gpq_reply_set(c, reply, "next", json_string(place));
-    gpv_lines_free(&lines);
-    free(batches);
-    return gpq_reply_end(c, reply);
 }

@@ -8,8 +8,9 @@
  * a page is small: the longest one of 40,000 tasks takes 2 ms (many_waiting in
  * tests/queue/agent/records.py prints it).
  *
- * A row that a page has is in no later page.  Rows that change meanwhile are in later pages if they
- * are behind the place of the reader, and otherwise not.
+ * The work goes on between two pages.  So a page begins with the rows of attempts and batches that
+ * the reader has got and that have changed since (recent.h): the last line of an attempt or batch
+ * counts.  What the reader has with the last page is the store at that moment.
  */
 #ifndef GPQ_AGENT_RECORDS_H
 #define GPQ_AGENT_RECORDS_H
@@ -24,6 +25,7 @@ struct gpq_records {
     size_t n_batches;      /* 0: all */
     uint32_t most;         /* rows of a page, about */
     bool names;            /* the names of tasks are in */
+    bool again;            /* of an agent that runs: pages begin with rows that have changed */
 };
 
 /* Rows of a page, unless it is asked for fewer or more. */

@@ -14,6 +14,7 @@
 #include "queue/agent/notify.h"
 #include "queue/agent/now.h"
 #include "queue/agent/oom.h"
+#include "queue/agent/recent.h"
 #include "queue/agent/retention.h"
 #include "queue/agent/runs.h"
 #include "queue/agent/spans.h"
@@ -384,6 +385,7 @@ bool gpq_turn(struct gpq_agent *a)
     bool broken = code < 0 && code != GPQ_EFULL && code != GPQ_ENOMEM;
     if (code == 0) {
         gpq_now_turned(a);
+        gpq_recent_turned(a);
         finish_all(a);
     }
     gpq_server_settle(a, failed, &first);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* absent.c - the parts of an agent that the tests of its requests do without. */
 #include "queue/agent/agent.h"
+#include "queue/agent/now.h"
 #include "queue/agent/spans.h"
 
 uint64_t gpq_work_since(struct gpq_agent *a, uint64_t task, char devices[512])
@@ -19,11 +20,17 @@ void gpq_now_left(struct gpq_agent *a, const struct gpq_batch *b, int64_t *ret_l
     *ret_least = *ret_most = -1;
 }
 
-uint64_t gpq_spans_until(const struct gpq_agent *a, uint64_t id)
+uint32_t gpq_now_joined(const struct gpq_agent *a, uint32_t behind)
 {
     (void)a;
-    (void)id;
+    (void)behind;
     return 0;
+}
+
+void gpq_spans_bring_up(const struct gpq_agent *a, struct gpq_span *span)
+{
+    (void)a;
+    (void)span;
 }
 
 int gpq_spans_each(struct gpq_agent *a, gpq_span_fn fn, void *user)

@@ -6,6 +6,7 @@ usage: records.py BUILD_DIRECTORY [CASE...]
 """
 import collections
 import contextlib
+import json
 import os
 import pathlib
 import socket
@@ -255,6 +256,58 @@ def sizes_of_pages(agent):
         few = n
 
 
+def last_rows(text):
+    """The last row of each batch, attempt and end without one."""
+    found = {}
+    for r in rows(text, "batch", "attempt"):
+        key = r.get("id", r.get("task")), r.get("number"), r["ended"] * (r.get("number") == "0")
+        found[key] = r
+    return found
+
+
+def moment(text, at):
+    program = os.path.join(sys.argv[1], "tests/view/moment_of")
+    got = json.loads(subprocess.run([program, at], input=text.encode(), check=True,
+                                    capture_output=True).stdout)
+    return [got[part] for part in ("classes", "batches", "ends", "findings")]
+
+
+def work_between_pages(agent):
+    """With the last page all that a reader has got is the store at that moment, though tasks start,
+    end, are cancelled and retried between the pages before."""
+    gate = agent.gate()
+    agent.devices = "fake:2"
+    c = agent.start().client()
+    c.submit(["true", "exit 1"] * 3, batch="a")
+    c.ask("wait", batch="1")
+    c.submit(["true"] * 3, batch="a", join=True)
+    c.submit([f"read x < {gate}"] * 2 + ["true"] * 6, batch="b")
+    until(lambda: c.ask("batches")["batches"][2]["states"].get("running") == 2, "two commands")
+
+    def open_gate(n):
+        with gate.opened(n):
+            c.ask("wait", tasks=[f"3.{i + 1}" for i in range(n)])
+
+    steps = [lambda: c.ask("cancel", tasks=["3.8"]), lambda: c.ask("retry", batch="1"),
+             lambda: c.submit(["true"] * 2, batch="new"), lambda: open_gate(2),
+             lambda: [c.ask("wait", batch=b) for b in "1234"]]
+    text, after = "", {}
+    for n in range(1 << 20):
+        page = c.ask("records", most=1, **after)
+        text += page["lines"]
+        if "next" not in page:
+            break
+        after = {"after": page["next"]}
+        if n % 3 == 2 and steps:
+            steps.pop(0)()
+    equal(steps, [])
+    whole = pages(c)[0]
+    equal(last_rows(text), last_rows(whole))
+    assert len(rows(text, "attempt")) > len(rows(whole, "attempt")), text
+    at = rows(whole, "now")[0]["time"]
+    equal(moment(text, at), moment(whole, at))
+
+
 def selections(agent):
     """Of some batches, and since a time."""
     c = agent.start().client()
@@ -274,14 +327,16 @@ def selections(agent):
     equal(ids(pages(c, since=ended["2"] + 1)[0]), ["3"])
     for wrong in ({"batches": ["x"]}, {"batches": ["1.2"]}, {"batches": [1]}, {"after": "row 1"},
                   {"after": "row 1.2.3.4.5"}, {"after": "span x"}, {"after": "batch -1"},
-                  {"after": "row 1.2.3.99999999999"}, {"after": "12"}, {"most": 0}):
+                  {"after": "row 1.2.3.99999999999"}, {"after": "12"}, {"most": 0},
+                  {"after": "batch 9"}, {"after": "batch 9@"}, {"after": "row 1.2.3.4@4294967296"}):
         try:
             c.ask("records", **wrong)
         except Refused as e:
             equal(e.code, "EINVAL")
         else:
             raise AssertionError(wrong)
-    equal(c.ask("records", after="batch 99")["lines"].split("\t")[0], "now")
+    for place in ("batch 99@0", "batch 99@4294967295"):  # of another agent
+        equal(c.ask("records", after=place)["lines"].split("\t")[0], "now")
 
     def by_tool(*batches, **options):
         status, text, error = tool(agent, *batches, **options)
@@ -467,6 +522,6 @@ def many_waiting(agent):
 
 
 if __name__ == "__main__":
-    sys.exit(run("queue-records", [all_ends, sizes_of_pages, selections, no_store, spans_as_lines,
-                                   readers_that_leave, agents_between_pages, hostile_names,
-                                   many_waiting]))
+    sys.exit(run("queue-records", [all_ends, sizes_of_pages, work_between_pages, selections,
+                                   no_store, spans_as_lines, readers_that_leave,
+                                   agents_between_pages, hostile_names, many_waiting]))

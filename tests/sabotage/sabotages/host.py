@@ -436,8 +436,8 @@ SABOTAGES = [
         "proc/devices.memory_that_others_took"),
     Sabotage(
         "readings go on when nobody wants them", "lib/host/readings.c",
-        "if (looked || is_busy(d, device))",
-        "if (!looked || is_busy(d, device))",
+        "if (is_looked_at(d) || is_busy(d, device))",
+        "if (!is_looked_at(d) || is_busy(d, device))",
         "proc/devices.read_while_somebody_looks"),
     Sabotage(
         "a dead monitor is left", "lib/host/monitors.c",
