@@ -78,6 +78,8 @@ struct gpq_options {
     uint32_t results_inline; /* bytes of a result in the file itself; 0 = 64 KiB */
     bool only_check; /* for check alone: makes nothing, migrates nothing, and leaves the
                         file as it is until a check repairs */
+    bool read_only;  /* with only_check: no process can write the directory.  EUNUSABLE if a log
+                        beside the file has changes that the file lacks */
     const struct gpq_migration *migration; /* NULL = that of the program.  For tests */
 };
 

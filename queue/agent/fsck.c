@@ -2,9 +2,12 @@
 /* fsck.c - checks a state directory, and prints what it finds. */
 #include "queue/agent/fsck.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "queue/agent/agent.h"
 #include "queue/agent/leftovers.h"
@@ -93,17 +96,35 @@ static int print_summary(const struct fsck *k, bool files)
     return left != 0 ? LEFT : 0;
 }
 
+/* The shared lock of a directory that cannot be written keeps agents of others out.  Without the
+ * file no agent was there since the last one has ended. */
+static int take_lock(const char *state, int *ret_lock, bool *ret_read_only, struct gpq_error *e)
+{
+    char path[GPQ_PATH];
+    *ret_read_only = access(state, W_OK) != 0 && (errno == EROFS || errno == EACCES);
+    if (!*ret_read_only)
+        return gpq_statedir_own(state, ret_lock, e);
+    int ret = gpq_path(path, "%s/lock", state);
+    if (ret == 0)
+        ret = gpq_lock_share(path, ret_lock);
+    if (ret == 0 || ret == -ENOENT)
+        return 0;
+    return gpq_fail(e, ret == -EBUSY ? GPQ_EBUSY : GPQ_EIO, "%.300s: lock: %s", state,
+                    strerror(-ret));
+}
+
 int gpq_closed_open(const char *given, char state[GPQ_PATH], int *ret_lock, struct gpq_store **ret,
                     struct gpq_error *e)
 {
     struct gpq_places places;
     char path[GPQ_PATH];
+    bool read_only = false;
     gpq_places_read(given, &places);
     int code = gpq_places_find(&places, path, e);
     if (code == 0)
         code = gpq_statedir_check(path, state, e);
     if (code == 0)
-        code = gpq_statedir_own(state, ret_lock, e);
+        code = take_lock(state, ret_lock, &read_only, e);
     if (code == GPQ_EBUSY)
         return gpq_fail(e, code,
                         "%.300s: an agent runs, which has the store to itself; `gpudispatch agent "
@@ -111,7 +132,9 @@ int gpq_closed_open(const char *given, char state[GPQ_PATH], int *ret_lock, stru
                         state);
     if (code < 0)
         return code;
-    return gpq_sqlite_open(&(struct gpq_options){ .directory = state, .only_check = true }, ret, e);
+    return gpq_sqlite_open(
+        &(struct gpq_options){ .directory = state, .only_check = true, .read_only = read_only },
+        ret, e);
 }
 
 /* The findings of a damaged file are the only ones that a check makes before it fails. */

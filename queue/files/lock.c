@@ -43,15 +43,27 @@ int gpq_lock_take(const char *path, int *ret_fd)
     }
 }
 
+int gpq_lock_share(const char *path, int *ret_fd)
+{
+    int ret;
+
+    *ret_fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (*ret_fd < 0)
+        return -errno;
+    ret = lock(*ret_fd, LOCK_SH);
+    if (!ret)
+        return 0;
+    (void)close(*ret_fd);
+    *ret_fd = -1;
+    return ret;
+}
+
 int gpq_lock_check(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), ret;
+    int fd, ret = gpq_lock_share(path, &fd);
 
-    if (fd < 0)
-        return errno == ENOENT ? 0 : -errno;
-    ret = lock(fd, LOCK_SH);
-    (void)close(fd);
-    return ret;
+    gpq_lock_close(fd);
+    return ret == -ENOENT ? 0 : ret;
 }
 
 void gpq_lock_close(int fd)

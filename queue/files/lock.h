@@ -17,6 +17,10 @@
  * has it; the kernel does not say which. */
 int gpq_lock_take(const char *path, int *ret_fd);
 
+/* Takes a shared lock, for which the file need not be written: it keeps others from taking it.
+ * -EBUSY: a process has it.  *ret_fd is -1 after a failure. */
+int gpq_lock_share(const char *path, int *ret_fd);
+
 /* Whether another description has the lock: -EBUSY.  0: no, or no such file.  The check takes a
  * shared lock for a moment, at which a take fails: only one process checks and takes. */
 int gpq_lock_check(const char *path);

@@ -30,7 +30,7 @@ static int call_failed(struct gpq_error *e, const char *what, const char *path, 
                     "%s %.280s: %s: %m; " ANOTHER, what, path, call);
 }
 
-static int check_directory(const char *path, const char *what, struct gpq_error *e)
+static int check_directory(const char *path, const char *what, bool writes, struct gpq_error *e)
 {
     struct stat st;
 
@@ -52,8 +52,8 @@ static int check_directory(const char *path, const char *what, struct gpq_error 
         return gpq_fail(e, GPQ_EUNUSABLE,
                         "%s %.200s: mode is %04o, expected 0700; chmod 700 %.200s", what, path,
                         (unsigned)st.st_mode & 07777, path);
-    if (access(path, W_OK | X_OK))
-        return call_failed(e, what, path, "write");
+    if (access(path, X_OK | (writes ? W_OK : 0)))
+        return call_failed(e, what, path, writes ? "write" : "search");
     return 0;
 }
 
@@ -81,7 +81,7 @@ static int make_directory(const char *path, const char *what, struct gpq_error *
 int gpq_private_directory(const char *path, const char *what, struct gpq_error *e)
 {
     int ret = make_directory(path, what, e);
-    return ret ? ret : check_directory(path, what, e);
+    return ret ? ret : check_directory(path, what, true, e);
 }
 
 /* ---- The whole ---- */
@@ -137,7 +137,7 @@ int gpq_statedir_check(const char *path, char real[GPQ_PATH], struct gpq_error *
     int ret = trim(path, clean, e);
 
     if (!ret)
-        ret = check_directory(clean, "state directory", e);
+        ret = check_directory(clean, "state directory", false, e);
     return ret ? ret : find_real(clean, real, e);
 }
 

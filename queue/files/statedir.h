@@ -24,8 +24,8 @@
 int gpq_statedir_make(const char *path, bool allow_network, char real[GPQ_PATH],
                       struct gpq_error *e);
 
-/* Checks it as gpq_statedir_make, makes nothing, and does not look at the file system: for clients.
- * GPQ_ENOTFOUND: it is not there. */
+/* Checks it as gpq_statedir_make, makes nothing, and does not look at the file system, nor whether
+ * it can be written: for clients.  GPQ_ENOTFOUND: it is not there. */
 int gpq_statedir_check(const char *path, char real[GPQ_PATH], struct gpq_error *e);
 
 /* Takes the lock of the directory, which the one process that may change it has: an agent, or a

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "queue/sqlite/counts.h"
@@ -199,11 +200,30 @@ static bool is_cut_off(const char *path)
     return access(journal, F_OK) == 0;
 }
 
+/* Changes that a killed agent has left in the log beside the file: the first read would write. */
+static bool has_log(const char *path)
+{
+    char log[4096 + 16];
+    struct stat st;
+    snprintf(log, sizeof(log), "%s-wal", path);
+    return stat(log, &st) == 0 && st.st_size > 0;
+}
+
+/* The path as a URI of a file that nobody changes: it is read without locks and without a log. */
+static void write_uri(const char *path, char ret[3 * 4096 + 32])
+{
+    size_t used = (size_t)sprintf(ret, "file:");
+    for (; *path; path++)
+        used += (size_t)sprintf(ret + used, strchr("%?#", *path) ? "%%%02x" : "%c",
+                                (unsigned char)*path);
+    (void)sprintf(ret + used, "?immutable=1");
+}
+
 /* Until gpq_db_write nothing is written, not even by the checkpoint of the last close. */
 static int open_file(struct gpq_db *db, const struct gpq_options *options, struct gpq_error *e)
 {
     const int make = options->only_check ? 0 : SQLITE_OPEN_CREATE;
-    char path[4096];
+    char path[4096], uri[3 * 4096 + 32];
     int n = snprintf(path, sizeof(path), "%s/" FILE_NAME, options->directory);
     if (n < 0 || (size_t)n >= sizeof(path))
         return gpq_fail(e, GPQ_EINVAL,
@@ -215,8 +235,16 @@ static int open_file(struct gpq_db *db, const struct gpq_options *options, struc
                         "%.300s-journal: another program was cut off while it changed the file; "
                         "start an agent, which takes that back, and check again",
                         path);
+    if (options->read_only && has_log(path))
+        return gpq_fail(e, GPQ_EUNUSABLE,
+                        "%.300s-wal has changes of an agent that was killed, and the directory "
+                        "cannot be written: copy it, and use --state-dir with the copy",
+                        path);
+    write_uri(path, uri);
     int result = sqlite3_open_v2(
-        path, &db->file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | make,
+        options->read_only ? uri : path, &db->file,
+        SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | make |
+            (options->read_only ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI : SQLITE_OPEN_READWRITE),
         options->vfs);
     if (result == SQLITE_OK) {
         sqlite3_extended_result_codes(db->file, 1);

@@ -17,7 +17,7 @@ import time
 
 sys.dont_write_bytecode = True
 from agent import Refused, until, words  # noqa: E402
-from cases import equal, run  # noqa: E402
+from cases import Skip, equal, run  # noqa: E402
 from classes import configure, submit as submit_payloads  # noqa: E402
 
 TOOL = os.path.join(os.path.abspath(sys.argv[1]), "tests/queue/queue_records")
@@ -382,6 +382,39 @@ def no_store(agent):
         equal(closed(agent, *options)[0], 2)
 
 
+def read_only_store(agent):
+    """A store that cannot be written is read, unless a killed agent has left changes beside it."""
+    agent.state += " 100%?#"
+    mount = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+    before = ["unshare", "-rm", "sh", "-c", mount, agent.state]
+
+    def read():
+        done = subprocess.run([*before, agent.program, "--records", "--state-dir", agent.state],
+                              env=agent.environment, capture_output=True, text=True, timeout=120,
+                              check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    c = agent.start().client()
+    if subprocess.run([*before, "true"], capture_output=True, check=False).returncode != 0:
+        raise Skip("this machine allows no mount in a user namespace")
+    c.submit(["true", "exit 1"])
+    c.ask("wait", batch="1")
+    status, text, error = read()
+    equal((status, text), (75, ""))
+    assert "an agent runs" in error, error
+    agent.stop()
+    status, text, error = read()
+    equal((status, error, len(rows(text, "attempt"))), (0, "", 2))
+    equal(lasting(text), lasting(closed(agent)[1]))
+    c = agent.start().client()
+    c.submit(["true"], batch="more")
+    c.ask("wait", batch="2")
+    agent.kill()
+    status, text, error = read()
+    equal((status, text), (75, ""))
+    assert "queue.db-wal has changes" in error and "--state-dir" in error, error
+
+
 def spans_as_lines(agent):
     """Each kind of span is a line; a GPU that is gone is known by the name in a text."""
     c = agent.start().client()
@@ -523,5 +556,5 @@ def many_waiting(agent):
 
 if __name__ == "__main__":
     sys.exit(run("queue-records", [all_ends, sizes_of_pages, work_between_pages, selections,
-                                   no_store, spans_as_lines, readers_that_leave,
+                                   no_store, read_only_store, spans_as_lines, readers_that_leave,
                                    agents_between_pages, hostile_names, many_waiting]))

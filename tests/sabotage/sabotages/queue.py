@@ -217,7 +217,7 @@ SABOTAGES = [
         "queue/check.a_random_store_is_healthy"),
     Sabotage(
         "a check runs beside an agent", "queue/agent/fsck.c",
-        "        code = gpq_statedir_own(state, ret_lock, e);\n",
+        "        code = take_lock(state, ret_lock, &read_only, e);\n",
         "        code = *ret_lock < 0 ? 0 : GPQ_EBUSY;\n",
         "agent/fsck.an_agent_runs"),
     Sabotage(
