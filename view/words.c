@@ -32,17 +32,6 @@ char *gpv_span(int64_t ns, char ret[GPV_WORD])
     return ret;
 }
 
-char *gpv_stopwatch(int64_t ns, char ret[GPV_WORD])
-{
-    int64_t s = ns < 0 ? 0 : ns / SECOND;
-    if (s < 3600)
-        snprintf(ret, GPV_WORD, "%" PRIi64 ":%02" PRIi64, s / 60, s % 60);
-    else
-        snprintf(ret, GPV_WORD, "%" PRIi64 ":%02" PRIi64 ":%02" PRIi64, s / 3600, s / 60 % 60,
-                 s % 60);
-    return ret;
-}
-
 static char *local(int64_t time, const char *format, char ret[GPV_WORD])
 {
     time_t seconds = (time_t)(time / SECOND);

@@ -11,8 +11,6 @@ enum { GPV_WORD = 40 };
 
 /* "45 s", "12 min", "3 h 41", "2 d 4 h"; below 10 s "3.2 s", below 1 s "15 ms". */
 char *gpv_span(int64_t ns, char ret[GPV_WORD]);
-/* "1:26", "2:10:05": minutes and seconds, of running tasks. */
-char *gpv_stopwatch(int64_t ns, char ret[GPV_WORD]);
 /* Local time "02:17", with seconds "02:17:00"; "29 Nov 02:17" where the night is longer than a
  * day. */
 char *gpv_clock(int64_t time, char ret[GPV_WORD]);

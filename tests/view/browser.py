@@ -261,8 +261,8 @@ def test_search(tool):
     equal(page.find("15.610")[0], wanted(lambda a: a.task == (15, 610)))
     equal(page.find("61")[0], wanted(lambda a: 61 in a.task))
     equal(page.find("crashed")[0], wanted(lambda a: a.outcome == "crashed"))
-    equal(page.find("sweep, ERROR")[0],
-          wanted(lambda a: a.outcome == "error" and names[str(a.task[0])] == "sweep"))
+    equal(page.find("judge, ERROR")[0],
+          wanted(lambda a: a.outcome == "error" and names[str(a.task[0])] == "judge"))
     on_5 = [a for a in attempts if 5 in [page.order[g] for g in a.gpus]]
     number, rows = page.find("gpu 5")
     equal((number, len(rows)), (len(on_5), 100))

@@ -354,7 +354,7 @@ T_CASE(evicted)
                "tenancy gpu:2 unload judge @1:30 @1:30:04 evicted:_judge_had_waited_300_s\n"
                "tenancy gpu:0 unload whisper @1:40 @1:40:04 idle\n"
                "tenancy gpu:0 boot whisper @1:50 @1:50:04 evicted\n",
-          "3x whisper left GPU 0, 2-3, 8.0 s, 1:00-1:20:04 (1:00-1:00:04, 1:20-1:20:04): "
+          "whisper left GPU 0, 2-3, 8.0 s, 1:00-1:20:04 (1:00-1:00:04, 1:20-1:20:04): "
           "'evicted: judge had waited 300 s'\n"
           "whisper left GPU 1 for night, 4.0 s, 1:10-1:10:04: 'evicted for night'\n"
           "judge left GPU 2, 4.0 s, 1:30-1:30:04: 'evicted: judge had waited 300 s'\n");

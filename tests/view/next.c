@@ -73,9 +73,12 @@ T_CASE(a_night)
           "gpudispatch log 14.8: why 2 tasks of 14 sweep ERROR exit 1\n"
           "gpudispatch show 15.800: why 2 tasks of 15 rec SKIPPED\n"
           "gpudispatch log 15.700: why 1 task of 15 rec ERROR exit 1\n"
-          "gpudispatch retry 15 --failed: another attempt for 4 failed tasks of 15 rec\n"
-          "gpudispatch retry 14 --failed: another attempt for 2 failed tasks of 14 sweep\n"
-          "gpudispatch retry 14 --lost: another attempt for 1 lost task of 14 sweep\n"
+          "gpudispatch retry 15 --failed: another attempt for 4 failed tasks of 15 rec, "
+          "once the cause is mended\n"
+          "gpudispatch retry 14 --failed: another attempt for 2 failed tasks of 14 sweep, "
+          "once the cause is mended\n"
+          "gpudispatch retry 14 --lost: another attempt for 1 lost task of 14 sweep, "
+          "once the cause is mended\n"
           "gpudispatch gpus: GPU 1 and others are out of use\n"
           "gpudispatch undrain gpu:2: GPU 2 is out of use\n"
           "gpudispatch explain 14.9: why the first task of 14 sweep waits\n");
@@ -87,7 +90,8 @@ T_CASE(no_log)
     check(GPUS SHAPES "batch 1 a @0:00 @0:09 0 - 9 0 0 0 0 no_worker=1,timeout=1\n"
                       "attempt 1.1 0 1 - - - @0:01 timeout 0 expired\n"
                       "attempt 1.2 0 1 - - - @0:02 no_worker 0 failed\n",
-          "gpudispatch retry 1 --failed: another attempt for 2 failed tasks of 1 a\n");
+          "gpudispatch retry 1 --failed: another attempt for 2 failed tasks of 1 a, "
+          "once the cause is mended\n");
 }
 
 T_CASE(no_agent_runs)
@@ -141,6 +145,7 @@ T_CASE(hostile_names)
           "attempt 1.1 1 1 gpu:0;reboot @0:00 @0:01 @0:02 error 1 x\n"
           "out gpu:0;reboot drained @0:00 - x\n",
           "gpudispatch log 1.1: why 1 task of 1 ... ERROR exit 1\n"
-          "gpudispatch retry 1 --failed: another attempt for 1 failed task of 1 ...\n"
+          "gpudispatch retry 1 --failed: another attempt for 1 failed task of 1 ..., "
+          "once the cause is mended\n"
           "gpudispatch gpus: GPU 0;reboot is out of use\n");
 }

@@ -54,11 +54,12 @@ def the_night(rng, tasks, mishaps=True):
     works = [
         Work(12, "night", "shell", 1, 96 * factor, 0, 1, 0, 300 / factor, 0.55, 1800),
         Work(15, "rec-11", "whisper", 1, 900 * factor, 300, 3, 0, 80 / factor, 0.35, 600),
-        Work(14, "sweep", "shell", 2, 24 * factor, 600, 2, 0, 2300 / factor, 0.25, 14400),
+        Work(14, "sweep", "train", 2, 24 * factor, 600, 2, 0, 2300 / factor, 0.25, 14400),
         Work(16, "judge", "judge", 2, 180 * factor, 9000, 1, 1, 84 / factor, 0.4, 900)]
     cursed = {(15, 610 * factor + i): SEGFAULT for i in range(22)}
     cursed.update({(14, 9 * factor): NO_MEMORY, (14, 17 * factor): NO_MEMORY})
-    world = World(night, rng, 8, works, {"whisper": 38, "judge": 140, "shell": 0}, cursed)
+    world = World(night, rng, 8, works, {"whisper": 38, "judge": 140, "shell": 0, "train": 0},
+                  cursed)
     if mishaps:
         world.later(4210 * SECOND, world.foreign, 6, "ben's python (pid 8123), 41 GiB",
                     6700 * SECOND)

@@ -159,7 +159,7 @@ def bad_ends(night):
 
 def numbers_of(text):
     """What a reader adds up: a glyph without a number is one."""
-    return sum(int(part[1:].replace(",", "") or 1) for part in text.split(" "))
+    return sum(int(part[:-1].rstrip("x").replace(",", "") or 1) for part in text.split(" "))
 
 
 def check_marks(tree, night):

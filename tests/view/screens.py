@@ -95,12 +95,12 @@ def test_ascii(tool):
 def test_eight_answers(tool):
     """80x24 has the answers to the questions of the trial (docs/design/0027-look.md)."""
     seen = sized(tool, "running", 80, 24)
-    for part in ("\n3   run   judge   16.145 judge +GPU 1 ",         # the task on GPU 3
+    for part in ("\n3   run   judge   16.145 judge +GPU 2 ",         # the task on GPU 3
                  "max_workers 3 of class whisper is reached",       # why a first task waits
                  "15 rec-11 610-631, GPU 0,4,7 ",                   # crashed tasks and their GPUs
                  "\n5   OUT   quarantined since 01:12: XID 48 ",    # which GPU is out
-                 "\n7   kept  since 02:04 for 14 sweep (needs 2 GPUs) ",
-                 "has GPU 7, waits for 1 more of 2 (3 h 35)",       # of the longest batch
+                 "\n6   kept  since 02:02 for 14 sweep (needs 2 GPUs) ",
+                 "has GPU 6, waits for 1 more of 2 (3 h 35)",      # of the longest batch
                  "done about 07:56-11:36",
                  " TYPE gpudispatch ...\n", " log 16.71\n"):
         contains(seen, part)

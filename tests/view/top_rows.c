@@ -120,7 +120,7 @@ T_CASE(a_task_of_several_gpus_names_the_others)
     snprintf(g->with, sizeof g->with, "gpu:2,gpu:3");
     g->limit = 600 * SECOND;
     g->memory_used = UINT64_C(14) << 30;
-    check_has(&t, &s, "0   run   judge   15.755 rec-11 +GPU 2,3           1:26  10:00   14", true);
+    check_has(&t, &s, "0   run   judge   15.755 rec-11 +GPU 2,3           86 s 10 min   14", true);
     gpv_snapshot_free(&s);
 }
 

@@ -47,18 +47,6 @@ T_CASE(spans)
         T_TEXT(gpv_span(spans[i].ns, word), spans[i].text);
 }
 
-T_CASE(stopwatches)
-{
-    char word[GPV_WORD];
-
-    T_TEXT(gpv_stopwatch(-S, word), "0:00");
-    T_TEXT(gpv_stopwatch(86 * S + 999 * MS, word), "1:26");
-    T_TEXT(gpv_stopwatch(H - 1, word), "59:59");
-    T_TEXT(gpv_stopwatch(2 * H + 10 * MIN + 5 * S, word), "2:10:05");
-    T_TEXT(gpv_stopwatch(INT64_MAX, word), "2562047:47:16");
-}
-
-/* Times are those of the zone, and months are English. */
 T_CASE(clocks)
 {
     const int64_t time = INT64_C(1763000220) * S + 5; /* 13 November 2025 02:17 UTC */

@@ -86,7 +86,8 @@ char *gpv_finding_text(const struct gpv_night *n, const struct gpv_finding *f, c
     char count[GPV_WORD], word[GPV_WORD], times[GPV_WORD + 4] = "", name[GPV_NAME];
     const char *gpu = gpv_gpu_label(n, f->gpu, name);
     int length = 0;
-    if (f->count != 1)
+    /* A worker of several GPUs leaves all of them at once. */
+    if (f->count != 1 && (f->kind != GPV_FINDING_EVICTED || f->count > gpv_set(n, f->set).n))
         (void)snprintf(times, sizeof(times), "%sx ", gpv_count(f->count, count));
     switch (f->kind) {
     case GPV_FINDING_BAD:
@@ -112,6 +113,20 @@ char *gpv_finding_text(const struct gpv_night *n, const struct gpv_finding *f, c
         length = snprintf(ret, size, "%sclock set", times);
         break;
     }
+    if (length >= 0 && (size_t)length >= size)
+        end_at_character(ret);
+    return ret;
+}
+
+char *gpv_finding_detail(const struct gpv_night *n, const struct gpv_finding *f, char *ret,
+                         size_t size)
+{
+    const char *text = gpv_text(n, f->text), *colon = strstr(text, ": ");
+    if (f->kind == GPV_FINDING_EVICTED && strncmp(text, "evicted for ", 12) == 0)
+        text = "";
+    if (f->kind == GPV_FINDING_KEPT && colon)
+        text = colon + 2;
+    int length = snprintf(ret, size, "%s%s", text, f->varied ? ", others with other numbers" : "");
     if (length >= 0 && (size_t)length >= size)
         end_at_character(ret);
     return ret;

@@ -11,6 +11,7 @@
 
 static void note_end(struct gpv_finding *f, const struct gpv_attempt *a, uint32_t row)
 {
+    f->varied = f->varied || (f->count != 0 && a->text != f->text);
     if (f->count == 0 || a->ended < f->first) {
         f->first = a->ended;
         f->text = a->text;
@@ -86,6 +87,7 @@ static int add_earlier(struct gpv_finding_maker *m, const struct gpv_finding *ea
         return -1;
     f->outcome = earlier->outcome;
     f->status = earlier->status;
+    f->varied = f->varied || earlier->varied || (f->count != 0 && earlier->text != f->text);
     f->text = earlier->text;
     f->first = f->count == 0 || earlier->first < f->first ? earlier->first : f->first;
     f->last = earlier->last > f->last ? earlier->last : f->last;

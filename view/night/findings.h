@@ -2,9 +2,9 @@
 /*
  * findings.h - faults and other events, alike ones joined.
  *
- * Kinds, in the order of a list: bad ends by number, then GPUs that were out of use, then GPUs
- * that stayed idle for long although something waited, then times without an agent.  Evictions and
- * clocks that were set are no faults (gpv_is_event), and are the last ones.
+ * Kinds, in the order of a list: bad ends by number, then GPUs that were out of use, then times
+ * without an agent, then GPUs that stood free for long although something waited.  Evictions and
+ * clocks that were set are the last ones.
  *
  * Bad ends of a batch with the same outcome, status and text are one finding; runs of digits in
  * the text count as equal.  The sum of `count` over all findings of kind BAD is the number of bad
@@ -23,9 +23,9 @@
 enum gpv_finding_kind {
     GPV_FINDING_BAD = 1, /* attempts, or tasks without one, that ended otherwise than ok */
     GPV_FINDING_OUT,     /* a GPU was out of use */
+    GPV_FINDING_UNKNOWN, /* no agent ran */
     GPV_FINDING_KEPT,    /* a GPU was kept free, for half an hour or more in all */
     GPV_FINDING_LIMITED, /* a GPU was idle for half an hour or more although tasks waited */
-    GPV_FINDING_UNKNOWN, /* no agent ran */
     GPV_FINDING_EVICTED, /* a worker left for another class */
     GPV_FINDING_CLOCK    /* the clock was set */
 };
@@ -42,6 +42,7 @@ struct gpv_finding {
     uint32_t outcome;     /* of BAD */
     int32_t status;       /* of BAD: exit status, or minus the signal */
     uint32_t text;        /* of the first one */
+    bool varied;          /* of BAD: others have other digits in their text */
     uint32_t gpu;         /* of OUT, KEPT, LIMITED: its index; else GPV_NONE */
     uint32_t row;         /* index of the first row: attempt, out, tenancy, life; of LIMITED a
                              reason.  GPV_NONE: there is none */
@@ -70,7 +71,11 @@ struct gpv_findings {
     uint64_t bad; /* the sum of the bad ends */
 };
 
-/* An event that is no fault. */
+/* A GPU that stood free, and an event, are no faults. */
+static inline bool gpv_stood_free(const struct gpv_finding *f)
+{
+    return f->kind == GPV_FINDING_KEPT || f->kind == GPV_FINDING_LIMITED;
+}
 static inline bool gpv_is_event(const struct gpv_finding *f)
 {
     return f->kind == GPV_FINDING_EVICTED || f->kind == GPV_FINDING_CLOCK;
@@ -93,6 +98,10 @@ uint32_t gpv_kept_for(const struct gpv_night *n, const struct gpv_tenancy *t);
  * words. */
 char *gpv_finding_text(const struct gpv_night *n, const struct gpv_finding *f, char *ret,
                        size_t size);
+/* What its text adds to that: "XID 48", "held for 2 GPUs" without the task, since others of its
+ * shape may have followed; "" of a worker that left for another class. */
+char *gpv_finding_detail(const struct gpv_night *n, const struct gpv_finding *f, char *ret,
+                         size_t size);
 /* "CRASHED signal 11": how the ends of BAD ended. */
 char *gpv_finding_how(const struct gpv_finding *f, char ret[GPV_WORD]);
 

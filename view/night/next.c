@@ -205,7 +205,7 @@ char *gpv_step_text(const struct gpv_night *n, const struct gpv_step *s, char *r
                        gpv_finding_how(f, how));
         break;
     case GPV_STEP_RETRY:
-        (void)snprintf(ret, size, "another attempt for %s %s task%s of %s", count,
+        (void)snprintf(ret, size, "another attempt for %s %s task%s of %s, once the cause is mended", count,
                        f->outcome == GPV_LOST ? "lost" : "failed", many, name);
         break;
     case GPV_STEP_GPU:

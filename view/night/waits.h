@@ -32,7 +32,7 @@ int gpv_wait_each(const struct gpv_night *n, uint32_t batch, gpv_wait_fn fn, voi
 #define GPV_WHY_MAP(X)                                                                         \
     X(BUSY, "busy", "every GPU that it may use is busy")                                       \
     X(LIMIT, "limit", "a limit of its own is reached")                                         \
-    X(GATHERING, "gathering", "GPUs are being kept free for it")                               \
+    X(GATHERING, "gathering", "it has some of the GPUs that it needs")                         \
     X(LOADING, "loading", "its model is loading, or another one leaves")                       \
     X(OUT, "out", "GPUs are out of use")                                                       \
     X(PAUSED, "paused", "the queue or its class is paused")                                    \

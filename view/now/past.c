@@ -22,8 +22,7 @@ void gpv_now_finding_of(const struct gpv_night *n, const struct gpv_finding *f,
                                      .tasks = f->n_tasks };
     (void)gpv_finding_text(n, f, ret->what, sizeof(ret->what));
     gpv_now_whose(ret->whose, sizeof(ret->whose), gpv_batch_name(n, f->batch), f);
-    if (f->kind != GPV_FINDING_EVICTED) /* `what` has it: "for shell" */
-        gpv_now_text(ret->text, sizeof(ret->text), gpv_text(n, f->text));
+    (void)gpv_finding_detail(n, f, ret->text, sizeof(ret->text));
     gpv_put_gpus(ret->gpus, sizeof(ret->gpus), n, set.n > 0 ? set : one);
     gpv_now_text(ret->command, sizeof(ret->command), f->command);
 }

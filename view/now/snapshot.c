@@ -100,7 +100,7 @@ void gpv_now_whose(char *to, size_t size, const char *batch_name, const struct g
 {
     char text[96];
     struct gpv_cut c = gpv_cut(to, size);
-    if (f->kind != GPV_FINDING_BAD)
+    if (f->kind != GPV_FINDING_BAD && (f->kind != GPV_FINDING_KEPT || f->batch == 0))
         return;
     c.used = (size_t)snprintf(text, sizeof(text), "%" PRIu32 " ", f->batch);
     gpv_now_text(text + c.used, sizeof(text) - c.used, batch_name);

@@ -179,7 +179,9 @@ static void wrong(struct gpv_page *p)
     for (size_t i = 0; i < all->n; i++) {
         if (!is_fault(p->n, &all->row[i]))
             continue;
-        gpv_html(p->f, "%s%s at %s", any ? "; " : "",
+        if (any)
+            gpv_html(p->f, "<br>");
+        gpv_html(p->f, "%s at %s",
                  gpv_finding_text(p->n, &all->row[i], text, sizeof(text)),
                  gpv_page_clock(p, all->row[i].first, a));
         any = true;

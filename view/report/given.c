@@ -51,33 +51,20 @@ static int write_kept(struct gpv_page *p, uint32_t batch)
         if (kept[i])
             gpu[set.n++] = i;
     if (set.n > 0)
-        gpv_html(p->f, ": %s", gpv_gpu_labels(n, set, name));
+        gpv_html(p->f, ", kept free for it: %s", gpv_gpu_labels(n, set, name));
     free(gpu);
     free(kept);
     return kept && gpu ? 0 : -1;
 }
 
-/* A text that ends in "; task 12.44" names the task that has the GPU. */
-static bool write_holder(struct gpv_page *p, const char *text)
-{
-    unsigned batch, number;
-    const char *task = strstr(text, "; task ");
-    if (!task || sscanf(task, "; task %u.%u", &batch, &number) != 2)
-        return false;
-    gpv_html(p->f, ", for the longest time with %u.%u of %.*s", batch, number, NAME,
-             gpv_batch_name(p->n, batch));
-    return true;
-}
-
-/* What the most frequent text adds to the kind of a reason. */
+/* What the most frequent text adds to the kind of a reason: of BUSY nothing, since it names the task
+ * that had a GPU when the row began. */
 static int write_detail(struct gpv_page *p, uint32_t batch, unsigned why, uint32_t text)
 {
     const char *detail = gpv_reason_detail(gpv_text(p->n, text));
     if (why == GPV_WHY_GATHERING)
         return write_kept(p, batch);
-    if (why == GPV_WHY_BUSY && write_holder(p, detail))
-        return 0;
-    if (*detail && why != GPV_WHY_UNSEEN)
+    if (*detail && why != GPV_WHY_BUSY && why != GPV_WHY_UNSEEN)
         gpv_html(p->f, ": <span class=\"dim\">%.*s</span>", DETAIL, detail);
     return 0;
 }

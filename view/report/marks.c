@@ -55,7 +55,7 @@ static void measure(struct group *g)
         if (g->n[i])
             g->width += GLYPH;
         if (g->n[i] > 1)
-            g->width += (double)strlen(gpv_count(g->n[i], word)) * DIGIT;
+            g->width += (double)(strlen(gpv_count(g->n[i], word)) + 1) * DIGIT;
     }
 }
 
@@ -80,7 +80,6 @@ static void join(struct group *a, const struct group *b)
 static void write_group(FILE *f, const struct group *g, const struct gpv_chart *c, unsigned y)
 {
     char word[GPV_WORD], more[GPV_WORD];
-    const bool one = g->first == g->last;
     gpv_html(f,
              "<text class=\"mark\" fill=\"#c40026\" font-weight=\"700\" x=\"%.1f\" y=\"%u\" "
              "text-anchor=\"middle\" data-n=\"%llu\"><title>",
@@ -89,14 +88,14 @@ static void write_group(FILE *f, const struct group *g, const struct gpv_chart *
         if (g->n[i])
             gpv_html(f, "%s %s, ", gpv_count(g->n[i], word), gpv_outcome_text(i));
     }
-    gpv_html(f, "%s%s%s</title>", gpv_clock_seconds(gpv_chart_time(c, g->first), word),
-             one ? "" : " to ", one ? "" : gpv_clock_seconds(gpv_chart_time(c, g->last + 1), more));
+    gpv_html(f, "%s to %s</title>", gpv_clock_seconds(gpv_chart_time(c, g->first), word),
+             gpv_clock_seconds(gpv_chart_time(c, g->last + 1), more));
     const char *before = "";
     for (unsigned i = 0; i < GPV_OUTCOMES; i++) {
         if (!g->n[i])
             continue;
-        gpv_html(f, "%s%s%s", before, gpv_outcome_glyph(i),
-                 g->n[i] > 1 ? gpv_count(g->n[i], word) : "");
+        gpv_html(f, "%s%s%s%s", before, g->n[i] > 1 ? gpv_count(g->n[i], word) : "",
+                 g->n[i] > 1 ? "x" : "", gpv_outcome_glyph(i));
         before = " ";
     }
     gpv_html(f, "</text>\n");

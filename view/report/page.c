@@ -3,7 +3,9 @@
 #include "view/report/page.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "view/names.h"
 #include "view/report/embedded.h"
 #include "view/report/html.h"
 #include "view/report/textures.h"
@@ -15,6 +17,29 @@ char *gpv_page_clock(const struct gpv_page *p, int64_t time, char ret[GPV_WORD])
 {
     const int64_t begin = time < p->n->from ? time : p->n->from;
     return p->n->to - begin < DAY ? gpv_clock(time, ret) : gpv_date_clock(time, ret);
+}
+
+const char *gpv_page_batch(const struct gpv_page *p, uint32_t batch, char ret[GPV_NAME])
+{
+    const struct gpv_batch *b = &p->n->batches.row[batch];
+    (void)snprintf(ret, GPV_NAME, "%u %s", b->id, gpv_text(p->n, b->name));
+    return ret;
+}
+
+struct gpv_chart gpv_page_chart(const struct gpv_page *p)
+{
+    const struct gpv_night *n = p->n;
+    size_t labels = 0;
+    char label[GPV_NAME];
+    for (uint32_t i = 0; i < n->gpus.n; i++) {
+        const size_t width = gpv_html_width(gpv_gpu_label(n, i, label));
+        labels = width > labels ? width : labels;
+    }
+    for (size_t i = 0; i < n->batches.n; i++) {
+        const size_t width = gpv_html_width(gpv_page_batch(p, (uint32_t)i, label));
+        labels = width > labels ? width : labels;
+    }
+    return gpv_chart_of(n, labels);
 }
 
 void gpv_page_section(struct gpv_page *p, const char *id, const char *title)
@@ -53,7 +78,7 @@ static void asked(struct gpv_page *p)
     }
 }
 
-/* "13 November 2026, 20:00 to 06:02, on box" */
+/* "13 November 2026, 20:00 to 14 Nov 06:02, on box" */
 static void title(struct gpv_page *p)
 {
     const struct gpv_night *n = p->n;
@@ -62,9 +87,11 @@ static void title(struct gpv_page *p)
     if (n->to <= n->from) {
         gpv_html(p->f, "No work%s%.*s", *host ? " on " : "", 60, host);
     } else {
+        const bool one_day = strcmp(gpv_date(n->from, date), gpv_date(n->to, to)) == 0;
         asked(p);
-        gpv_html(p->f, "%s, %s to %s%s%.*s", gpv_date(n->from, date), gpv_clock(n->from, from),
-                 gpv_page_clock(p, n->to, to), *host ? ", on " : "", 60, host);
+        gpv_html(p->f, "%s, %s to %s%s%.*s", date, gpv_clock(n->from, from),
+                 one_day ? gpv_clock(n->to, to) : gpv_date_clock(n->to, to), *host ? ", on " : "",
+                 60, host);
     }
 }
 

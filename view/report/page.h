@@ -5,9 +5,11 @@
 
 #include <stdio.h>
 
+#include "view/names.h"
 #include "view/night/batches.h"
 #include "view/night/findings.h"
 #include "view/night/use.h"
+#include "view/report/chart.h"
 #include "view/report/report.h"
 #include "view/words.h"
 
@@ -42,6 +44,12 @@ const char *gpv_page_life(const struct gpv_page *p, const struct gpv_life *life)
 
 /* "02:17"; with its date in a night that is longer than a day, and for a time before the night. */
 char *gpv_page_clock(const struct gpv_page *p, int64_t time, char ret[GPV_WORD]);
+
+/* "15 rec-11" of the index of a batch. */
+const char *gpv_page_batch(const struct gpv_page *p, uint32_t batch, char ret[GPV_NAME]);
+
+/* The time of the night for a picture: all pictures have each hour at the same place. */
+struct gpv_chart gpv_page_chart(const struct gpv_page *p);
 
 /* The head of a section; a box around a wide table, which scrolls on a narrow page. */
 void gpv_page_section(struct gpv_page *p, const char *id, const char *title);

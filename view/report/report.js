@@ -139,7 +139,7 @@ function drawMarks(g, lane, list) {
     at[d][outcome[i]]++;
   }
   const group = (a, b, n) => {
-    const s = n.map((c, o) => c ? D.glyphs[o] + (c > 1 ? count(c) : '') : '').filter(Boolean)
+    const s = n.map((c, o) => c ? (c > 1 ? count(c) + 'x' : '') + D.glyphs[o] : '').filter(Boolean)
       .join(' '), half = s.length * 4.5 + 2;
     return {a, b, n, s, half, middle: clamp((a + b) / 2, half, G.dots - half)};
   };

@@ -197,7 +197,8 @@ static const char *note_of(const struct gpv_night *n, uint32_t gpu, const struct
         const struct gpv_tenancy *k = &n->tenancies.row[i];
         if (k->gpu == gpu && k->kind == GPV_TENANCY_KEPT && k->since <= s->from &&
             gpv_until(n, k->until) > s->from)
-            (void)snprintf(ret, size, "%s", gpv_text(n, k->text));
+            (void)snprintf(ret, size, "kept for %u %s", gpv_kept_for(n, k),
+                           gpv_batch_name(n, gpv_kept_for(n, k)));
     }
     return ret;
 }
@@ -395,24 +396,19 @@ static void legend(const struct gpv_page *p, const bool *used)
                      gpv_outcome_text(i));
     }
     if (p->facts.bad)
-        gpv_html(p->f, "<span>a number counts neighbours</span>");
+        gpv_html(p->f, "<span><b class=\"mark\">2x</b> marks that are close together</span>");
     gpv_html(p->f, "</p>\n");
 }
 
 static int prepare(struct timeline *t)
 {
-    size_t most = 0, labels = 0;
-    char name[GPV_NAME];
+    size_t most = 0;
     const struct gpv_night *n = t->p->n;
     if (gpv_lanes_of(n, &t->lanes) != 0)
         return -1;
-    for (uint32_t i = 0; i < n->gpus.n; i++) {
-        const size_t width = gpv_html_width(gpv_gpu_label(n, i, name));
-        labels = width > labels ? width : labels;
-    }
     for (size_t i = 0; i < t->lanes.list.n; i++)
         most = t->lanes.list.row[i].n > most ? t->lanes.list.row[i].n : most;
-    t->chart = gpv_chart_of(n, labels);
+    t->chart = gpv_page_chart(t->p);
     t->bar = t->lanes.list.n > MANY ? LOW : HIGH;
     t->rectangles = RECTANGLES / (t->lanes.list.n + 1);
     t->rectangles = t->rectangles < t->chart.dots / 2 ? t->rectangles : t->chart.dots / 2;
@@ -436,7 +432,8 @@ int gpv_page_timeline(struct gpv_page *p)
     gpv_html(p->f,
              "<p class=\"dim\">On a bar: number and name of its batch; two numbers where batches "
              "took turns.  On the right: the part of the time in which the GPU did work "
-             "that counted.  A triangle there: a task still runs.</p>\n");
+             "that counted.%s</p>\n",
+             p->facts.tasks_by[GPV_RUNNING] ? "  A triangle there: a task still runs." : "");
     if (ret == 0)
         ret = gpv_turns_in_words(p, &t.lanes, &t.chart);
     gpv_page_section_end(p);

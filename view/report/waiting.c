@@ -13,7 +13,6 @@ enum {
     TOP = 22, /* dots: the axis */
     LANE = 44,
     HIGH = 32,
-    LABEL = 200,
     LANES = 24 /* batches that have one: those that waited for the longest */
 };
 
@@ -97,18 +96,10 @@ static int draw(struct waiting *t, uint64_t most, unsigned bottom)
     return 0;
 }
 
-/* "15 rec-11" */
-static const char *label_of(const struct gpv_night *n, uint32_t batch, char ret[LABEL])
-{
-    const struct gpv_batch *b = &n->batches.row[batch];
-    (void)snprintf(ret, LABEL, "%u %s", b->id, gpv_text(n, b->name));
-    return ret;
-}
-
 static int write_lane(struct waiting *t, uint32_t batch, unsigned bottom)
 {
     const struct gpv_night *n = t->p->n;
-    char word[GPV_WORD], label[LABEL];
+    char word[GPV_WORD], label[GPV_NAME];
     uint64_t most = 0;
     memset(t->dot, 0, t->chart.dots * sizeof(*t->dot));
     if (gpv_wait_each(n, batch, add_wait, t) != 0)
@@ -118,7 +109,7 @@ static int write_lane(struct waiting *t, uint32_t batch, unsigned bottom)
     if (draw(t, most ? most : 1, bottom) != 0)
         return -1;
     gpv_html(t->p->f, "<g data-batch=\"%u\">", n->batches.row[batch].id);
-    gpv_chart_lane(t->p->f, &t->chart, bottom, label_of(n, batch, label), gpv_count(most, word));
+    gpv_chart_lane(t->p->f, &t->chart, bottom, gpv_page_batch(t->p, batch, label), gpv_count(most, word));
     gpv_boxes_write(t->p->f, &t->boxes);
     gpv_html(t->p->f, "</g>\n");
     return 0;
@@ -181,21 +172,16 @@ int gpv_page_waits(struct gpv_page *p)
     const struct gpv_night *n = p->n;
     struct waiting t = { .p = p };
     struct rank *rank = malloc((n->batches.n + 1) * sizeof(*rank));
-    size_t lanes = 0, more = 0, labels = 0;
-    char label[LABEL];
+    size_t lanes = 0, more = 0;
     int ret = rank && choose(p, rank, &lanes, &more) == 0 ? 0 : -1;
     gpv_page_section(p, "waited", "What waited, and why");
-    for (size_t i = 0; i < lanes; i++) {
-        const size_t width = gpv_html_width(label_of(n, rank[i].batch, label));
-        labels = width > labels ? width : labels;
-    }
-    t.chart = gpv_chart_of(n, labels);
+    t.chart = gpv_page_chart(p);
     t.dot = malloc(t.chart.dots * sizeof(*t.dot));
     if (ret == 0 && lanes) {
         gpv_html(p->f,
                  "<p class=\"dim\">Waiting tasks, each batch on its own scale: its most on "
-                 "the right.  The pattern is the reason of the first one: that of most of the "
-                 "waiting time, whose shares are in the table of the batches.</p>\n");
+                 "the right.  The pattern shows why the first one waited at that time.  The "
+                 "table of the batches has the share of each reason.</p>\n");
         ret = t.dot ? write_figure(&t, rank, lanes) : -1;
     } else if (ret == 0) {
         gpv_html(p->f, "<p>No task waited.</p>\n");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong.c - what went wrong: a row for each finding; what to type next; and other events. */
+/* wrong.c - what went wrong, and what stood free: a row for each finding; what to type next; and
+ * other events. */
 #include <string.h>
 
 #include "view/names.h"
@@ -11,7 +12,7 @@
 enum {
     ROWS = 200, /* further findings are counted */
     EVENTS = 50,
-    TEXT = 300 /* characters of a text */
+    TEXT = 512
 };
 
 static const char *glyph_of(const struct gpv_finding *f)
@@ -127,14 +128,14 @@ static void write_when(struct gpv_page *p, const struct gpv_finding *f)
 
 static void write_finding(struct gpv_page *p, const struct gpv_finding *f)
 {
-    char text[256], word[GPV_WORD];
+    char text[TEXT], word[GPV_WORD];
     const bool bad = f->kind == GPV_FINDING_BAD;
     gpv_html(p->f, "<tr data-n=\"%llu\"><td class=\"%s\">%s</td>",
              (unsigned long long)(bad ? f->count : 0),
              bad || f->kind == GPV_FINDING_OUT ? "glyph mark" : "glyph dim", glyph_of(f));
     gpv_html(p->f, "<td><b>%s</b>", gpv_finding_text(p->n, f, text, sizeof(text)));
-    if (*gpv_text(p->n, f->text))
-        gpv_html(p->f, "<br><span class=\"dim\">%.*s</span>", TEXT, gpv_text(p->n, f->text));
+    if (*gpv_finding_detail(p->n, f, text, sizeof(text)))
+        gpv_html(p->f, "<br><span class=\"dim\">%s</span>", text);
     if (bad && !f->still)
         gpv_html(p->f, "<br>%s", f->n_tasks == 1 ? "It ended ok later." : "All ended ok later.");
     gpv_html(p->f, "</td>");
@@ -144,47 +145,63 @@ static void write_finding(struct gpv_page *p, const struct gpv_finding *f)
              bad ? gpv_count(f->still, word) : "");
 }
 
-/* The number of faults: events are the last ones. */
-static size_t faults_of(const struct gpv_findings *all)
+/* The number of findings before the first one that is an event, or that stood free. */
+static size_t before(const struct gpv_findings *all, bool (*is)(const struct gpv_finding *f))
 {
-    size_t n = all->n;
-    while (n > 0 && gpv_is_event(&all->row[n - 1]))
-        n--;
+    size_t n = 0;
+    while (n < all->n && !is(&all->row[n]))
+        n++;
     return n;
 }
 
-static void write_rest(struct gpv_page *p, size_t faults)
+static bool is_no_fault(const struct gpv_finding *f)
+{
+    return gpv_stood_free(f) || gpv_is_event(f);
+}
+
+static void write_rest(struct gpv_page *p, size_t from, size_t to)
 {
     char word[GPV_WORD], more[GPV_WORD];
     uint64_t left = 0;
-    for (size_t i = ROWS; i < faults; i++)
+    for (size_t i = from; i < to; i++)
         left += p->findings->row[i].kind == GPV_FINDING_BAD ? p->findings->row[i].count : 0;
-    if (faults > ROWS)
+    if (from < to)
         gpv_html(p->f,
                  "<tr data-n=\"%llu\"><td></td><td colspan=\"4\">%s more findings, with %s bad "
                  "ends</td></tr>\n",
-                 (unsigned long long)left, gpv_count(faults - ROWS, word), gpv_count(left, more));
+                 (unsigned long long)left, gpv_count(to - from, word), gpv_count(left, more));
 }
 
-int gpv_page_findings(struct gpv_page *p)
+static void write_findings(struct gpv_page *p, const char *label, size_t from, size_t to)
 {
-    const size_t faults = faults_of(p->findings);
-    gpv_page_section(p, "wrong", "What went wrong");
-    if (faults == 0) {
-        gpv_html(p->f, "<p>Nothing.</p>\n");
-        gpv_page_section_end(p);
-        return 0;
-    }
-    gpv_page_table(p, "What went wrong");
+    gpv_page_table(p, label);
     gpv_html(p->f, "<thead><tr><th scope=\"col\"><span class=\"unseen\">kind</span></th>"
                    "<th scope=\"col\">what</th><th scope=\"col\">whose</th>"
                    "<th scope=\"col\">when, where</th>"
                    "<th scope=\"col\" class=\"n\">tasks still failed</th></tr></thead><tbody>\n");
-    for (size_t i = 0; i < faults && i < ROWS; i++)
+    for (size_t i = from; i < to && i < from + ROWS; i++)
         write_finding(p, &p->findings->row[i]);
-    write_rest(p, faults);
+    write_rest(p, from + ROWS, to);
     gpv_html(p->f, "</tbody>");
     gpv_page_table_end(p);
+}
+
+int gpv_page_findings(struct gpv_page *p)
+{
+    const size_t faults = before(p->findings, is_no_fault);
+    const size_t free_too = before(p->findings, gpv_is_event);
+    gpv_page_section(p, "wrong", "What went wrong");
+    if (faults > 0)
+        write_findings(p, "What went wrong", 0, faults);
+    else
+        gpv_html(p->f, "<p>Nothing.</p>\n");
+    gpv_page_section_end(p);
+    if (free_too == faults)
+        return 0;
+    gpv_page_section(p, "free", "Which GPUs stood free for long");
+    gpv_html(p->f, "<p class=\"dim\">For half an hour or more, although tasks waited.  These are no "
+                   "faults.</p>\n");
+    write_findings(p, "Which GPUs stood free for long", faults, free_too);
     gpv_page_section_end(p);
     return 0;
 }
@@ -199,7 +216,7 @@ int gpv_page_next(struct gpv_page *p)
     gpv_page_section(p, "next", "What to type next");
     gpv_html(p->f, "<ol>\n");
     for (size_t i = 0; i < next.n; i++)
-        gpv_html(p->f, "<li><code>%s</code> %s</li>\n", next.step[i].command,
+        gpv_html(p->f, "<li><code>%s</code>: %s</li>\n", next.step[i].command,
                  gpv_step_text(p->n, &next.step[i], text, sizeof(text)));
     gpv_html(p->f, "</ol>\n");
     if (next.more)
@@ -208,22 +225,20 @@ int gpv_page_next(struct gpv_page *p)
     return 0;
 }
 
-/* The text of the row follows, unless the event has it in its words. */
 static void write_event(struct gpv_page *p, const struct gpv_finding *f)
 {
-    char text[256];
-    const char *more = gpv_text(p->n, f->text);
+    char text[TEXT];
     gpv_html(p->f, "<li>%s, ", gpv_finding_text(p->n, f, text, sizeof(text)));
     write_times(p, f);
-    if (*more && strncmp(more, "evicted for ", 12) != 0)
-        gpv_html(p->f, " <span class=\"dim\">%.*s</span>", TEXT, more);
+    if (*gpv_finding_detail(p->n, f, text, sizeof(text)))
+        gpv_html(p->f, " <span class=\"dim\">%s</span>", text);
     gpv_html(p->f, "</li>\n");
 }
 
 int gpv_page_events(struct gpv_page *p)
 {
     const struct gpv_findings *all = p->findings;
-    const size_t first = faults_of(all);
+    const size_t first = before(all, gpv_is_event);
     char word[GPV_WORD];
     if (first == all->n)
         return 0;

@@ -54,7 +54,7 @@ char *gpv_draw_since(const struct gpv_drawing *d, int64_t since, char ret[GPV_WO
     ret[0] = 0;
     if (since == 0)
         return ret;
-    return ns < 24 * HOUR ? gpv_stopwatch(ns, ret) : gpv_span(ns, ret);
+    return gpv_span(ns, ret);
 }
 
 /* ---- Rows of any part ---- */

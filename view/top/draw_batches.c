@@ -7,7 +7,7 @@
 
 enum { NAME, BAR, OK, BAD, RUN, WAIT, RATE, LEFT, WHY, COLUMNS };
 
-enum { WITH_BAD = 60, WITH_RATE = 120, WITH_BAR = 140, BAR_CELLS = 30, SO_LONG = 37 };
+enum { WITH_BAD = 60, WITH_RATE = 120, WITH_BAR = 140, BAR_CELLS = 30, SO_FAR = 32 };
 
 /* Cells for a number of tasks; a number that is not 0 has at least one. */
 static int cells(uint32_t n, uint32_t total)
@@ -168,7 +168,7 @@ static const char *why_title(const struct gpv_drawing *d, int width, char ret[96
     const char *why = width >= 24 ? "WHY THE FIRST ONE WAITS" : "WHY IT WAITS";
 
     if (d->t->sort == GPV_SORT_QUEUE)
-        snprintf(ret, 96, "%s%s", why, width >= SO_LONG ? " (for so long)" : "");
+        snprintf(ret, 96, "%s%s", why, width >= SO_FAR ? " (so far)" : "");
     else
         snprintf(ret, 96, "%s (by %s)", why, order[d->t->sort]);
     return ret;

@@ -223,7 +223,7 @@ static void draw_row(struct gpv_drawing *d, int line, size_t row, const struct g
         gpv_table_put(d->screen, line, &c[FOR], GPV_STYLE_PLAIN,
                       gpv_draw_since(d, since_of(d, row), word));
     if (!several && g->limit > 0)
-        gpv_table_put(d->screen, line, &c[LIMIT], GPV_STYLE_PLAIN, gpv_stopwatch(g->limit, word));
+        gpv_table_put(d->screen, line, &c[LIMIT], GPV_STYLE_PLAIN, gpv_span(g->limit, word));
     if (!several)
         put_readings(d, line, c, g);
     if (c[HISTORY].width)
