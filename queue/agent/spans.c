@@ -177,15 +177,14 @@ static bool is_replaced(const struct gpq_spans *s, const struct row *old)
     return false;
 }
 
-/* When no task of a shape waits any more, the last one has started before the look. */
+/* When no task of a shape waits any more, the last one has started before the look.  The clock may
+ * have been set since the start, so the row's own begin shows how long it was. */
 static struct moment end_of(const struct gpq_spans *s, const struct row *r)
 {
-    struct moment end = s->clock;
-    if (r->started <= r->since.wall || r->started >= end.wall || is_replaced(s, r))
-        return end;
-    end.boot -= end.wall - r->started;
-    end.wall = r->started;
-    return end;
+    uint64_t waited = r->started - r->since.wall;
+    if (r->started <= r->since.wall || waited >= s->clock.boot - r->since.boot || is_replaced(s, r))
+        return s->clock;
+    return (struct moment){ .wall = r->started, .boot = r->since.boot + waited };
 }
 
 static void end_unseen(struct gpq_spans *s)

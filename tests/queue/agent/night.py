@@ -502,6 +502,30 @@ def spans_of_clock(agent):
     assert 0 < life["until_boot"] - life["since_boot"] < 60 * 10**9, life
 
 
+def reason_of_clock(agent):
+    """A clock that is set between a start and the next look changes no duration of the boot."""
+    clock, gate = Clock(agent), agent.gate()
+    agent.devices = "fake:1"
+    c = agent.start().client()
+    c.submit([f"read x < {gate}"], needs={"gpus": 1})
+    c.submit(["sleep 600"], needs={"gpus": 1})
+
+    def reasons():
+        c.submit(["true"], batch="x", hold=True)  # rows are written with other commits
+        return rows(c, "reason")
+
+    until(reasons, "a reason")
+    time.sleep(1.2)  # the next look is due, which makes the one behind it wait for a second
+    reasons()
+    with gate.opened(1):
+        until(lambda: c.tasks(2)[0]["state"] == "running", "the start")
+    clock.jump(HOUR)
+    until(lambda: reasons()[0].get("until"), "the end of the reason")
+    row, = rows(c, "reason")
+    assert row["since"] < row["until"] < clock.now() - HOUR * 10**9, row
+    assert row["since_boot"] < row["until_boot"] < row["since_boot"] + 60 * 10**9, row
+
+
 def idle(agent):
     """Q11: with commands that sleep, tasks that wait, notifications, retention and spans to come,
     the agent does not wake up."""
@@ -529,7 +553,7 @@ def idle(agent):
 
 CASES = [saved_socket, notified, notified_later, notified_twice, notified_too_long, kept,
          kept_number, kept_clock, forgotten_files, clock_forward, clock_back, clock_of_retention,
-         removed_directory, replaced_directory, full_disk, spans, spans_of_clock,
+         removed_directory, replaced_directory, full_disk, spans, spans_of_clock, reason_of_clock,
          idle]
 
 if __name__ == "__main__":
