@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* changes.c - requests that change tasks and batches which are there. */
+#include "queue/agent/recent.h"
 #include "queue/agent/requests.h"
 
 #define CHANGE_FIELDS(verb) \
@@ -94,6 +95,8 @@ json_t *gpq_do_seal(struct gpq_call *c)
         code = gpq_fail(c->e, GPQ_EINVAL, "the request has no member \"batch\"");
     if (code == 0)
         code = c->a->store->engine->seal(c->a->store, c->now, asked.batch, c->e);
+    if (code == 0)
+        gpq_recent_sealed(c->a, asked.batch);
     c->wish->batch = asked.batch;
     return code < 0 ? NULL : gpq_reply_end(c, json_object());
 }

@@ -24,6 +24,13 @@ void gpq_recent_turned(struct gpq_agent *a)
         r->task[r->next++ % GPQ_RECENT] = a->store->changes[i].task;
 }
 
+void gpq_recent_sealed(struct gpq_agent *a, uint32_t batch)
+{
+    struct gpq_recent *r = a->recent;
+    if (r)
+        r->task[r->next++ % GPQ_RECENT] = GPQ_TASK(batch, 0);
+}
+
 int gpq_recent_each(const struct gpq_agent *a, uint32_t *number,
                     int (*fn)(uint64_t task, void *user), void *user)
 {

@@ -2,7 +2,6 @@
 /* records.c - writes the records of the store, page by page. */
 #include "queue/agent/records.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,9 +12,9 @@
 #include "queue/agent/now.h"
 #include "queue/agent/recent.h"
 #include "queue/agent/record_lines.h"
+#include "queue/agent/records_place.h"
 #include "queue/agent/requests.h"
 #include "queue/agent/spans.h"
-#include "queue/files/numbers.h"
 #include "queue/grow.h"
 #include "queue/utf8.h"
 
@@ -25,68 +24,16 @@ enum { COST_SHAPE = 5, COST_BATCH = 20, COST_AT_WORK = 5 };
  * since a reader of the store cannot be stopped between its rows. */
 enum { PASSED = 4, LOOKS = 1024 };
 
-/* Where a page begins: behind a span; behind a batch; or behind a row of a batch. */
-enum part { SPANS, BATCHES, ROWS };
-static const char *const part_names[] = { "span", "batch", "row" };
-
 struct page {
     struct gpq_agent *a;
     const struct gpq_records *asked;
     struct gpq_error *e;
     struct gpq_record_lines lines;
-    enum part part;
-    uint32_t number; /* of the next change that the reader has not seen */
-    uint64_t span;
-    uint32_t batch;
-    struct gpq_attempt row; /* its task, round and number */
+    struct gpq_records_at at;
     uint32_t cost, passed;
     uint32_t *again; /* batches whose rows have changed */
     size_t n_again, again_room;
 };
-
-/* ---- Places ---- */
-
-static bool read_number(const char **at, char separator, uint64_t most, uint64_t *ret)
-{
-    if (**at != separator)
-        return false;
-    *at = gpq_decimal_read(*at + 1, ret);
-    return *at && *ret <= most;
-}
-
-/* "span 17@9", "batch 12@9", "row 12.44.1.2@9": task, round and number.  9: the next change. */
-static bool read_place(struct page *p, const char *place)
-{
-    uint64_t n[4] = { 0 }, number = 0;
-    bool there = *place == '\0';
-    for (int i = SPANS; !there && i <= ROWS; i++) {
-        const char *at = place + strlen(part_names[i]);
-        if (strncmp(place, part_names[i], strlen(part_names[i])) != 0)
-            continue;
-        p->part = (enum part)i;
-        there = read_number(&at, ' ', i == SPANS ? INT64_MAX : UINT32_MAX, &n[0]);
-        for (int k = 1; there && i == ROWS && k < 4; k++)
-            there = read_number(&at, '.', UINT32_MAX, &n[k]);
-        there = there && read_number(&at, '@', UINT32_MAX, &number) && *at == '\0';
-    }
-    p->number = *place || !p->asked->again ? (uint32_t)number : gpq_recent_next(p->a);
-    p->span = n[0];
-    p->batch = p->part == SPANS ? 0 : (uint32_t)n[0];
-    p->row = (struct gpq_attempt){ .task = GPQ_TASK(n[0], n[1]),
-                                   .round = (uint32_t)n[2],
-                                   .number = (uint32_t)n[3] };
-    return there;
-}
-
-static void write_place(const struct page *p, char place[GPQ_RECORDS_PLACE])
-{
-    if (p->part == ROWS)
-        snprintf(place, GPQ_RECORDS_PLACE, "row %u.%u.%u.%u@%u", p->batch,
-                 GPQ_NUMBER_OF(p->row.task), p->row.round, p->row.number, p->number);
-    else
-        snprintf(place, GPQ_RECORDS_PLACE, "%s %llu@%u", part_names[p->part],
-                 (unsigned long long)(p->part == SPANS ? p->span : p->batch), p->number);
-}
 
 static bool is_full(const struct page *p)
 {
@@ -135,7 +82,7 @@ static int one_span(const struct gpq_span *span, void *user)
         gpq_spans_bring_up(p->a, &now);
     if (now.until == 0 || now.until >= p->asked->since)
         gpq_record_span(&p->lines, &now);
-    p->span = span->id;
+    p->at.span = span->id;
     p->cost++;
     return 0;
 }
@@ -184,7 +131,7 @@ static int find_batch(const struct gpq_batch *b, void *user)
 {
     struct found *f = user;
     struct page *p = f->p;
-    p->batch = b->id;
+    p->at.batch = b->id;
     if (p->asked->n_batches != 0 && next_asked(p->asked, b->id - 1) != b->id)
         return 1;
     if (b->ended != 0 && b->ended < p->asked->since) {
@@ -235,7 +182,7 @@ static int one_row(const struct gpq_history *h, void *user)
     const struct gpq_attempt *a = &h->attempt;
     if (is_full(p))
         return 1;
-    p->row = (struct gpq_attempt){ .task = a->task, .round = a->round, .number = a->number };
+    p->at.row = (struct gpq_attempt){ .task = a->task, .round = a->round, .number = a->number };
     return put_row(h, user);
 }
 
@@ -256,10 +203,11 @@ static int add_again(struct page *p, uint32_t batch)
         return gpq_fail(p->e, GPQ_ENOMEM, "no memory for the records");
     p->again = larger;
     p->again[p->n_again++] = batch;
+    p->cost += COST_BATCH;
     return 0;
 }
 
-/* All rows of the task, if the reader has got some. */
+/* All rows of the task, if the reader has got some.  Number 0: the batch alone. */
 static int changed_task(uint64_t task, void *user)
 {
     struct page *p = user;
@@ -267,10 +215,11 @@ static int changed_task(uint64_t task, void *user)
     const struct gpq_attempt behind = { .task = task - 1, .round = UINT32_MAX };
     if (is_full(p))
         return 1;
-    if (batch > p->batch || !is_asked(p, batch))
+    if (batch > p->at.batch || !is_asked(p, batch))
         return 0;
     int code = add_again(p, batch);
-    if (code == 0 && (batch < p->batch || p->part == BATCHES || task <= p->row.task))
+    if (code == 0 && GPQ_NUMBER_OF(task) != 0 &&
+        (batch < p->at.batch || p->at.part == GPQ_PART_BATCHES || task <= p->at.row.task))
         code =
             p->a->store->engine->history(p->a->store, batch, GPQ_NUMBER_OF(task), p->asked->since,
                                          &behind, p->asked->names, put_row, p, p->e);
@@ -290,10 +239,10 @@ static int write_again(struct page *p, uint32_t batch)
 /* A task counts in the batches that have joined it, too.  1: the page is full. */
 static int write_changed(struct page *p)
 {
-    int full = gpq_recent_each(p->a, &p->number, changed_task, p), code = full;
+    int full = gpq_recent_each(p->a, &p->at.number, changed_task, p), code = full;
     for (uint32_t id = 0; code >= 0 && p->n_again != 0;) {
         id = gpq_now_joined(p->a, id);
-        if (id == 0 || id > p->batch)
+        if (id == 0 || id > p->at.batch)
             break;
         code = is_asked(p, id) ? add_again(p, id) : 0;
     }
@@ -309,7 +258,7 @@ static int write_changed(struct page *p)
 static int write_next_batch(struct page *p)
 {
     struct found f = { .p = p };
-    uint32_t next = next_asked(p->asked, p->batch);
+    uint32_t next = next_asked(p->asked, p->at.batch);
     int code =
         next == 0 ? 0 : p->a->store->engine->batches(p->a->store, next, find_batch, &f, p->e);
     if (code == GPQ_ENOMEM)
@@ -318,8 +267,8 @@ static int write_next_batch(struct page *p)
         return code;
     code = write_batch(p, &f.row);
     free(f.name);
-    p->row = (struct gpq_attempt){ .task = GPQ_TASK(p->batch, 0) };
-    p->part = ROWS;
+    p->at.row = (struct gpq_attempt){ .task = GPQ_TASK(p->at.batch, 0) };
+    p->at.part = GPQ_PART_ROWS;
     return code < 0 ? code : 1;
 }
 
@@ -328,21 +277,21 @@ static int write_next_batch(struct page *p)
 static int write_rows(struct page *p)
 {
     const struct gpq_engine *o = p->a->store->engine;
-    uint32_t number = GPQ_NUMBER_OF(p->row.task);
+    uint32_t number = GPQ_NUMBER_OF(p->at.row.task);
     uint32_t last = number < INT32_MAX - LOOKS ? number + LOOKS : INT32_MAX;
-    const struct gpq_attempt begin = p->row; /* which moves with each row */
+    const struct gpq_attempt begin = p->at.row; /* which moves with each row */
     struct gpq_task next = { 0 };
-    int code = o->history(p->a->store, p->batch, last, p->asked->since, &begin, p->asked->names,
+    int code = o->history(p->a->store, p->at.batch, last, p->asked->since, &begin, p->asked->names,
                           one_row, p, p->e);
     if (code != 0)
         return code;
-    const struct gpq_select behind = { .batch = p->batch, .first = last + 1, .last = INT32_MAX };
+    const struct gpq_select behind = { .batch = p->at.batch, .first = last + 1, .last = INT32_MAX };
     if (last < INT32_MAX)
         code = o->tasks(p->a->store, &behind, 0, false, keep_task, &next, p->e);
     if (next.id == 0) {
-        p->part = BATCHES;
+        p->at.part = GPQ_PART_BATCHES;
     } else {
-        p->row = (struct gpq_attempt){ .task = next.id - 1, .round = UINT32_MAX };
+        p->at.row = (struct gpq_attempt){ .task = next.id - 1, .round = UINT32_MAX };
         p->cost += LOOKS / PASSED;
     }
     return code < 0 ? code : 0;
@@ -352,18 +301,19 @@ static int write_rows(struct page *p)
 static int write_all(struct page *p)
 {
     int code = 0;
-    if (p->part == SPANS) {
-        code = p->a->store->engine->spans(p->a->store, p->asked->since, p->span, one_span, p, p->e);
+    if (p->at.part == GPQ_PART_SPANS) {
+        code =
+            p->a->store->engine->spans(p->a->store, p->asked->since, p->at.span, one_span, p, p->e);
         if (code == 0)
             code = gpq_spans_each(p->a, unwritten_span, p);
         if (code != 0)
             return code;
-        p->part = BATCHES;
+        p->at.part = GPQ_PART_BATCHES;
     }
     while (code == 0) {
         if (is_full(p))
             return 1;
-        if (p->part == ROWS) {
+        if (p->at.part == GPQ_PART_ROWS) {
             code = write_rows(p);
             continue;
         }
@@ -437,10 +387,13 @@ int gpq_records_page(struct gpq_agent *a, const struct gpq_records *r,
     struct page p = { .a = a, .asked = r, .e = e };
     bool head = *place == '\0';
     *ret = (struct gpv_lines){ 0 };
-    if (!read_place(&p, place))
+    const uint32_t next = r->again ? gpq_recent_next(a) : 0; /* also for a page of another agent */
+    if (!gpq_records_place_read(&p.at, place))
         return gpq_fail(e, GPQ_EINVAL, "after is \"%.64s\", expected the value of next", place);
-    if (head)
+    if (head) {
+        p.at.number = next;
         write_head(&p);
+    }
     write_gpus(&p, head);
     int more = r->again ? write_changed(&p) : 0;
     if (more == 0)
@@ -450,7 +403,7 @@ int gpq_records_page(struct gpq_agent *a, const struct gpq_records *r,
         code = join(&p, more == 0, ret);
     place[0] = '\0';
     if (code == 0 && more != 0)
-        write_place(&p, place);
+        gpq_records_place_write(&p.at, place);
     gpq_record_lines_free(&p.lines);
     free(p.again);
     return code;

@@ -10,7 +10,8 @@
  *
  * The work goes on between two pages.  So a page begins with the rows of attempts and batches that
  * the reader has got and that have changed since (recent.h): the last line of an attempt or batch
- * counts.  What the reader has with the last page is the store at that moment.
+ * counts.  What the reader has with the last page is the store at that moment, but for rows that a
+ * purge has forgotten meanwhile.
  */
 #ifndef GPQ_AGENT_RECORDS_H
 #define GPQ_AGENT_RECORDS_H

@@ -152,7 +152,7 @@ SABOTAGES = [
         "a page of records passes over an attempt", "queue/agent/records.c",
         ".round = a->round, .number = a->number };\n",
         ".round = a->round, .number = a->number + 1 };\n",
-        "agent/records.sizes_of_pages"),
+        "agent/record_pages.sizes_of_pages"),
     Sabotage(
         "records have no reason of an end", "queue/agent/record_lines.c",
         "        shorten(a->text, cause);\n",
