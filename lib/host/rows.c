@@ -68,9 +68,12 @@ void gpi_rows_begin(gpud_dispatcher *d)
         seated += k->slots;
         k->use = (struct gpi_device_use){ .slot = GPI_NONE, .outside = GPI_NONE, .done = k->done };
     }
-    for (uint32_t i = 0; i < d->n_slots && (seated > 0 || !d->set.pooled); i++)
-        for (uint32_t n = 0; n < d->slot[i].n_devices; n++, seated--)
-            count(d, &d->slot[i], &d->dev.row[d->slot[i].devices[n]]);
+    for (uint32_t i = 0; i < d->n_slots && (seated > 0 || !d->set.pooled); i++) {
+        const struct gpi_slot *s = &d->slot[i];
+        for (uint32_t n = 0; n < s->n_devices; n++)
+            count(d, s, &d->dev.row[s->devices[n]]);
+        seated -= s->gone ? 0 : s->n_devices; /* one that is gone counts for no device */
+    }
     for (uint32_t i = 0; i < d->outside.n; i++)
         count_outside(d, d->outside.task[i]);
 }

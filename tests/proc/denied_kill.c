@@ -5,6 +5,7 @@
  */
 #include "monitors.h"
 #include "pooled.h"
+#include "scripted.h"
 #include "verbs.h"
 
 #include <errno.h>
@@ -266,6 +267,7 @@ static void end_stopper(const struct stopper *s)
 static void device_returns(const struct stopper *stopper)
 {
     const struct gpud_task_desc more = { .struct_size = sizeof(more), .class_name = "x" };
+    struct gpud_device_info row;
     struct t_proc worker;
     struct t_log log = { 0 };
     gpud_dispatcher *d;
@@ -291,6 +293,9 @@ static void device_returns(const struct stopper *stopper)
     t_wait_ended(&worker);
     t_collect(d, &log, 2);
     T_TEXT(T_OUTCOME(&log, 1, SUCCESS)->device, "fake:0");
+    row = t_device(d, "fake:0");
+    T_EQ(row.slots, 1);
+    T_TEXT(row.class_name, "x");
     if (stopper)
         end_stopper(stopper);
     t_end(&d, &log);
