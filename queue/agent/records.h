@@ -6,7 +6,7 @@
  * with its attempts, by their ids.  The last line of the last page is `now`.  A page has the lines
  * of the shapes that its rows name, too.  All other requests wait while the agent makes a page, so
  * a page is small: the longest one of 40,000 tasks takes 2 ms (many_waiting in
- * tests/queue/agent/records.py prints it).
+ * tests/queue/agent/record_pages.py prints it).
  *
  * The work goes on between two pages.  So a page begins with the rows of attempts and batches that
  * the reader has got and that have changed since (recent.h): the last line of an attempt or batch
