@@ -116,7 +116,7 @@ T_LONG_CASE(what_was_acknowledged_is_there, 3000)
 {
     const char *cuts = getenv("T_CUTS");
     struct tally t = live_often(&(struct control){ .start_early = false },
-                                cuts ? strtoull(cuts, NULL, 10) : t_rounds(1000, 100), true);
+                                cuts ? strtoull(cuts, NULL, 10) : t_rounds(1000, 400), true);
 
     T_EQ(harms(&t), 0);
     T_CMP(t.in_flight * 10, >, t.cuts);
