@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * migrate.c - the file of an older version becomes one of this version, whole or not at all, and a
- * copy of it stays.  One case takes a file of version 1 to this version; the others go on to two
- * later versions, by steps of the test.
+ * copy of it stays.  A case for each earlier version takes a file of it to this version; the others
+ * go on to two later versions, by steps of the test.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -229,19 +229,28 @@ T_CASE(a_migration_keeps_all_and_a_copy)
     s->engine->close(s);
 }
 
-/* ---- From version 1 ---- */
+/* ---- From earlier versions ---- */
 
-static void make_version_1(void)
+static void execute(sqlite3 *file, const char *sql)
 {
     char *why = NULL;
+
+    if (sqlite3_exec(file, sql, NULL, NULL, &why) != SQLITE_OK)
+        T_FAIL("%s", why);
+}
+
+static void make_version(int version)
+{
+    char text[64];
     sqlite3 *file = NULL;
 
     T_EQ(sqlite3_open_v2("queue.db", &file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfs_name()),
          SQLITE_OK);
-    if (sqlite3_exec(file,
-                     T_SCHEMA_1 T_QUEUE_1 "PRAGMA application_id = 0x47505144;" VERSION " = 1;",
-                     NULL, NULL, &why) != SQLITE_OK)
-        T_FAIL("%s", why);
+    execute(file, T_SCHEMA_1 T_QUEUE_1 "PRAGMA application_id = 0x47505144;");
+    for (int i = 1; i < version; i++)
+        execute(file, gpq_migration.step[i - 1]);
+    (void)snprintf(text, sizeof(text), VERSION " = %d", version);
+    execute(file, text);
     sqlite3_close(file);
 }
 
@@ -266,16 +275,17 @@ static int add_outcome(const struct gpq_history *h, void *user)
     return 0;
 }
 
-/* All that the queue had goes on, and of what version 1 did not keep nothing is known. */
-T_CASE(a_file_of_version_1_goes_on)
+/* All that the queue had goes on, and of what the version did not keep nothing is known. */
+static void goes_on_from(int version)
 {
-    char rows[128] = "";
+    char rows[128] = "", path[32];
     struct gpq_store *s;
 
-    make_version_1();
+    make_version(version);
     s = opened(".", NULL);
     expect_whole(s);
-    T_EQ(number("queue.db.v1", VERSION), 1);
+    (void)snprintf(path, sizeof(path), "queue.db.v%d", version);
+    T_EQ(number(path, VERSION), version);
     T_TEXT(shown(s, GPQ_TASK(1, 1)), "done ok");
     T_TEXT(shown(s, GPQ_TASK(1, 2)), "running 1");
     T_TEXT(ready(s), "1.3 1.4");
@@ -287,10 +297,21 @@ T_CASE(a_file_of_version_1_goes_on)
     T_EQ(task(s, GPQ_TASK(1, 5)).ready, NOW);
     for (uint32_t n = 3; n <= 5; n++)
         T_EQ(run(s, GPQ_TASK(1, n), GPQ_OUTCOME_SUCCESS), 1);
+    T_EQ(batch(s, 1).ended, NOW);
     SUBMIT(s, .items = "y", .at = 700);
     T_EQ(task(s, GPQ_TASK(2, 1)).ready, 700);
     expect_whole(s);
     s->engine->close(s);
+}
+
+T_CASE(a_file_of_version_1_goes_on)
+{
+    goes_on_from(1);
+}
+
+T_CASE(a_file_of_version_2_goes_on)
+{
+    goes_on_from(2);
 }
 
 static void copy(const char *from, const char *to)
