@@ -171,12 +171,24 @@ static int check(struct fsck *k, bool *ret_files, struct gpq_error *e)
     return code < 0 ? (int)code : 0;
 }
 
+static int check_writable(const struct fsck *k, struct gpq_error *e)
+{
+    if (access(k->state, W_OK) == 0)
+        return 0;
+    return gpq_fail(e, GPQ_EUNUSABLE,
+                    "state directory %.300s: cannot be written: %s; check it without --repair, or "
+                    "repair a copy",
+                    k->state, strerror(errno));
+}
+
 int gpq_fsck(const struct gpq_fsck *how)
 {
     struct fsck k = { .how = how, .lock = -1 };
     struct gpq_error e = { 0 };
     bool files = false;
     int code = gpq_closed_open(how->state_dir, k.state, &k.lock, &k.store, &e);
+    if (code == 0 && how->repair)
+        code = check_writable(&k, &e);
     if (code == 0)
         code = check(&k, &files, &e);
     int status = code < 0 ? print_error(&k, &e) : print_summary(&k, files);

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -18,6 +19,15 @@ class Skip(Exception):
 
 def equal(got, wanted):
     assert got == wanted, f"{got!r}, not {wanted!r}"
+
+
+def read_only(directory):
+    """The words before a command that cannot write the directory."""
+    mount = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+    words = ["unshare", "-rm", "sh", "-c", mount, directory]
+    if subprocess.run([*words, "true"], capture_output=True, check=False).returncode != 0:
+        raise Skip("this machine allows no mount in a user namespace")
+    return words
 
 
 def run_case(case, agent, check):

@@ -17,14 +17,14 @@ import sys
 
 sys.dont_write_bytecode = True
 from agent import until, words  # noqa: E402
-from cases import equal, run  # noqa: E402
+from cases import equal, read_only, run  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
-def fsck(agent, *options):
+def fsck(agent, *options, before=()):
     """Returns its exit status, its lines, and its stderr."""
-    done = subprocess.run([agent.program, "--fsck", "--state-dir", agent.state, *options],
+    done = subprocess.run([*before, agent.program, "--fsck", "--state-dir", agent.state, *options],
                           env=agent.environment, capture_output=True, text=True, timeout=60,
                           check=False)
     return done.returncode, done.stdout.splitlines(), done.stderr
@@ -227,6 +227,19 @@ def counts(agent):
     equal([t["attempt"] for t in c.tasks(1)], [1, 1, 2])
 
 
+def cannot_be_written(agent):
+    """A directory that cannot be written is checked, and a repair is refused before it begins."""
+    state = worked(agent)
+    with contextlib.closing(sqlite3.connect(state / "queue.db", isolation_level=None)) as db:
+        db.execute("UPDATE batch SET ready = 7")
+    before = read_only(agent.state)
+    status, lines, stderr = fsck(agent, before=before)
+    equal((status, stderr, lines[0][:3]), (3, "", "F14"))
+    status, lines, stderr = fsck(agent, "--repair", before=before)
+    equal((status, lines), (75, []))
+    assert "cannot be written: Read-only file system; check it without --repair" in stderr, stderr
+
+
 def purged(agent):
     """A purge takes outputs, logs and results of its tasks along."""
     state = worked(agent)
@@ -300,7 +313,7 @@ def page(agent):
 
 CASES = [killed_while_commands_run, an_agent_runs, nothing_there, leftovers,
          a_runner_without_a_task, a_runner_without_an_attempt, folders, files_of_results, counts,
-         purged, purged_before_the_end, damaged, page]
+         cannot_be_written, purged, purged_before_the_end, damaged, page]
 
 if __name__ == "__main__":
     sys.exit(run("queue-fsck", CASES))
