@@ -44,8 +44,11 @@ static int print_batches(struct gpq_agent *a, const struct gpq_settings *s, stru
                              .batch = batch,
                              .n_batches = s->n_batches,
                              .most = GPQ_RECORDS,
-                             .names = s->names };
-    int code = batch ? 0 : gpq_fail(e, GPQ_ENOMEM, "no memory for the records");
+                             .names = s->names,
+                             .closed = true };
+    int code = batch ? gpq_mark_look(a->store, "alive", "", &r.alive, e)
+                     : gpq_fail(e, GPQ_ENOMEM, "no memory for the records");
+    code = code < 0 ? code : 0;
     for (size_t i = 0; code == 0 && i < s->n_batches; i++)
         code = find_batch(a->store, s->batches[i], &batch[i], e);
     if (code == 0) {

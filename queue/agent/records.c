@@ -78,7 +78,9 @@ static int one_span(const struct gpq_span *span, void *user)
     struct gpq_span now = *span;
     if (is_full(p))
         return 1;
-    if (now.until == 0)
+    if (now.until == 0 && p->asked->closed) /* of a killed agent: the next one ends it so */
+        now.until = now.since > p->asked->alive ? now.since : p->asked->alive;
+    else if (now.until == 0)
         gpq_spans_bring_up(p->a, &now);
     if (now.until == 0 || now.until >= p->asked->since)
         gpq_record_span(&p->lines, &now);

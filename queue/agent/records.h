@@ -26,6 +26,8 @@ struct gpq_records {
     size_t n_batches;      /* 0: all */
     uint32_t most;         /* rows of a page, about */
     bool names;            /* the names of tasks are in */
+    bool closed;           /* no agent runs: rows that go on ended at `alive`, or at their begin */
+    uint64_t alive;        /* closed: when the last agent was last known to run */
     bool again;            /* of an agent that runs: pages begin with rows that have changed */
 };
 

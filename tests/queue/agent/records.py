@@ -334,8 +334,31 @@ def read_only_store(agent):
     assert "queue.db-wal has changes" in error and "--state-dir" in error, error
 
 
+def killed(agent):
+    """After a kill of the agent its rows do not go on: a report has no agent for the time since."""
+    gate = agent.gate()
+    agent.devices = "fake:1"
+    c = agent.start().client()
+    c.submit([f"read x < {gate}"] * 2)
+    until(lambda: open_spans(c), "a reason")
+    c.submit(["true"])  # the row of the reason is in the store with the next commit
+    agent.kill()
+    until(lambda: closed(agent)[0] == 0, "the lock")
+    before = time.time_ns()
+    text = closed(agent)[1]
+    found = rows(text, "life", "reason")
+    equal(sorted(r["kind_of_line"] for r in found), ["life", "reason"])
+    for row in found:
+        assert row["until"] and int(row["since"]) <= int(row["until"]) < before, row
+    c = agent.start().client()
+    equal([r for r in rows(pages(c)[0], "life", "reason") if r in found], found)
+    with gate.opened(2):
+        c.ask("wait", batch="1")
+
+
 def spans_as_lines(agent):
-    """Each kind of span is a line; a GPU that is gone is known by the name in a text."""
+    """Each kind of span is a line; a GPU that is gone is known by the name in a text.  A row
+    without an end ends when an agent was last known to run."""
     c = agent.start().client()
     c.submit(["true"], needs={"gpus": 2})
     c.ask("wait", batch="1")
@@ -353,6 +376,7 @@ def spans_as_lines(agent):
              ("unheard", "", "of", "such")]
     with contextlib.closing(sqlite3.connect(f"{agent.state}/queue.db")) as db, db:
         db.execute("DELETE FROM span")
+        db.execute("UPDATE mark SET since = 2003 WHERE kind = 'alive'")
         for i, row in enumerate(spans):
             db.execute("INSERT INTO span(kind, subject, reason, text, since, until, since_boot,"
                        " until_boot) VALUES(?, ?, ?, ?, ?, ?, 0, 0)",
@@ -362,14 +386,14 @@ def spans_as_lines(agent):
     lines = text.splitlines()
     equal([x for x in lines if x.split("\t")[0] in ("tenancy", "out", "reason", "life")],
           ["out\tGPU-7\tlost\t1000\t2000\tfell off the bus",
-           "out\tgpu:8\tdrained\t1001\t\t",
+           "out\tgpu:8\tdrained\t1001\t2003\t",
            "out\tGPU-7\tforeign\t1002\t2002\tuser ben, pid 8123, 41984 MiB",
-           "tenancy\tGPU-7\tboot\twhisper\t1003\t\tfirst use",
+           "tenancy\tGPU-7\tboot\twhisper\t1003\t2003\tfirst use",
            "tenancy\tGPU-7\tunload\twhisper\t1004\t2004\tevicted for llama",
-           "tenancy\tGPU-7\tkept\t\t1005\t\t1.1: held for 2 GPUs",
+           "tenancy\tGPU-7\tkept\t\t1005\t2003\t1.1: held for 2 GPUs",
            "reason\t1\t1.1\tBUSY\t1006\t2006\tGPU 3 runs 12.4\\tto the end",
-           "reason\t77\t9.1\tpaused\t1007\t\t",
-           "life\tclock\t1009\t\tset by +3.000 s", "life\tadopted\t1010\t2010\t2 commands"])
+           "reason\t77\t9.1\tpaused\t1007\t2003\t",
+           "life\tclock\t1009\t2003\tset by +3.000 s", "life\tadopted\t1010\t2010\t2 commands"])
     assert "gpu\tgpu:7\tGPU-7\t\t\t\t\t" in lines, text
     assert "shape\t1\tcommand\t2\t2 GPUs" in lines, text
     equal([x for x in lines if x.startswith("shape\t77")], [])
@@ -433,5 +457,5 @@ def hostile_names(agent):
 
 
 if __name__ == "__main__":
-    sys.exit(run("queue-records", [all_ends, selections, no_store, read_only_store, spans_as_lines,
-                                   readers_that_leave, hostile_names]))
+    sys.exit(run("queue-records", [all_ends, selections, no_store, read_only_store, killed,
+                                   spans_as_lines, readers_that_leave, hostile_names]))
