@@ -538,6 +538,17 @@ void gpq_now_turned(struct gpq_agent *a)
     n->version++;
 }
 
+void gpq_now_batch_changed(struct gpq_agent *a, uint32_t batch)
+{
+    struct gpq_kept_batch *b = a->now ? gpq_now_add_batch(a->now, batch) : NULL;
+    if (!b)
+        return;
+    b->stale = true;
+    if (b->row.made == 0 || b->open) /* records need the number of tasks that it has joined */
+        (void)gpq_now_read_batch(a, b);
+    a->now->version++;
+}
+
 /* ---- Open and close ---- */
 
 static void start_adopted(struct gpq_agent *a, struct gpq_unit *u, void *user)

@@ -30,6 +30,8 @@ void gpq_now_close(struct gpq_agent *a);
 void gpq_now_runs(struct gpq_agent *a, const struct gpq_unit *u);
 /* A commit has succeeded; its units are still there. */
 void gpq_now_turned(struct gpq_agent *a);
+/* A batch was made, sealed, or has further tasks: a commit that may have changed no task. */
+void gpq_now_batch_changed(struct gpq_agent *a, uint32_t batch);
 /* A row of spans.c begins, or has ended. */
 void gpq_now_span(struct gpq_agent *a, const struct gpq_span *span);
 /* The text of a row is another one now. */

@@ -12,6 +12,7 @@
 
 #include "queue/agent/client.h"
 #include "queue/agent/follow.h"
+#include "queue/agent/now.h"
 #include "queue/agent/requests.h"
 #include "queue/agent/watch.h"
 #include "queue/files/fault.h"
@@ -423,6 +424,8 @@ static void send_reply(struct gpq_agent *a, struct request *r, int code, const s
     for (struct gpq_watcher *w = a->server->watchers; w && r->wish.kind == GPQ_WISH_NONE;
          w = w->next)
         w->stale = w->stale || (r->wish.batch != 0 && w->wish.batch == r->wish.batch);
+    if (code == 0 && r->wish.kind == GPQ_WISH_NONE && r->wish.batch != 0)
+        gpq_now_batch_changed(a, r->wish.batch);
     if (code < 0)
         send_error(a, r, e);
     else if (r->wish.kind != GPQ_WISH_NONE)

@@ -650,6 +650,8 @@ json_t *gpq_do_submit(struct gpq_call *c)
     }
     if (code == 0)
         code = c->a->store->engine->submit(c->a->store, c->now, &s.what, &ret, placed, c->e);
+    if (code == 0 && !s.request.try) /* a batch of joined tasks alone changes no task */
+        c->wish->batch = ret.batch;
     if (code == 0)
         code = attach(&s, &ret, placed);
     if (code == 0)

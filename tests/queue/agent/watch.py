@@ -315,6 +315,27 @@ def left(agent):
         assert not most or int(at) > 10**18, told
 
 
+def joined(agent):
+    """A batch that has only joined tasks of others is there, too, from its submit on."""
+    gate = agent.gate()
+    agent.devices = "fake:2"
+    c = agent.start().client()
+    watch = Watch(agent)
+    commands = [f"read x < {gate}", "exit 3"]
+    c.submit(commands[:1])
+    c.ask("submit", request="open", batch={"name": "night", "open": True}, specs=[], tasks=[])
+    watch.until(lambda s: batch_of(s, 2).get("total", 0) == 0 and "made" in batch_of(s, 2))
+    equal(c.submit(commands[:1], append="2", join=True)["joined"], 1)
+    watch.until(lambda s: batch_of(s, 2).get("running") == 1)
+    c.ask("seal", batch="2")
+    equal(c.submit(commands[:1], join=True)["joined"], 1)
+    s = watch.until(lambda s: batch_of(s, 3))
+    equal([(batch_of(s, i)["total"], batch_of(s, i)["running"]) for i in (1, 2, 3)], [(1, 1)] * 3)
+    with gate.opened(1):
+        s = watch.until(is_over(3))
+    equal([batch_of(s, i)["ok"] for i in (1, 2, 3)], [1] * 3)
+
+
 def forgotten(agent):
     """A purge takes along what findings and ends tell of its tasks, also of many."""
     agent.devices = "fake:2"
@@ -472,8 +493,8 @@ def small(agent):
     equal(line["bad_24h"], 120)
 
 
-CASES = [first, waits, present_reason, as_records, gathers, forgotten, after_restart, left, quiet,
-         coalesced, stopped, readers, small]
+CASES = [first, waits, present_reason, as_records, gathers, joined, forgotten, after_restart, left,
+         quiet, coalesced, stopped, readers, small]
 
 if __name__ == "__main__":
     sys.exit(run("watch", CASES))
