@@ -388,6 +388,11 @@ def test_recordings_that_are_damaged(tool):
     seen = numbers(tool, b"\n".join(lines[:3] + [bytes(range(256)), b"\xff" * 300] + lines[3:]))
     equal(seen["attempts"], len(rows))
     assert seen["unknown_lines"] >= 2, seen["unknown_lines"]
+    head = tool.write("head", b"records\t1\tbox\n")
+    for args in ("top", "--once"), ("top", "--json"), ("metrics",):
+        status, out, err = tool.run(*args, "--from", head)
+        equal((args, status, out), (args, 1, ""))
+        contains(err, "the recording has no row with a time")
     half = numbers(tool, whole[:len(whole) // 2])
     assert half["attempts"] < len(rows), half["attempts"]
     equal(numbers(tool, b"records\t1\tbox\n")["attempts"], 0)

@@ -54,6 +54,12 @@ static int read_moment(const struct call *call, struct gpv_snapshot *ret)
     if (status)
         return status;
     at = (uint64_t)night->to;
+    if (at == 0) {
+        fprintf(stderr, "gpudispatch: %s: the recording has no row with a time\n",
+                call->verb->name);
+        gpv_night_free(night);
+        return EXIT_FAILED;
+    }
     status = gpq_option_time(call, OPTION_AT, (uint64_t)night->from, &at);
     if (status == 0 && (at < (uint64_t)night->from || at > (uint64_t)night->to))
         status = usage(call->verb, "%s: --at: '%s' is not in the recording", call->verb->name,
