@@ -177,9 +177,7 @@ const struct option_entry options[OPTION_COUNT] = {
     [OPTION_OUTPUT] = { "output", 'o', NEEDS("FILE"),
                         "write this file, whole or not at all; - is standard output", false },
     [OPTION_EVERY] = { "every", 0, NEEDS("TIME"),
-                       "write the file again after this time, such as 10s; report: until the "
-                       "tasks have ended",
-                       false },
+                       "write the file again after each time of this length, such as 10s", false },
     [OPTION_CSV] = { "csv", 0, NONE, "write a row for each attempt", false },
     [OPTION_JOBLOG] = { "joblog", 0, NONE,
                         "write the columns of GNU parallel's joblog, a row for each task", false },

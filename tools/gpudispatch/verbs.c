@@ -131,7 +131,7 @@ static const struct status_entry fsck_statuses[] = {
 static const struct status_entry top_statuses[] = {
     { EXIT_OK, "printed, or ended by the key q" },
     { EXIT_FAILED,
-      "the output could not be written, there is no memory, or the terminal cannot be set" },
+      "the recording, the output or the terminal cannot be used, or there is no memory" },
     { EXIT_USAGE, "wrong usage" },
     { EXIT_NONE, "no agent runs here, or it has ended" },
     { EXIT_UNUSABLE, "the state directory cannot be used" },
@@ -140,7 +140,7 @@ static const struct status_entry top_statuses[] = {
 
 static const struct status_entry metrics_statuses[] = {
     { EXIT_OK, "written; with --file or --job-map: SIGINT, SIGTERM or SIGHUP ended it" },
-    { EXIT_FAILED, "the output could not be written, or there is no memory" },
+    { EXIT_FAILED, "the recording or the output cannot be used, or there is no memory" },
     { EXIT_USAGE, "wrong usage" },
     { EXIT_NONE, "no agent runs here, or it has ended" },
     { EXIT_UNUSABLE, "the state directory cannot be used" },

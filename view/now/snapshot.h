@@ -77,7 +77,7 @@ struct gpv_now_class {
     int64_t boot_p50, run_p50;        /* ns; -1 = none is known */
     uint64_t evicted, restarts;       /* since `since` of the snapshot */
     uint64_t waiting[GPV_WHYS];       /* tasks, by the reason of the first one of their shape */
-    uint64_t held;                    /* tasks that a person holds, which are none of `waiting` */
+    uint64_t held;                    /* held tasks, which are none of `waiting` */
     uint64_t ended_by[GPV_OUTCOMES];  /* ends since `since`, of attempts and of tasks without one */
     uint64_t tasks_by[GPV_OUTCOMES];  /* tasks that have ended for good since `since`, once in each
                                          round; of records, in their last round */
