@@ -195,6 +195,8 @@ T_CASE(when_more_is_to_come)
     T_CHECK(t_has(page, " or later</p><p>Not known of 1 a: tasks are held, or may be added. "));
     free(page);
     gpv_night_free(n);
+    check_when("gpu gpu:0\nshape 1 - 1 1_GPU\nbatch 1 a @0:00 - 0 - 3 0 3 0 0 - 1 1\nnow @0:40\n",
+               "unknown", "Not known of 1 a: tasks are held, or may be added. ");
 }
 
 /* Picture and table have one base: a short wait of many tasks outweighs a long wait of one. */

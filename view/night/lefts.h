@@ -10,7 +10,8 @@ enum gpv_left_why {
     GPV_LEFT_KNOWN,
     GPV_LEFT_FEW,    /* too few tasks have ended */
     GPV_LEFT_STANDS, /* tasks wait, and none has run for long */
-    GPV_LEFT_MORE    /* tasks are held or may be added: the least is known, the most is not */
+    GPV_LEFT_MORE    /* tasks are held or may be added: the most is not known, and if none of the
+                        others waits or runs, the least is not either */
 };
 
 struct gpv_left_of {
