@@ -150,6 +150,23 @@ def seals_between_pages(agent):
     equal([r["id"] for r in rows(page["lines"], "batch") if r["ended"]], ["1"])
 
 
+def joined_between_pages(agent):
+    """A batch that has tasks of others alone changes with them."""
+    c = agent.start().client()
+    c.submit(["true"] * 2, batch="a", hold=True)
+    c.submit(["true"] * 2, batch="a", join=True, hold=True)
+    c.submit(["true"] * 3, batch="b", hold=True)
+    text = ""
+    page = c.ask("records", most=1)
+    while "batch\t2\t" not in page["lines"]:
+        page = c.ask("records", most=1, after=page["next"])
+    c.ask("cancel", batch="1")
+    while "next" in page:
+        page = c.ask("records", most=1, after=page["next"])
+        text += page["lines"]
+    equal({r["id"] for r in rows(text, "batch") if r["ends"]}, {"1", "2"})
+
+
 def many_batches_change(agent):
     """Changes without rows of attempts, each in another batch, make no page long."""
     c = agent.start().client()
@@ -198,4 +215,4 @@ def many_waiting(agent):
 if __name__ == "__main__":
     sys.exit(run("queue-record-pages", [
         sizes_of_pages, work_between_pages, agents_between_pages, after_another_agent,
-        seals_between_pages, many_batches_change, many_waiting]))
+        seals_between_pages, joined_between_pages, many_batches_change, many_waiting]))
