@@ -132,6 +132,7 @@ T_CASE(what_went_wrong)
                         "set by +3.000 s</span></li>",
                         110, 110));
     T_CHECK(!strstr(page, ">returned<") && t_has(page, "</b> put back</span>"));
+    free(stood);
     free(events);
     free(wrong);
     free(page);
