@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NO_TEXT UINT32_MAX
+#define NO_SET UINT16_MAX
+
 /* An open hash table of offsets. */
 struct table {
     uint32_t *slot; /* 0 = free, else an entry + 1 */
@@ -96,22 +99,21 @@ static uint32_t text_slot(const struct gpv_pool *p, const char *text, size_t siz
     return at;
 }
 
-uint32_t gpv_keep(struct gpv_night *n, const char *text, size_t size)
+uint32_t gpv_pool_keep(struct gpv_pool *p, const char *text, size_t size)
 {
-    struct gpv_pool *p = n->pool;
     struct table *t = &p->text.texts;
     const char *nul = size ? memchr(text, 0, size) : NULL;
     size = nul ? (size_t)(nul - text) : size;
     if (size == 0)
         return 0;
     if (!table_room(p, t, text_hash))
-        return GPV_NONE;
+        return NO_TEXT;
     uint32_t at = text_slot(p, text, size);
     if (t->slot[at] != 0)
         return t->slot[at] - 1;
     size_t offset = text_room(&p->text, size);
     if (offset == SIZE_MAX)
-        return GPV_NONE;
+        return NO_TEXT;
     memcpy(p->text.text + offset, text, size);
     p->text.text[offset + size] = 0;
     p->text.size += size + 1;
@@ -120,19 +122,19 @@ uint32_t gpv_keep(struct gpv_night *n, const char *text, size_t size)
     return (uint32_t)offset;
 }
 
-/* The offset of a text that was kept; GPV_NONE: it was not. */
+/* The offset of a text that was kept; NO_TEXT: it was not. */
 uint32_t gpv_pool_find(const struct gpv_pool *p, const char *text)
 {
     const struct table *t = &p->text.texts;
     if (!*text)
         return 0;
     uint32_t at = t->size ? t->slot[text_slot(p, text, strlen(text))] : 0;
-    return at != 0 ? at - 1 : GPV_NONE;
+    return at != 0 ? at - 1 : NO_TEXT;
 }
 
-const char *gpv_text(const struct gpv_night *n, uint32_t text)
+const char *gpv_pool_text(const struct gpv_pool *p, uint32_t text)
 {
-    return text < n->pool->text.size ? n->pool->text.text + text : "";
+    return text < p->text.size ? p->text.text + text : "";
 }
 
 static uint32_t set_hash(const struct gpv_pool *p, uint32_t entry)
@@ -141,11 +143,10 @@ static uint32_t set_hash(const struct gpv_pool *p, uint32_t entry)
     return hash_of(p->gpu + set->at, set->n * sizeof(*p->gpu));
 }
 
-uint16_t gpv_keep_set(struct gpv_night *n, const uint16_t *gpu, uint32_t count)
+uint16_t gpv_pool_keep_set(struct gpv_pool *p, const uint16_t *gpu, uint32_t count)
 {
-    struct gpv_pool *p = n->pool;
     if (!table_room(p, &p->set_table, set_hash))
-        return GPV_NONE16;
+        return NO_SET;
     struct table *t = &p->set_table;
     uint32_t at = hash_of(gpu, count * sizeof(*gpu)) & (t->size - 1);
     for (; t->slot[at] != 0; at = (at + 1) & (t->size - 1)) {
@@ -154,12 +155,12 @@ uint16_t gpv_keep_set(struct gpv_night *n, const uint16_t *gpu, uint32_t count)
             (count == 0 || memcmp(p->gpu + there->at, gpu, count * sizeof(*gpu)) == 0))
             return (uint16_t)(t->slot[at] - 1);
     }
-    if (p->sets.n >= GPV_NONE16 ||
+    if (p->sets.n >= NO_SET ||
         !gpv_grow(&p->sets.row, p->sets.n, &p->sets.room, sizeof(*p->sets.row)))
-        return GPV_NONE16;
+        return NO_SET;
     for (uint32_t i = 0; i < count; i++) {
         if (!gpv_grow(&p->gpu, p->gpus + i, &p->gpus_room, sizeof(*p->gpu)))
-            return GPV_NONE16;
+            return NO_SET;
         p->gpu[p->gpus + i] = gpu[i];
     }
     p->sets.row[p->sets.n] = (struct kept_set){ (uint32_t)p->gpus, count };
@@ -169,25 +170,16 @@ uint16_t gpv_keep_set(struct gpv_night *n, const uint16_t *gpu, uint32_t count)
     return (uint16_t)(p->sets.n - 1);
 }
 
-bool gpv_sets_are_full(const struct gpv_night *n)
+bool gpv_pool_is_full(const struct gpv_pool *p)
 {
-    return n->pool->sets.n >= GPV_NONE16;
+    return p->sets.n >= NO_SET;
 }
 
-struct gpv_set gpv_set(const struct gpv_night *n, uint16_t set)
+struct gpv_set gpv_pool_set(const struct gpv_pool *p, uint16_t set)
 {
-    const struct gpv_pool *p = n->pool;
     if (set >= p->sets.n)
         return (struct gpv_set){ NULL, 0 };
     return (struct gpv_set){ p->gpu ? p->gpu + p->sets.row[set].at : NULL, p->sets.row[set].n };
-}
-
-bool gpv_set_has(struct gpv_set set, uint32_t gpu)
-{
-    for (uint32_t i = 0; i < set.n; i++)
-        if (set.gpu[i] == gpu)
-            return true;
-    return false;
 }
 
 /* ---- The pool ---- */

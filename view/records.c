@@ -5,22 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "view/pool.h"
-
-bool gpv_grow(void *list, size_t n, size_t *room, size_t size)
-{
-    void **at = list;
-    if (n < *room)
-        return true;
-    size_t more = *room ? *room * 2 : 16;
-    void *larger = more <= SIZE_MAX / size ? realloc(*at, more * size) : NULL;
-    if (!larger)
-        return false;
-    *at = larger;
-    *room = more;
-    return true;
-}
-
 /* ---- A night ---- */
 
 struct gpv_night *gpv_night_new(void)
@@ -276,6 +260,14 @@ int gpv_add_batch(struct gpv_night *n, const struct gpv_batch *row)
             (n->batches.n - 1 - at) * sizeof(*n->batches.row));
     n->batches.row[at] = *row;
     return 0;
+}
+
+bool gpv_set_has(struct gpv_set set, uint32_t gpu)
+{
+    for (uint32_t i = 0; i < set.n; i++)
+        if (set.gpu[i] == gpu)
+            return true;
+    return false;
 }
 
 uint32_t gpv_class_of(const struct gpv_night *n, const struct gpv_attempt *a)

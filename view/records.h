@@ -46,9 +46,7 @@
 #ifndef GPV_RECORDS_H
 #define GPV_RECORDS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "view/pool.h"
 
 #define GPV_TASK(batch, number) (((uint64_t)(batch) << 32) | (uint64_t)(number))
 #define GPV_BATCH_OF(task) ((uint32_t)((task) >> 32))
@@ -181,24 +179,8 @@ struct gpv_left_row {
     uint32_t batch; /* its id */
 };
 
-/* The GPUs of an attempt, in ascending order; none of a task that needs none. */
-struct gpv_set {
-    const uint16_t *gpu;
-    uint32_t n;
-};
-
-/* A list of rows of one type.  Lists of rows that have times are in the order of `since`, or of
- * `started`, once gpv_night_end has returned. */
-#define GPV_LIST(type) \
-    struct {           \
-        type *row;     \
-        size_t n, room; \
-    }
-
-/* Makes room for one more row of `size` bytes; *list, a pointer to rows, may move.  False: no
- * memory. */
-bool gpv_grow(void *list, size_t n, size_t *room, size_t size);
-
+/* Lists of rows that have times are in the order of `since`, or of `started`, once gpv_night_end has
+ * returned. */
 struct gpv_night {
     int64_t from, to; /* the span */
     uint32_t host;    /* name of the machine */
@@ -276,12 +258,27 @@ void gpv_night_fit(struct gpv_night *n);
 /* ---- Texts and sets ---- */
 
 /* The offset of a text, which is kept once.  GPV_NONE: no memory. */
-uint32_t gpv_keep(struct gpv_night *n, const char *text, size_t size);
-const char *gpv_text(const struct gpv_night *n, uint32_t text);
+static inline uint32_t gpv_keep(struct gpv_night *n, const char *text, size_t size)
+{
+    return gpv_pool_keep(n->pool, text, size);
+}
+static inline const char *gpv_text(const struct gpv_night *n, uint32_t text)
+{
+    return gpv_pool_text(n->pool, text);
+}
 /* The index of a set, which is kept once; GPV_NONE16: no memory, or 65,535 sets. */
-uint16_t gpv_keep_set(struct gpv_night *n, const uint16_t *gpu, uint32_t count);
-bool gpv_sets_are_full(const struct gpv_night *n);
-struct gpv_set gpv_set(const struct gpv_night *n, uint16_t set);
+static inline uint16_t gpv_keep_set(struct gpv_night *n, const uint16_t *gpu, uint32_t count)
+{
+    return gpv_pool_keep_set(n->pool, gpu, count);
+}
+static inline bool gpv_sets_are_full(const struct gpv_night *n)
+{
+    return gpv_pool_is_full(n->pool);
+}
+static inline struct gpv_set gpv_set(const struct gpv_night *n, uint16_t set)
+{
+    return gpv_pool_set(n->pool, set);
+}
 bool gpv_set_has(struct gpv_set set, uint32_t gpu);
 
 /* ---- Finding ---- */
