@@ -98,6 +98,23 @@ T_CASE(an_event_of_a_gpu_is_whole)
     gpv_snapshot_free(&s);
 }
 
+/* The mark alone does not say how they ended.  [V7] */
+T_CASE(the_outcome_is_a_word_also_of_many_tasks)
+{
+    struct gpv_snapshot s;
+    struct gpv_top_state t;
+
+    begin(&s, &t, 80, 24);
+    struct gpv_now_finding *f = add_crash(&s);
+    snprintf(f->what, sizeof f->what, "99,924 tasks CANCELLED");
+    check_has(&t, &s, " 99,924 CANCELLED ", true);
+    snprintf(f->what, sizeof f->what, "9,924 tasks NO WORKER (19,848x)");
+    check_has(&t, &s, " 9,924 NO WORKER ", true);
+    snprintf(f->what, sizeof f->what, "22 tasks CRASHED signal 11");
+    check_has(&t, &s, " 22 tasks CRASHED ", true);
+    gpv_snapshot_free(&s);
+}
+
 T_CASE(a_command_stands_beside_its_finding)
 {
     struct gpv_snapshot s;

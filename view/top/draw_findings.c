@@ -43,17 +43,30 @@ static bool ends_in(const char *text, const char *end)
 }
 
 /* As many whole words as there is room for, without half a status: "22 tasks CRASHED" of "22 tasks
- * CRASHED signal 11". */
+ * CRASHED signal 11".  False: not even the outcome of "99,924 tasks CANCELLED" is left. */
+static bool cut_words(const struct gpv_drawing *d, int width, char *text)
+{
+    char *space = text;
+
+    while (space && (gpv_screen_width(d->screen, text) > width || ends_in(text, " signal") ||
+                     ends_in(text, " exit") || ends_in(text, " NO") || ends_in(text, " PUT")))
+        if ((space = strrchr(text, ' ')) != NULL)
+            *space = 0;
+    return space && !ends_in(text, " tasks");
+}
+
+/* Where the words have no room, "99,924 CANCELLED". */
 static void put_words(struct gpv_drawing *d, int line, const struct gpv_column *c,
                       enum gpv_style style, const char *words)
 {
-    char text[64], *space = text;
+    char text[64];
+    const char *tasks = strstr(words, " tasks ");
 
     snprintf(text, sizeof text, "%s", words);
-    while (space && (gpv_screen_width(d->screen, text) > c->width || ends_in(text, " signal") ||
-                     ends_in(text, " exit")))
-        if ((space = strrchr(text, ' ')) != NULL)
-            *space = 0;
+    if (!cut_words(d, c->width, text) && tasks) {
+        snprintf(text, sizeof text, "%.*s%s", (int)(tasks - words), words, tasks + 6);
+        (void)cut_words(d, c->width, text);
+    }
     gpv_table_put(d->screen, line, c, style, text);
 }
 
