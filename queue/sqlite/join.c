@@ -104,7 +104,8 @@ static int become_member(struct gpq_db *db, struct gpq_tally *batch, struct gpq_
     batch->state[r->state]++;
     if (r->state == GPQ_DONE) {
         batch->outcome[r->outcome]++;
-        gpq_tally_end(batch, r->ended);
+        if (r->outcome == GPQ_OUTCOME_SUCCESS) /* else a new round of it begins */
+            gpq_tally_end(batch, r->ended);
     }
     gpq_tally_touch(db, batch);
     if (r->links & GPQ_LINK_JOINED)
