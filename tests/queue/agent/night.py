@@ -505,23 +505,23 @@ def spans_of_clock(agent):
 def reason_of_clock(agent):
     """A clock that is set between a start and the next look changes no duration of the boot."""
     clock, gate = Clock(agent), agent.gate()
-    agent.devices = "fake:1"
+    agent.devices = "fake:2"
     c = agent.start().client()
-    c.submit([f"read x < {gate}"], needs={"gpus": 1})
-    c.submit(["sleep 600"], needs={"gpus": 1})
+    c.submit([f"read x < {gate}"], needs={"on": "fake:0"})
+    c.submit(["sleep 600"], needs={"on": "fake:0"})
 
-    def reasons():
+    def written(kind):
         c.submit(["true"], batch="x", hold=True)  # rows are written with other commits
-        return rows(c, "reason")
+        return rows(c, kind)
 
-    until(reasons, "a reason")
-    time.sleep(1.2)  # the next look is due, which makes the one behind it wait for a second
-    reasons()
+    until(lambda: written("reason"), "a reason")
+    c.submit(["true"], needs={"gpus": 2})
+    until(lambda: len(written("reason")) == 2, "a look, behind which the next waits for a second")
     with gate.opened(1):
         until(lambda: c.tasks(2)[0]["state"] == "running", "the start")
     clock.jump(HOUR)
-    until(lambda: reasons()[0].get("until"), "the end of the reason")
-    row, = rows(c, "reason")
+    until(lambda: written("reason")[0].get("until"), "the end of the reason")
+    row = rows(c, "reason")[0]
     assert row["since"] < row["until"] < clock.now() - HOUR * 10**9, row
     assert row["since_boot"] < row["until_boot"] < row["since_boot"] + 60 * 10**9, row
 
