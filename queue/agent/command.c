@@ -32,11 +32,12 @@ static int read_task(const struct gpq_task *t, void *user)
 static int read_spec(const struct gpq_spec *spec, void *user)
 {
     struct gpq_command *c = user;
-    json_error_t why;
+    json_error_t why = { 0 }; /* jansson sets no code without memory */
     json_t *options = json_loadb(spec->options.data, spec->options.size, 0, &why);
     bool lost = !options && json_error_code(&why) != json_error_invalid_syntax;
     c->shell = json_is_true(json_object_get(options, "shell"));
     json_decref(options);
+    why = (json_error_t){ 0 };
     c->content = json_loadb(spec->content.data, spec->content.size, 0, &why);
     c->environment = gpq_texts_split(spec->environment);
     lost = lost || (!c->content && json_error_code(&why) != json_error_invalid_syntax);
