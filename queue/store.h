@@ -439,6 +439,9 @@ struct gpq_engine {
                  uint32_t most, gpq_task_fn fn, void *user,
                  struct gpq_error *e); /* READY tasks in the order of Q7, behind this place;
                                           INT32_MAX, INT64_MIN: from the first on */
+    int (*turn)(struct gpq_store *s, uint32_t batch, gpq_task_fn fn, void *user,
+                struct gpq_error *e); /* the task of this batch that gets its next turn, if one
+                                         waits for nothing but a turn (at_once) */
     int (*shapes)(struct gpq_store *s, gpq_shape_fn fn, void *user,
                   struct gpq_error *e); /* those with a READY task, by id */
     int (*shape)(struct gpq_store *s, uint32_t id, gpq_shape_fn fn, void *user,

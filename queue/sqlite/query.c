@@ -208,6 +208,19 @@ int gpq_sqlite_ready(struct gpq_store *s, uint32_t shape, int32_t priority, int6
     return code;
 }
 
+int gpq_sqlite_turn(struct gpq_store *s, uint32_t batch, gpq_task_fn fn, void *user,
+                    struct gpq_error *e)
+{
+    struct gpq_db *db = gpq_db_of(s);
+    struct task_call call = { .fn = fn, .user = user };
+    int code = enter(db, e);
+    if (code < 0)
+        return code;
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_TASK_TURN);
+    gpq_bind(st, 1, batch);
+    return gpq_db_rows(db, st, each_task, &call, e);
+}
+
 /* ---- Shapes ---- */
 
 struct shape_call {

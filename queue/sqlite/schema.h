@@ -180,7 +180,7 @@
                   " expires = ?6 WHERE id = ?1")                                                 \
     X(TASK_LINK, "UPDATE task SET links = links | ?2 WHERE id = ?1 AND links & ?2 <> ?2")        \
     X(TASK_FORGET, "DELETE FROM task WHERE id = ?1")                                             \
-    X(TASK_TURN, "SELECT id FROM task WHERE holds = 8 AND id >> 32 = ?1"                         \
+    X(TASK_TURN, "SELECT " GPQ_TASK_COLUMNS " FROM task t WHERE holds = 8 AND id >> 32 = ?1"     \
                  " ORDER BY priority DESC, place LIMIT 1")                                       \
     X(TASK_DUE, "SELECT id FROM task WHERE not_before > 0 AND not_before <= ?1")                 \
     X(TASK_NEXT_DUE, "SELECT min(not_before) FROM task WHERE not_before > 0")                    \

@@ -83,6 +83,7 @@ static const struct gpq_engine engine = {
     .batch_named = mem_batch_named,
     .tasks = mem_tasks,
     .ready = mem_ready,
+    .turn = mem_turn,
     .shapes = mem_shapes,
     .shape = mem_shape,
     .running = mem_running,

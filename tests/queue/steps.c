@@ -312,6 +312,15 @@ const char *ready(struct gpq_store *s)
     return l->text;
 }
 
+const char *next_turn(struct gpq_store *s, uint32_t batch)
+{
+    struct line *l = line_new();
+    struct gpq_error e;
+
+    T_EQ(s->engine->turn(s, batch, add_id, l, &e), 0);
+    return l->text;
+}
+
 const char *listed(struct gpq_store *s, const struct gpq_select *which)
 {
     struct line *l = line_new();

@@ -66,6 +66,8 @@ int64_t purge(struct gpq_store *s, uint64_t before, bool keep_failed, uint32_t m
 const char *shown(struct gpq_store *s, uint64_t task);
 /* "1.2 1.1": the READY tasks of all shapes, each shape's in the order of Q7. */
 const char *ready(struct gpq_store *s);
+/* "1.3": the task that gets the next turn of the batch, or "". */
+const char *next_turn(struct gpq_store *s, uint32_t batch);
 /* The ids of the selected tasks. */
 const char *listed(struct gpq_store *s, const struct gpq_select *which);
 struct gpq_task task(struct gpq_store *s, uint64_t id);   /* without texts */

@@ -381,6 +381,11 @@ void view_store(struct view *v, struct gpq_store *s, bool details)
              &e);
         view_add(v, "\n");
     }
+    for (uint32_t i = 0; i < making.batches.n; i++) {
+        view_add(v, "next turn of batch %u:", making.batches.id[i]);
+        note(&making, s->engine->turn(s, making.batches.id[i], add_ready, &making, &e), &e);
+        view_add(v, "\n");
+    }
     note(&making, s->engine->running(s, add_attempt, &making, &e), &e);
     note(&making, s->engine->marks(s, add_mark, &making, &e), &e);
     note(&making, s->engine->spans(s, 0, 0, add_span, &making, &e), &e);

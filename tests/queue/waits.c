@@ -212,12 +212,15 @@ BOTH(so_many_at_once)
     SUBMIT(s, .items = "a b c d", .at_once = 2);
     T_TEXT(ready(s), "1.1 1.2");
     T_TEXT(shown(s, T(3)), "held turn");
+    T_TEXT(next_turn(s, 1), "1.3");
     claim(s, T(1));
     T_TEXT(ready(s), "1.2");
     run(s, T(2), GPQ_OUTCOME_SUCCESS);
     T_TEXT(ready(s), "1.3");
+    T_TEXT(next_turn(s, 1), "1.4");
     cancel(s, ONE(T(3)));
     T_TEXT(ready(s), "1.4");
+    T_TEXT(next_turn(s, 1), "");
     end(s, T(1), GPQ_OUTCOME_SUCCESS, NOW);
     T_TEXT(ready(s), "1.4");
 }
@@ -228,9 +231,11 @@ BOTH(turns_go_by_priority_and_order)
 
     SUBMIT(s, .items = "a b c d", .at_once = 1);
     first(s, ONE(T(3)));
+    T_TEXT(next_turn(s, 1), "1.3");
     cancel(s, ONE(T(1)));
     T_TEXT(ready(s), "1.3");
     respec(s, ONE(T(4)), &spec);
+    T_TEXT(next_turn(s, 1), "1.4");
     cancel(s, ONE(T(3)));
     T_TEXT(ready(s), "1.4");
 }
@@ -242,9 +247,11 @@ BOTH(a_held_task_frees_its_turn)
     T_TEXT(ready(s), "1.2");
     hold(s, ONE(T(3)), true);
     T_TEXT(shown(s, T(3)), "held user"); /* without TURN */
+    T_TEXT(next_turn(s, 1), "");
     hold(s, ALL, false);
     T_TEXT(ready(s), "1.2");
     T_TEXT(shown(s, T(1)), "held turn");
+    T_TEXT(next_turn(s, 1), "1.1");
 }
 
 /* What goes on at once keeps its turn; what waits for its backoff does not. */
@@ -266,4 +273,6 @@ BOTH(turns_are_of_own_tasks)
     SUBMIT(s, .name = "a", .items = "x y");
     SUBMIT(s, .name = "a", .items = "x y z w", .join = true, .at_once = 1);
     T_TEXT(ready(s), "1.1 1.2 2.1");
+    T_TEXT(next_turn(s, 1), "");
+    T_TEXT(next_turn(s, 2), "2.2");
 }

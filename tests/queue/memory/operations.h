@@ -58,6 +58,7 @@ int mem_tasks(struct gpq_store *s, const struct gpq_select *which, uint64_t afte
               gpq_task_fn fn, void *user, struct gpq_error *e);
 int mem_ready(struct gpq_store *s, uint32_t shape, int32_t priority, int64_t order, uint32_t most,
               gpq_task_fn fn, void *user, struct gpq_error *e);
+int mem_turn(struct gpq_store *s, uint32_t batch, gpq_task_fn fn, void *user, struct gpq_error *e);
 int mem_shapes(struct gpq_store *s, gpq_shape_fn fn, void *user, struct gpq_error *e);
 int mem_shape(struct gpq_store *s, uint32_t id, gpq_shape_fn fn, void *user, struct gpq_error *e);
 int mem_running(struct gpq_store *s, gpq_attempt_fn fn, void *user, struct gpq_error *e);

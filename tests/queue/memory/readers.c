@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules.h"
+
 int mem_batches(struct gpq_store *store, uint32_t from, gpq_batch_fn fn, void *user,
                 struct gpq_error *e)
 {
@@ -91,6 +93,15 @@ int mem_ready(struct gpq_store *store, uint32_t shape, int32_t priority, int64_t
     while (most-- && !stopped && (place = next_ready(s, shape, place)))
         stopped = give(place, false, fn, user);
     return stopped;
+}
+
+int mem_turn(struct gpq_store *store, uint32_t batch, gpq_task_fn fn, void *user,
+             struct gpq_error *e)
+{
+    const struct mem_task *next = mem_next_in_turn(&mem_of(store)->now, batch);
+
+    (void)e;
+    return next ? give(&next->row, false, fn, user) : 0;
 }
 
 int mem_shapes(struct gpq_store *store, gpq_shape_fn fn, void *user, struct gpq_error *e)

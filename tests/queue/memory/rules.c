@@ -248,8 +248,7 @@ static bool enforce_limits(struct mem_state *s, uint64_t now)
     return changed;
 }
 
-/* The one of the batch that gets the next turn; NULL if none waits for one. */
-static struct mem_task *next_in_turn(struct mem_state *s, uint32_t batch)
+struct mem_task *mem_next_in_turn(struct mem_state *s, uint32_t batch)
 {
     struct mem_task *best = NULL;
 
@@ -272,7 +271,7 @@ static void give_turns(struct mem_state *s, uint64_t now)
         MEM_EACH (const struct mem_task, t, s, tasks)
             active += mem_is_own(t, b->row.id) &&
                       (t->row.state == GPQ_READY || t->row.state == GPQ_RUNNING);
-        while (active < b->row.at_once && (next = next_in_turn(s, b->row.id))) {
+        while (active < b->row.at_once && (next = mem_next_in_turn(s, b->row.id))) {
             next->row.holds = 0;
             mem_set_state(next, GPQ_READY, now);
             active++;

@@ -26,6 +26,8 @@ bool mem_is_awaited(const struct mem_state *s, uint64_t source);
 
 /* Adds a change to those of the transaction. */
 void mem_change(struct mem_store *m, const struct mem_task *t, uint32_t to);
+/* The task of the batch that gets the next turn; NULL if none waits for one. */
+struct mem_task *mem_next_in_turn(struct mem_state *s, uint32_t batch);
 /* Skips tasks, ends batches and enforces limits, as it follows from the changes made so far. */
 void mem_settle(struct mem_store *m, uint64_t now);
 /* Ends an operation: settles, gives turns, and adds the changes to those of the transaction. */
