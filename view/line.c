@@ -355,6 +355,8 @@ static int read_batch(struct fields *f)
     read_ends(f, next(f), row.ended_by);
     row.first = next_number(f);
     row.shape = shape_of(f, next(f));
+    row.turn = next_number(f);
+    row.turn = row.turn < row.held ? row.turn : row.held;
     f->strange = f->strange || row.id == 0;
     return f->strange || f->no_memory ? 0 : gpv_add_batch(f->night, &row);
 }

@@ -15,8 +15,9 @@
  *   gpu       NAME UUID INDEX MODEL PCI PROFILE PARENT
  *   class     NAME
  *   shape     ID CLASS GPUS TEXT
- *   batch     ID NAME MADE ENDED PRIORITY FLAGS TOTAL JOINED HELD READY RUNNING ENDS FIRST SHAPE
- *             FLAGS: "open", "held"; ENDS: "ok=12,error=3"; FIRST, SHAPE: of its first waiting task
+ *   batch     ID NAME MADE ENDED PRIORITY FLAGS TOTAL JOINED HELD READY RUNNING ENDS FIRST SHAPE TURN
+ *             FLAGS: "open", "held"; ENDS: "ok=12,error=3"; FIRST, SHAPE: of its first waiting task;
+ *             TURN: of HELD, tasks that wait for their turn
  *   attempt   TASK NUMBER SHAPE GPUS READY STARTED ENDED OUTCOME STATUS TEXT NAME
  *             TASK: "12.44"; GPUS: "gpu:0,gpu:1"; NUMBER 0: the task ended without an attempt
  *   tenancy   GPU KIND CLASS SINCE UNTIL TEXT

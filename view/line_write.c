@@ -204,6 +204,7 @@ static void write_batch(struct gpv_lines *l, const struct gpv_night *n, const st
     write_ends(l, b);
     gpv_line_number(l, b->first);
     write_shape(l, n, b->shape);
+    gpv_line_number(l, b->turn);
     gpv_line_end(l);
 }
 

@@ -123,6 +123,7 @@ struct gpv_shape {
 struct gpv_batch {
     uint32_t id, name, total, joined;
     uint32_t held, ready, running;
+    uint32_t turn; /* held ones that wait for their turn, as the batch has its tasks at once */
     uint32_t ended_by[GPV_OUTCOMES];
     uint32_t first, shape; /* number of its first waiting task, 0 = none, and shape of that */
     int64_t made, ended;   /* ended 0: it goes on */

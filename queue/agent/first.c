@@ -5,24 +5,19 @@
 /* Tasks that are looked at, since a reader of the store cannot be stopped between its rows. */
 enum { LOOKS = 1024 };
 
-struct first {
-    struct gpq_task task; /* id 0: none */
-    uint32_t looks;
-};
-
 static int keep_first(const struct gpq_task *t, void *user)
 {
-    ((struct first *)user)->task = *t;
+    ((struct gpq_waiting *)user)->first = *t;
     return 1;
 }
 
 static int look_at(const struct gpq_task *t, void *user)
 {
-    struct first *f = user;
-    f->looks++;
+    struct gpq_waiting *w = user;
+    w->looks++;
     if (t->state != GPQ_READY && t->state != GPQ_HELD)
-        return f->looks >= LOOKS;
-    f->task = *t;
+        return w->looks >= LOOKS;
+    w->first = *t;
     return 1;
 }
 
@@ -31,32 +26,34 @@ static int look_at(const struct gpq_task *t, void *user)
  * their numbers: then the first READY one is found from the place of the first of all.  Otherwise
  * the first tasks of the batch are looked at, up to LOOKS, one by one.
  */
-static int find(struct gpq_store *s, const struct gpq_batch *b, struct first *ret,
+static int find(struct gpq_store *s, const struct gpq_batch *b, struct gpq_waiting *ret,
                 struct gpq_error *e)
 {
     const struct gpq_select own = { .batch = b->id, .first = 1, .last = INT32_MAX };
     int code = s->engine->tasks(s, &own, 0, false, keep_first, ret, e);
-    if (code < 0 || ret->task.id == 0)
+    if (code < 0 || ret->first.id == 0)
         return code < 0 ? code : 0;
-    const struct gpq_task head = ret->task;
-    ret->task.id = 0;
+    const struct gpq_task head = ret->first;
+    ret->first.id = 0;
     if (b->state[GPQ_READY] != 0)
         code =
             s->engine->ready(s, head.shape, head.priority, head.order - 1, 1, keep_first, ret, e);
-    if (code < 0 || GPQ_BATCH_OF(ret->task.id) == b->id)
+    if (code < 0 || GPQ_BATCH_OF(ret->first.id) == b->id)
         return code < 0 ? code : 0;
-    ret->task.id = 0;
+    ret->first.id = 0;
     code = s->engine->tasks(s, &own, 0, false, look_at, ret, e);
     return code < 0 ? code : 0;
 }
 
-int gpq_first_waiting(struct gpq_store *s, const struct gpq_batch *b, struct gpq_task *ret,
-                      uint32_t *ret_looks, struct gpq_error *e)
+int gpq_first_waiting(struct gpq_store *s, const struct gpq_batch *b, struct gpq_waiting *ret,
+                      struct gpq_error *e)
 {
-    struct first first = { 0 };
+    int code = 0;
+    *ret = (struct gpq_waiting){ 0 };
+    if (b->at_once != 0 && b->state[GPQ_HELD] != 0)
+        code = s->engine->turn(s, b->id, keep_first, ret, e);
+    ret->turn = ret->first.id != 0 ? b->state[GPQ_HELD] : 0;
+    bool known = ret->turn != 0 && b->state[GPQ_READY] == 0;
     bool waits = b->state[GPQ_READY] + b->state[GPQ_HELD] != 0;
-    int code = waits ? find(s, b, &first, e) : 0;
-    *ret = first.task;
-    *ret_looks = first.looks;
-    return code;
+    return code < 0 ? code : waits && !known ? find(s, b, ret, e) : 0;
 }

@@ -5,9 +5,14 @@
 
 #include "queue/store.h"
 
-/* *ret: its row without texts; id 0: none waits, or it is not known.  *ret_looks: how many tasks
- * were passed over. */
-int gpq_first_waiting(struct gpq_store *s, const struct gpq_batch *b, struct gpq_task *ret,
-                      uint32_t *ret_looks, struct gpq_error *e);
+/* The first is a READY one, or else the one that gets the next turn, or else one that is held. */
+struct gpq_waiting {
+    struct gpq_task first; /* its row without texts; id 0: none waits, or it is not known */
+    uint32_t turn;         /* held tasks that wait for their turn: all of them, if one does */
+    uint32_t looks;        /* how many tasks were passed over */
+};
+
+int gpq_first_waiting(struct gpq_store *s, const struct gpq_batch *b, struct gpq_waiting *ret,
+                      struct gpq_error *e);
 
 #endif

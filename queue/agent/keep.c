@@ -184,24 +184,26 @@ static int read_batch(const struct gpq_batch *from, void *user)
         row->bad += gpv_is_bad(i) ? from->outcome[i] : 0;
     }
     b->open = from->open;
+    b->at_once = from->at_once;
     b->joined = from->joined;
     return 1;
 }
 
 static void read_first(struct gpq_agent *a, struct gpq_kept_batch *b)
 {
-    struct gpq_batch batch = { .id = b->row.id };
-    struct gpq_task first = { 0 };
+    struct gpq_batch batch = { .id = b->row.id, .at_once = b->at_once };
+    struct gpq_waiting w;
     struct gpq_error e;
-    uint32_t looks;
     b->row.first = 0;
+    b->turns = false;
     batch.state[GPQ_READY] = b->row.ready;
     batch.state[GPQ_HELD] = b->row.held;
-    if (gpq_first_waiting(a->store, &batch, &first, &looks, &e) < 0 || first.id == 0)
+    if (gpq_first_waiting(a->store, &batch, &w, &e) < 0 || w.first.id == 0)
         return;
-    b->row.first = b->row.ready > 0 ? first.id : 0;
-    b->row.priority = first.priority;
-    b->shape = first.shape;
+    b->row.first = b->row.ready > 0 || w.turn > 0 ? w.first.id : 0;
+    b->turns = w.turn > 0;
+    b->row.priority = w.first.priority;
+    b->shape = w.first.shape;
 }
 
 bool gpq_now_read_batch(struct gpq_agent *a, struct gpq_kept_batch *b)
@@ -213,11 +215,38 @@ bool gpq_now_read_batch(struct gpq_agent *a, struct gpq_kept_batch *b)
         return e.code != GPQ_ENOTFOUND;
     b->stale = false;
     read_first(a, b);
+    b->row.turn = b->turns ? b->row.held : 0;
     if (b->row.ended != 0) {
         free(b->left);
         b->left = NULL;
     }
     return true;
+}
+
+static int keep_task(const struct gpq_task *t, void *user)
+{
+    *(struct gpq_task *)user = *t;
+    return 1;
+}
+
+void gpq_now_turns(struct gpq_agent *a, uint32_t most, gpq_turn_fn fn, void *user)
+{
+    struct gpq_error e;
+    for (size_t i = 0; a->now && i < a->now->batches.n && most != 0; i++) {
+        struct gpq_kept_batch *b = &a->now->batches.row[i];
+        struct gpq_task first;
+        if (b->at_once == 0 || b->row.ended != 0)
+            continue;
+        most--;
+        bool waits = a->store->engine->turn(a->store, b->row.id, keep_task, &first, &e) > 0;
+        if (waits != b->turns) { /* held, or released: this is no change of a task's state */
+            b->stale = true;
+            a->now->version++;
+        }
+        b->turns = waits;
+        if (waits)
+            fn(a, &first, b->at_once, user);
+    }
 }
 
 void gpq_now_count_end(struct gpq_kept_batch *b, int64_t time)

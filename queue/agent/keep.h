@@ -64,6 +64,8 @@ struct gpq_kept_batch {
     bool open;       /* more tasks may be added */
     uint32_t joined; /* tasks of other batches */
     uint32_t shape;  /* of its first waiting task */
+    uint32_t at_once; /* tasks that run at a time; 0: no limit */
+    bool turns;       /* one waits for its turn, and so all that are held count as such */
     uint32_t ended_by[GPV_OUTCOMES];
     struct gpv_left *left; /* while it goes on, from its first start */
     int64_t left_at;       /* when row.least and row.most were found; 0: they are old */
@@ -154,8 +156,8 @@ struct gpq_ended gpq_now_ended(const struct gpv_night *night, const struct gpv_a
 
 /* ---- show.c ---- */
 
-/* Finds row.least and row.most.  more: tasks are held, or may be added. */
-void gpq_now_find_left(struct gpq_kept_batch *b, uint32_t ready, bool more, int64_t now);
+/* Finds row.least and row.most.  Tasks that are held for more than their turn may be added. */
+void gpq_now_find_left(struct gpq_kept_batch *b, uint32_t ready, uint32_t held, int64_t now);
 
 /* ---- wrong.c ---- */
 

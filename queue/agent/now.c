@@ -487,7 +487,7 @@ static void note_left(struct gpq_agent *a, struct gpq_kept_batch *b, int64_t now
     b->noted_at = now;
     if (!gpq_now_read_batch(a, b) || !b->left)
         return;
-    gpq_now_find_left(b, b->row.ready, b->row.held > 0 || b->open, now);
+    gpq_now_find_left(b, b->row.ready, b->row.held, now);
     if (b->row.least >= 0)
         snprintf(from, sizeof(from), "%" PRIi64, b->row.least);
     if (b->row.most >= 0)

@@ -39,6 +39,11 @@ void gpq_now_reworded(struct gpq_agent *a);
 /* Goes through all slots: NULL begins. */
 void gpq_now_slot(struct gpq_agent *a, const struct gpud_slot_stats *slot);
 
+/* Of up to `most` batches with at_once: the task that gets the next turn, if one waits for it. */
+typedef void (*gpq_turn_fn)(struct gpq_agent *a, const struct gpq_task *t, uint32_t at_once,
+                            void *user);
+void gpq_now_turns(struct gpq_agent *a, uint32_t most, gpq_turn_fn fn, void *user);
+
 /* ---- After a start: the agent reads rows of the store in pieces, and requests between ---- */
 
 bool gpq_now_goes_on(const struct gpq_agent *a);

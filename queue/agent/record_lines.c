@@ -142,9 +142,10 @@ static void write_ends(struct gpv_lines *to, const struct gpq_batch *b)
 }
 
 void gpq_record_batch(struct gpq_record_lines *l, const struct gpq_batch *b,
-                      const struct gpq_task *first)
+                      const struct gpq_waiting *w)
 {
     struct gpv_lines *to = &l->rows;
+    const struct gpq_task *first = w->first.id != 0 ? &w->first : NULL;
     gpv_line_begin(to, "batch");
     gpv_line_number(to, b->id);
     gpv_line_text(to, b->name);
@@ -165,6 +166,7 @@ void gpq_record_batch(struct gpq_record_lines *l, const struct gpq_batch *b,
         gpv_line_text(to, NULL);
         gpv_line_text(to, NULL);
     }
+    gpv_line_number(to, w->turn);
     gpv_line_end(to);
 }
 

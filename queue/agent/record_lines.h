@@ -6,6 +6,7 @@
 #define GPQ_AGENT_RECORD_LINES_H
 
 #include "queue/agent/agent.h"
+#include "queue/agent/first.h"
 #include "view/line.h"
 
 /* Rows name shapes and GPUs, whose lines have to come before them.  Lines of GPUs that the head
@@ -32,9 +33,8 @@ void gpq_record_class(struct gpq_record_lines *l, const char *name);
 /* `shape`, before the rows. */
 void gpq_record_shape(struct gpq_record_lines *l, const struct gpq_agent *a,
                       const struct gpq_shape *shape);
-/* first: the first waiting task of the batch; NULL: none waits, or it is not known. */
 void gpq_record_batch(struct gpq_record_lines *l, const struct gpq_batch *b,
-                      const struct gpq_task *first);
+                      const struct gpq_waiting *w);
 /* An attempt that was returned before it began has no line.  False: the task is claimed for a
  * worker, and does not run yet: it has none either. */
 bool gpq_record_attempt(struct gpq_record_lines *l, const struct gpq_history *h,

@@ -151,12 +151,11 @@ static int keep_task(const struct gpq_task *t, void *user)
 
 static int write_batch(struct page *p, const struct gpq_batch *b)
 {
-    struct gpq_task first;
-    uint32_t looks = 0;
-    int code = gpq_first_waiting(p->a->store, b, &first, &looks, p->e);
+    struct gpq_waiting w;
+    int code = gpq_first_waiting(p->a->store, b, &w, p->e);
     if (code == 0)
-        gpq_record_batch(&p->lines, b, first.id != 0 ? &first : NULL);
-    p->cost += looks / PASSED + COST_BATCH + (b->total < LOOKS ? b->total : LOOKS) / PASSED;
+        gpq_record_batch(&p->lines, b, &w);
+    p->cost += w.looks / PASSED + COST_BATCH + (b->total < LOOKS ? b->total : LOOKS) / PASSED;
     return code;
 }
 

@@ -285,13 +285,14 @@ static uint64_t ends_of(const struct gpq_kept_batch *b, int64_t now)
 }
 
 /* For a second, or until something starts or ends. */
-void gpq_now_find_left(struct gpq_kept_batch *b, uint32_t ready, bool more, int64_t now)
+void gpq_now_find_left(struct gpq_kept_batch *b, uint32_t ready, uint32_t held, int64_t now)
 {
+    uint32_t turn = b->turns ? held : 0;
     if (b->left_at != 0 && now - b->left_at < SECOND && now >= b->left_at)
         return;
     b->row.least = b->row.most = -1;
     if (b->left)
-        gpv_left(b->left, now, ready, more, &b->row.least, &b->row.most);
+        gpv_left(b->left, now, ready + turn, held > turn || b->open, &b->row.least, &b->row.most);
     b->left_at = now;
 }
 
@@ -301,8 +302,7 @@ void gpq_now_left(struct gpq_agent *a, const struct gpq_batch *batch, int64_t *r
     struct gpq_kept_batch *b = a->now ? gpq_now_batch(a->now, batch->id) : NULL;
     bool known = b && batch->ended == 0;
     if (known)
-        gpq_now_find_left(b, batch->state[GPQ_READY], batch->state[GPQ_HELD] > 0 || batch->open,
-                          (int64_t)gpq_wall());
+        gpq_now_find_left(b, batch->state[GPQ_READY], batch->state[GPQ_HELD], (int64_t)gpq_wall());
     *ret_least = known ? b->row.least : -1;
     *ret_most = known ? b->row.most : -1;
 }
@@ -320,12 +320,12 @@ static void join_left(struct gpv_snapshot *s, const struct gpv_now_batch *row, b
 static void count_waiting(const struct view *v, const struct gpq_kept_batch *b,
                           const struct gpv_now_batch *row)
 {
-    bool waits = row->ready > 0 && row->first != 0;
-    uint32_t class = waits || row->held > 0 ? gpq_now_class_of(v->a, b->shape) : GPV_NONE;
+    uint32_t waits = row->first != 0 ? row->ready + row->turn : 0;
+    uint32_t class = waits + row->held > 0 ? gpq_now_class_of(v->a, b->shape) : GPV_NONE;
     if (class >= v->s->classes.n)
         return;
-    v->s->classes.row[class].waiting[row->why % GPV_WHYS] += waits ? row->ready : 0;
-    v->s->classes.row[class].held += row->held;
+    v->s->classes.row[class].waiting[row->why % GPV_WHYS] += waits;
+    v->s->classes.row[class].held += row->held - row->turn;
 }
 
 static void read_batches(struct view *v, int64_t now)
@@ -346,7 +346,7 @@ static int fill_batches(struct view *v, int64_t now)
         struct gpv_now_batch *row = gpv_now_batch(v->s);
         if (!row)
             return -1;
-        gpq_now_find_left(b, b->row.ready, b->row.held > 0 || b->open, now);
+        gpq_now_find_left(b, b->row.ready, b->row.held, now);
         *row = b->row;
         row->per_hour = gpv_now_per_hour(ends_of(b, now), row->made, now);
         put_reason(v, row, b->shape);

@@ -14,8 +14,8 @@
  *   left      the batch's id   ""        the time left, as estimated then (no length); the text is
  *                              "LEAST MOST" in ns, each empty if it was unknown
  *   reason    the shape's id   why the first waiting task of the shape does not start: "paused",
- *                              "starts wait", "CLASS" (it cannot run here), or a name of enum
- *                              gpud_reason_kind
+ *                              "starts wait", "CLASS" (it cannot run here), "at once" (it waits for
+ *                              its turn in its batch), or a name of enum gpud_reason_kind
  *
  * The text of a row is for people, but for its beginning: "WHOM: WHY", or WHOM alone
  * (gpq_span_why).  WHOM is of
@@ -31,9 +31,9 @@
  * A state is one open row, which ends with it: another row begins when the reason changes, or the
  * worker of a tenancy, or the shape of the task for which a device is kept.  Nothing else changes a
  * row.  When no task of a shape waits any more, its reason ends with the last start.  The agent
- * examines the states after its turns, at most once a second, and at most 64 shapes.  It writes
- * changes with the next commit that changes a task, with the time of the examination: no sync is
- * made for them, but at the agent's start and end.
+ * examines the states after its turns, at most once a second: at most 64 shapes, and 64 batches
+ * with at_once.  It writes changes with the next commit that changes a task, with the time of the
+ * examination: no sync is made for them, but at the agent's start and end.
  *
  * Whether foreign processes keep a device from its tasks is known while a task waits for it.
  *

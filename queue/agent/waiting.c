@@ -8,11 +8,19 @@
 #include "queue/agent/classes.h"
 #include "queue/agent/look.h"
 #include "queue/agent/needs.h"
+#include "queue/agent/now.h"
 #include "queue/agent/reasons.h"
 #include "queue/agent/work.h"
 #include "queue/agent/workers.h"
 
-enum { SHAPES = 64, CLASSES = 64, ROWS = 256, NAME = GPQ_CLASS_NAME, TEXT = GPQ_SPAN_TEXT };
+enum {
+    SHAPES = 64,
+    CLASSES = 64,
+    BATCHES = 64, /* with at_once */
+    ROWS = 256,
+    NAME = GPQ_CLASS_NAME,
+    TEXT = GPQ_SPAN_TEXT
+};
 
 /* The first waiting task of a shape. */
 struct first {
@@ -26,6 +34,8 @@ struct first {
 struct waiting {
     struct gpq_look *look;
     int shapes;                        /* that were examined */
+    uint32_t told[SHAPES + CLASSES + BATCHES]; /* that have a reason */
+    size_t n_told;
     struct gpq_unit *claimed[CLASSES]; /* of each class: its first task that waits for a worker */
     struct gpud_reason row[ROWS];      /* of the present task */
     size_t rows;
@@ -41,6 +51,7 @@ static void see_reason(struct waiting *w, const struct first *f, const char *rea
     snprintf(text, sizeof(text), "%u.%u%s%.200s", GPQ_BATCH_OF(f->task), GPQ_NUMBER_OF(f->task),
              *more ? ": " : "", more);
     gpq_span_say(w->look->spans, "reason", subject, reason, text);
+    w->told[w->n_told++] = f->shape;
 }
 
 /* Whether the devices that have no reason are free for it.  Of a class that may boot no worker the
@@ -225,6 +236,24 @@ static void see_shape(struct gpq_agent *a, uint32_t shape, void *user)
         see_command(a, w, &f);
 }
 
+/* ---- Turns ---- */
+
+/* Its batch has as many tasks at once as it may have.  A READY task of the shape comes first, but
+ * if that starts at once, this reason goes on. */
+static void see_turn(struct gpq_agent *a, const struct gpq_task *t, uint32_t at_once, void *user)
+{
+    struct waiting *w = user;
+    const struct first f = { .task = t->id, .shape = t->shape };
+    char text[64];
+    (void)a;
+    for (size_t i = 0; i < w->n_told; i++)
+        if (w->told[i] == t->shape)
+            return;
+    snprintf(text, sizeof(text), "at_once %" PRIu32 " of batch %u is reached", at_once,
+             GPQ_BATCH_OF(t->id));
+    see_reason(w, &f, "at once", text);
+}
+
 void gpq_waiting_look(struct gpq_agent *a, struct gpq_look *l)
 {
     struct waiting w = { .look = l };
@@ -232,4 +261,5 @@ void gpq_waiting_look(struct gpq_agent *a, struct gpq_look *l)
         gpq_work_each(a, find_claimed, &w);
     see_claimed(a, &w);
     gpq_ahead_each(a, see_shape, &w);
+    gpq_now_turns(a, BATCHES, see_turn, &w);
 }

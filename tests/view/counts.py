@@ -19,7 +19,8 @@ SEEDS = {"large": 0, "night": 2, "running": 2, "64-gpus": 2}
 USUAL_SEEDS = 20
 # The waits of a report by the words of reasons.  A busy GPU may be one that is kept: both are one.
 WHYS = {"BUSY": "busy", "SHARE": "busy", "HEAD_HOLDS": "busy", "MAX_WAIT": "busy",
-        "SEATS": "limit", "BOOTING": "loading", "FAULT": "out", "DRAINED": "out", "": "unseen"}
+        "SEATS": "limit", "at once": "limit", "BOOTING": "loading", "FAULT": "out",
+        "DRAINED": "out", "": "unseen"}
 
 
 def shown(tool, text):

@@ -42,10 +42,10 @@ class Batch:
     """The tasks of one batch, and how they ended: task -> outcome of its last row."""
 
     def __init__(self, number, name, total, made, shape, priority=0, joined=(), held=0, open=False,
-                 is_held=False):
+                 is_held=False, turn=0):
         self.number, self.name, self.total, self.made = number, name, total, made
         self.shape, self.priority, self.joined = shape, priority, joined
-        self.held, self.open, self.is_held = held, open, is_held
+        self.held, self.open, self.is_held, self.turn = held, open, is_held, turn
         self.last = {}   # of its own tasks
         self.end = made
 
@@ -143,14 +143,14 @@ class Night:
         started = {task for task, outcome in b.last.items() if outcome not in ("returned", "waits")}
         joined = {task for batch, task in b.joined}
         first = next((i for i in range(1, b.total + 1)
-                      if i not in started and i not in joined), 0) if ready else 0
+                      if i not in started and i not in joined), 0) if ready + b.turn else 0
         over = ready + running + b.held == 0 and not b.open
         flags = ",".join(["open"] * b.open + ["held"] * b.is_held)
         return b"\t".join([b"batch", *map(field, [b.number, b.name]), self.time(b.made),
                            self.time(b.end if over else None), *map(field, [
                                b.priority, flags, b.total, len(b.joined), b.held, ready, running,
                                ",".join(f"{word}={n}" for word, n in sorted(ends.items())),
-                               first or None, b.shape if first else None])])
+                               first or None, b.shape if first else None, b.turn])])
 
     def write(self, out, now):
         lines = [b"\t".join([b"records", field(VERSION), field(self.host)])]

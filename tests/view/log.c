@@ -102,7 +102,7 @@ T_CASE(names)
           "class a__b\\tc\\\\\n"
           "shape 1 a__b\\tc\\\\ 2 2_GPUs,_40_GiB,_1_CPU\n"
           "shape 2 a__b\\tc\\\\ 1 1_GPU,_512_MiB\n"
-          "batch 1 a__b\\tc\\\\ 1001 - 0 - 2 0 0 2 0 - 1 1\n");
+          "batch 1 a__b\\tc\\\\ 1001 - 0 - 2 0 0 2 0 - 1 1 0\n");
 }
 
 /* A log of an earlier version has no names, and no clock. */
@@ -129,7 +129,7 @@ T_CASE(no_names)
           " records gpu batch attempt life now ",
           "records 1 - log\n"
           "gpu device_2 - - - - - -\n"
-          "batch 1 class_1 5 9 0 - 1 0 0 0 0 timeout=1 0 -\n"
+          "batch 1 class_1 5 9 0 - 1 0 0 0 0 timeout=1 0 - 0\n"
           "attempt 1.1 1 1 device_2 5 7 9 timeout 0 limit -\n"
           "life opened 5 9 -\n"
           "now 9\n");
@@ -152,8 +152,8 @@ T_CASE(numbers_again)
           " class batch attempt ",
           "class a\n"
           "class b\n"
-          "batch 1 a 1001 1002 0 - 1 0 0 0 0 cancelled=1 0 -\n"
-          "batch 2 b 1004 - 0 - 1 0 0 1 0 - 1 2\n"
+          "batch 1 a 1001 1002 0 - 1 0 0 0 0 cancelled=1 0 - 0\n"
+          "batch 2 b 1004 - 0 - 1 0 0 1 0 - 1 2 0\n"
           "attempt 1.1 0 1 - 1001 1002 1002 cancelled 0 - -\n");
 }
 
@@ -189,7 +189,7 @@ T_CASE(a_worker_that_dies)
                  "----\ntask 2 CANCELLED QUEUED attempts=0\n"
                  "# end\n",
           " attempt batch ",
-          "batch 1 tasks 1001 1011 0 - 3 0 0 0 0 ok=2,cancelled=1 0 -\n"
+          "batch 1 tasks 1001 1011 0 - 3 0 0 0 0 ok=2,cancelled=1 0 - 0\n"
           "attempt 1.1 1 1 gpu:0 1001 1003 1005 ok 0 - -\n"
           "attempt 1.2 1 1 gpu:0 1001 1005 1008 crashed 0 killed_by_signal_9 -\n"
           "attempt 1.2 2 1 gpu:0 1008 1009500000000 1010 ok 0 - -\n"
@@ -211,7 +211,7 @@ T_CASE(external_work)
                     "@9s fact adopt t=0 d=0,1 at=7s grant=2 attempts=1\n"
                     "@12s decide\n",
           " attempt batch ",
-          "batch 1 tasks 1001 - 0 - 2 0 0 0 1 error=1 0 -\n"
+          "batch 1 tasks 1001 - 0 - 2 0 0 0 1 error=1 0 - 0\n"
           "attempt 1.1 1 1 device_1 1001 1005 1008 error 0 - -\n"
           "attempt 1.2 1 1 device_0,device_1 1007 1007 - running 0 - -\n");
 }
@@ -386,7 +386,7 @@ T_CASE(comments_are_ignored)
 {
     check(BEGINNING "#\n##\n# x\n# task\n# task 1\n# task x label y\n# moon 1 name x\n"
                     "# task 3 end nothing has ended\n@1s submit t=3\n",
-          " batch ", "batch 1 tasks 1001 - 0 - 1 0 0 1 0 - 1 1\n");
+          " batch ", "batch 1 tasks 1001 - 0 - 1 0 0 1 0 - 1 1 0\n");
 }
 
 /* ---- Memory ---- */

@@ -157,6 +157,13 @@ def test_held(tool):
     equal(total(samples, "gpudispatch_waiting_tasks", reason="held"), 7)
 
 
+def test_turns(tool):
+    """Tasks that wait for their turn are held by a limit of their batch."""
+    samples = samples_of(tool, nights.text("at-once"))
+    equal(total(samples, "gpudispatch_waiting_tasks"), 6)
+    equal(total(samples, "gpudispatch_waiting_tasks", reason="limit"), 6)
+
+
 def cpu_time(*command):
     """The least of some runs, in s."""
     least = 1e9

@@ -266,6 +266,27 @@ def waiting(rng, tasks):
     return night, rng.randrange(1, 12) * HOUR
 
 
+def at_once(rng, tasks):
+    """A batch whose tasks run two at a time: two of four GPUs stand free, though tasks wait."""
+    tasks = tasks or 24
+    night, gpus = lanes_night(rng, tasks, 4, "few", boots=False)
+    free, ended = [0, 0], 0
+    while ended < tasks * 2 // 3:
+        lane = free.index(min(free))
+        until = free[lane] + rng.randrange(300, 400) * SECOND
+        night.attempt(1, ended + 1, 1, 1, [gpus[lane]], free[lane], free[lane] + SECOND // 4, until,
+                      "ok")
+        free[lane] = until
+        ended += 1
+    for lane in range(2):
+        night.attempt(1, ended + lane + 1, 1, 1, [gpus[lane]], free[lane], free[lane] + SECOND // 4,
+                      None, "running")
+    batch = night.batches[1]
+    batch.held = batch.turn = tasks - ended - 2
+    night.reason(1, "1.3", "at once", SECOND, None, "at_once 2 of batch 1 is reached")
+    return night, max(free) + MINUTE
+
+
 def gone(rng, tasks):
     """A GPU and a class that no line lists, and a GPU that is lost."""
     night, gpus = lanes_night(rng, 3, 2, boots=False)
@@ -381,6 +402,7 @@ NIGHTS = {
     "mig": mig, "crash-burst": crash_burst, "quarantine": quarantine, "eviction": eviction,
     "adoption": adoption, "clock-forward": clock_forward, "clock-back": clock_back,
     "shares": shares, "no-gpus": no_gpus, "retries": retries, "waiting": waiting, "gone": gone,
+    "at-once": at_once,
     "hostile": hostile, "long": long, "later": later, "any": any_rows}
 
 

@@ -74,12 +74,12 @@ class Night:
         self.names.setdefault(text(name), key)
 
     def batch(self, number_, name, made, ended, priority, flags, total, joined, held, ready,
-              running, ends, first, shape, *rest):
+              running, ends, first, shape, turn=b"", *rest):
         by = {word: int(n) for word, n in (
             item.split("=") for item in ends.decode().split(",") if item)}
         self.batches[int(number_)] = {
             "name": text(name), "made": number(made), "ready": number(ready),
-            "shape": number(shape), "ok": by.get("ok", 0), "ends": by,
+            "shape": number(shape), "turn": number(turn), "ok": by.get("ok", 0), "ends": by,
             "bad": sum(n for word, n in by.items() if word != "ok")}
 
     def attempt(self, task, number_, shape, gpus, ready, started, ended, outcome, *rest):
@@ -182,7 +182,7 @@ class Night:
                     if a.task[0] == number_ and a.outcome == "returned"][:batch["ready"]]
         waiting += [(a.shape, a.ended, self.to) for a in returned]
         waiting += [(batch["shape"], batch["made"], self.to)] * (batch["ready"] - len(returned))
-        sums, reasons = collections.Counter(), self.reasons()
+        sums, reasons = self.turns(number_), self.reasons()
         for shape, since, until in waiting:
             since, until = max(since, self.since), min(until, self.to)
             if since >= until:
@@ -195,6 +195,21 @@ class Night:
                     left -= shared
             sums[""] += left
         return {word: n for word, n in sums.items() if n}
+
+    def turns(self, number_):
+        """Task-time before the turn of tasks, of a batch that has its tasks at once."""
+        batch, sums, reasons = self.batches[number_], collections.Counter(), self.reasons()
+        rows = [r for r in self.rows if r.kind == "reason" and r.what[2] == "at once"]
+        if not any(r.what[1].startswith(f"{number_}.") for r in rows):
+            return sums
+        waiting = [(a.shape, a.ready if a.number else a.ended) for a in self.attempts
+                   if a.task[0] == number_ and (a.number == 1 if a.ready else a.number == 0)]
+        waiting += [(batch["shape"], self.to)] * batch["turn"]
+        for shape, until in waiting:
+            for begin, end, row in reasons[shape]:
+                if row in rows and min(end, until) > begin:
+                    sums["at once"] += min(end, until) - begin
+        return sums
 
     def reasons(self):
         by = collections.defaultdict(list)
@@ -215,7 +230,7 @@ def recount(lines):
             a.outcome for a in last.values())),
         "bad": sum(count for outcome, count in ends.items() if outcome != "ok"),
         "batches": [{
-            "id": i, "ok": b["ok"], "bad": b["bad"], "ends": b["ends"],
+            "id": i, "turn": b["turn"], "ok": b["ok"], "bad": b["bad"], "ends": b["ends"],
             "attempts": sum(1 for a in n.attempts if a.task[0] == i and a.number),
             "waits": n.waits(i)} for i, b in sorted(n.batches.items())]}
 

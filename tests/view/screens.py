@@ -80,7 +80,8 @@ def test_many_gpus(tool):
 
 
 def test_small_nights(tool):
-    for name in "empty", "nothing", "one", "failed", "waiting", "mig", "shares", "adoption":
+    for name in ("empty", "nothing", "one", "failed", "waiting", "at-once", "mig", "shares",
+                 "adoption"):
         golden(tool, name, 80, 24)
 
 

@@ -236,6 +236,7 @@ static void add_rows(struct gpv_snapshot *s, uint32_t gpus, uint32_t batches)
         }
         b->running = 1;
         b->ready = b->held = 2;
+        b->turn = 1;
         b->first = GPV_TASK(i + 1, 3);
         b->why = GPV_WHY_LIMIT;
         b->since = s->time;
@@ -284,7 +285,7 @@ T_CASE(what_does_not_fit_is_counted)
     struct gpv_snapshot s, read;
     add_rows(&s, 8, 1000);
     add_more(&s, 35, 200, 200);
-    s.more = (struct gpv_now_more){ 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+    s.more = (struct gpv_now_more){ 1, 2, 3, 4, 5, 6, 7, 4, 8, 9 };
     written(&s, 2 * LINE, &read);
     T_EQ(read.batches.n, GPV_NOW_BATCHES);
     uint32_t rest = 1000 - GPV_NOW_BATCHES, go_on = rest / 8;
@@ -295,6 +296,7 @@ T_CASE(what_does_not_fit_is_counted)
     T_EQ(read.more.running, 5 + go_on);
     T_EQ(read.more.ready, 6 + 2 * go_on);
     T_EQ(read.more.held, 7 + 2 * go_on);
+    T_EQ(read.more.turn, 4 + go_on);
     T_EQ(read.findings.n, GPV_NOW_FINDINGS);
     T_EQ(read.more.findings, 8 + 200 - GPV_NOW_FINDINGS);
     T_EQ(read.classes.n, GPV_NOW_CLASSES);

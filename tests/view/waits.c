@@ -336,6 +336,30 @@ T_CASE(texts_of_reasons)
     gpv_night_free(n);
 }
 
+/* Of a batch with at_once, tasks wait for their turn while the reason says so.  What is READY waits
+ * as in other batches. */
+static const char turns[] = "shape 1 - 1\nshape 2 - 1\n"
+                            "batch 1 a 10 - 0 - 6 0 2 0 1 ok=2,cancelled=1 5 1 2\n"
+                            "batch 2 b 10 - 0 - 2 0 1 0 0 ok=1 2 1\n"
+                            "life opened 10 -\n"
+                            "attempt 1.1 1 1 gpu:0 10 12 30 ok\n"
+                            "attempt 1.2 1 1 gpu:0 30 30 50 ok\n"
+                            "attempt 1.3 0 1 - - - 40 cancelled\n"
+                            "attempt 1.4 1 1 gpu:0 50 55 - running\n"
+                            "attempt 2.1 1 1 gpu:1 45 46 60 ok\n"
+                            "reason 1 1.2 at_once 13 50\n"
+                            "reason 1 1.4 BUSY 50 55\n"
+                            "reason 2 1.2 at_once 14 20\n"
+                            "reason 1 1.5 at_once 56 -\n"
+                            "now 70";
+
+T_CASE(tasks_that_wait_for_their_turn)
+{
+    waits(turns, "10-12 1 unseen\n13-30 5 limit\n30-40 4 limit\n40-50 3 limit\n"
+                 "50-55 1 busy\n56-70 2 limit");
+    waits_within(turns, 0, 0, 2, "45-46 1 limit"); /* it has no such limit */
+}
+
 T_CASE(details_of_texts)
 {
     T_TEXT(gpv_reason_detail("SEATS, has 2 workers"), "has 2 workers");
@@ -450,7 +474,7 @@ static void draw_attempt(struct gpv_night *n, uint64_t *seed, uint32_t task)
 
 static void draw_reason(struct gpv_night *n, uint64_t *seed)
 {
-    static const char *const word[] = { "BUSY", "SEATS", "DRAINED" };
+    static const char *const word[] = { "BUSY", "SEATS", "DRAINED", "at once" };
     const char *drawn = word[draw_below(seed, T_LENGTH(word))];
     struct gpv_reason r = { .since = draw_time(seed, SPAN), .shape = draw_below(seed, SHAPES) };
     r.task = GPV_TASK(1 + draw_below(seed, BATCHES + 1), 1 + draw_below(seed, 20));
@@ -471,6 +495,7 @@ static struct gpv_night *draw_night(uint64_t *seed)
         /* So many that all which were returned wait. */
         struct gpv_batch batch = { .id = id, .ready = 20, .made = draw_time(seed, SPAN) };
         batch.shape = draw_chance(seed, 10) ? GPV_NONE : draw_below(seed, SHAPES);
+        batch.turn = draw_below(seed, 4);
         T_EQ(gpv_add_batch(n, &batch), 0);
     }
     for (uint32_t i = draw_below(seed, 16); i > 0; i--)
@@ -513,6 +538,11 @@ static bool is_open(const struct gpv_night *n, int64_t since, int64_t until, int
     return since <= now && now < n->to && (until == 0 || now < until);
 }
 
+static bool is_at_once(const struct gpv_night *n, const struct gpv_reason *r)
+{
+    return strcmp(gpv_text(n, r->word), "at once") == 0;
+}
+
 /* Of the open rows of a shape the one that ends last, of equal ones the last. */
 static const struct gpv_reason *reason_of(const struct gpv_night *n, uint32_t shape, int64_t now)
 {
@@ -524,6 +554,32 @@ static const struct gpv_reason *reason_of(const struct gpv_night *n, uint32_t sh
             found = r;
     }
     return found;
+}
+
+static bool has_at_once(const struct gpv_night *n, uint32_t id)
+{
+    for (size_t i = 0; i < n->reasons.n; i++)
+        if (GPV_BATCH_OF(n->reasons.row[i].task) == id && is_at_once(n, &n->reasons.row[i]))
+            return true;
+    return false;
+}
+
+/* Adds those that wait for their turn. */
+static void count_turns(const struct gpv_night *n, uint32_t batch, int64_t now,
+                        uint32_t ret[SHAPES + 1])
+{
+    const struct gpv_batch *b = &n->batches.row[batch];
+    for (uint32_t shape = 0; shape < SHAPES && has_at_once(n, b->id); shape++) {
+        const struct gpv_reason *r = reason_of(n, shape, now);
+        if (!r || !is_at_once(n, r))
+            continue;
+        ret[shape] += b->shape == shape ? b->turn : 0;
+        for (size_t i = 0; i < n->attempts.n; i++) {
+            const struct gpv_attempt *a = &n->attempts.row[i];
+            if (GPV_BATCH_OF(a->task) == b->id && a->shape == shape)
+                ret[shape] += a->number == 0 ? a->ready == 0 && now < a->ended : now < a->ready;
+        }
+    }
 }
 
 static bool is_kept(const struct gpv_night *n, int64_t now)
@@ -555,7 +611,7 @@ static enum gpv_why recounted_why(const struct gpv_night *n, uint32_t batch,
         return GPV_WHY_UNSEEN;
     const char *word = gpv_text(n, first->word);
     if (strcmp(word, "BUSY") != 0)
-        return strcmp(word, "SEATS") == 0 ? GPV_WHY_LIMIT : GPV_WHY_OUT;
+        return strcmp(word, "DRAINED") == 0 ? GPV_WHY_OUT : GPV_WHY_LIMIT;
     return n->shapes.row[first->shape].gpus >= 2 && is_kept(n, now) ? GPV_WHY_GATHERING
                                                                     : GPV_WHY_BUSY;
 }
@@ -567,6 +623,7 @@ static void recount(const struct gpv_night *n, uint32_t batch)
     for (int64_t now = n->from; now < n->to; now += MS) {
         uint32_t waiting[SHAPES + 1], tasks = 0;
         count_waiting(n, batch, now, waiting);
+        count_turns(n, batch, now, waiting);
         for (uint32_t shape = 0; shape <= SHAPES; shape++)
             tasks += waiting[shape];
         wanted[recounted_why(n, batch, waiting, now)] += (double)tasks * MS;

@@ -48,7 +48,8 @@ void gpv_left_start(struct gpv_left *l, int64_t now);
 void gpv_left_end(struct gpv_left *l, int64_t started, int64_t now);
 
 /* Returns in *least and *most the time, in ns, until the running tasks and `waiting` ones have
- * ended; -1: unknown.  `more`: tasks are held, or will be added, and so *most is unknown. */
+ * ended; -1: unknown.  `more`: tasks are held, not only for their turn, or will be added, and
+ * so *most is unknown. */
 void gpv_left(const struct gpv_left *l, int64_t now, uint32_t waiting, bool more, int64_t *least,
               int64_t *most);
 

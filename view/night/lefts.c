@@ -75,8 +75,9 @@ static void play(struct player *l)
 static void ask(const struct player *l, const struct gpv_batch *b, const struct gpv_left *left,
                 struct gpv_left_of *ret)
 {
-    const bool more = b->held > 0 || b->open, stands = more && b->ready + b->running == 0;
-    gpv_left(left, l->n->to, b->ready, more, &ret->least, &ret->most);
+    const uint32_t waiting = b->ready + b->turn;
+    const bool more = b->held > b->turn || b->open, stands = more && waiting + b->running == 0;
+    gpv_left(left, l->n->to, waiting, more, &ret->least, &ret->most);
     ret->why = ret->least >= 0 && ret->most >= 0 ? GPV_LEFT_KNOWN
                : ret->least >= 0 || stands       ? GPV_LEFT_MORE
                : left->ends < GPV_LEFT_ENDS      ? GPV_LEFT_FEW

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "view/night/waits.h"
+
 /* ---- Rows ---- */
 
 /* Whether a row is in the part.  until 0: it goes on. */
@@ -80,7 +82,9 @@ static int add_rows(struct gpv_night *p, const struct gpv_night *n, int64_t from
 /* A task whose outcome, or state at the end of the night, is of a time after the part. */
 struct task {
     uint64_t task;
-    bool waits, runs; /* at the end of the part: it is ready; an attempt runs */
+    uint16_t shape;
+    bool waits, runs,
+        begun; /* at the end of the part: it is ready; an attempt runs; it has a row */
 };
 
 struct undo {
@@ -136,7 +140,7 @@ static int list_tasks(struct undo *u, const struct gpv_night *n)
         struct gpv_batch *b = batch_of(u, a->task);
         if (!a->last || has_ended(a, u->p->to))
             continue;
-        u->tasks.row[u->tasks.n++].task = a->task;
+        u->tasks.row[u->tasks.n++] = (struct task){ .task = a->task, .shape = a->shape };
         if (b)
             move(count_of(b, a), &b->ready);
     }
@@ -168,11 +172,43 @@ static void set_states(struct undo *u)
         const struct gpv_attempt *a = &u->p->attempts.row[i];
         struct task *t = a->last ? find_task(u, a->task) : NULL;
         struct gpv_batch *b = batch_of(u, a->task);
+        if (t)
+            t->begun = true;
         if (!t || !b || (t->waits && a->ended != 0))
             continue;
         t->runs = a->ended == 0;
         move(&b->ready, count_of(b, a));
     }
+}
+
+/* Whether its tasks wait for their turn at the end of the part. */
+static bool is_limited(const struct gpv_night *p, uint32_t batch)
+{
+    for (uint32_t i = 0; i < p->reasons.n; i++)
+        if (p->reasons.row[i].until == 0 && GPV_BATCH_OF(p->reasons.row[i].task) == batch &&
+            gpv_is_at_once(p, i))
+            return true;
+    return false;
+}
+
+/* Tasks of such a batch are held that have no row yet, and were not ready. */
+static bool is_held(const struct task *t, const struct gpv_batch *b)
+{
+    return b && b->turn != 0 && !t->waits && !t->begun;
+}
+
+static void set_turns(struct undo *u)
+{
+    for (size_t i = 0; i < u->p->batches.n; i++)
+        u->p->batches.row[i].turn = is_limited(u->p, u->p->batches.row[i].id);
+    for (size_t i = 0; i < u->tasks.n; i++) {
+        struct gpv_batch *b = batch_of(u, u->tasks.row[i].task);
+        if (is_held(&u->tasks.row[i], b))
+            move(&b->ready, &b->held);
+    }
+    for (size_t i = 0; i < u->p->batches.n; i++)
+        if (u->p->batches.row[i].turn != 0)
+            u->p->batches.row[i].turn = u->p->batches.row[i].held;
 }
 
 static void note_first(struct gpv_batch *b, uint32_t number, uint32_t shape)
@@ -210,8 +246,14 @@ static void find_firsts(struct undo *u, const struct gpv_night *n)
             note_first(b, GPV_NUMBER_OF(a->task), a->shape);
     }
     for (size_t i = 0; i < u->p->batches.n; i++)
-        if (u->p->batches.row[i].ready == 0)
+        if (u->p->batches.row[i].ready + u->p->batches.row[i].turn == 0)
             u->p->batches.row[i].first = 0;
+    for (size_t i = 0; i < u->tasks.n; i++) {
+        const struct task *t = &u->tasks.row[i];
+        struct gpv_batch *b = batch_of(u, t->task);
+        if (is_held(t, b) && b->ready == 0)
+            note_first(b, GPV_NUMBER_OF(t->task), t->shape);
+    }
 }
 
 static int set_counts(struct gpv_night *p, const struct gpv_night *n)
@@ -221,6 +263,7 @@ static int set_counts(struct gpv_night *p, const struct gpv_night *n)
         return -1;
     find_waiting(&u, n);
     set_states(&u);
+    set_turns(&u);
     find_firsts(&u, n);
     free(u.tasks.row);
     return 0;

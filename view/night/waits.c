@@ -38,7 +38,7 @@ static const struct {
     { "MAX_WAIT", GPV_WHY_BUSY, false },
     { "PINNED", GPV_WHY_BUSY, false },
     { "SEATS", GPV_WHY_LIMIT, false },
-    { "at once", GPV_WHY_LIMIT, false },
+    { GPV_AT_ONCE, GPV_WHY_LIMIT, false },
     { "BOOTING", GPV_WHY_LOADING, false },
     { "UNLOADING", GPV_WHY_LOADING, false },
     { "DRAINED", GPV_WHY_OUT, false },
@@ -62,6 +62,12 @@ enum gpv_why gpv_why_of_word(const char *word, bool kept)
     return GPV_WHY_OTHER;
 }
 
+bool gpv_is_at_once(const struct gpv_night *n, uint32_t reason)
+{
+    return reason < n->reasons.n &&
+           strcmp(gpv_text(n, n->reasons.row[reason].word), GPV_AT_ONCE) == 0;
+}
+
 enum gpv_why gpv_why_of(const struct gpv_night *n, const struct gpv_wait *w)
 {
     return gpv_why_of_word(gpv_text(n, w->word), w->kept);
@@ -72,23 +78,28 @@ enum gpv_why gpv_why_of(const struct gpv_night *n, const struct gpv_wait *w)
 struct begin {
     int64_t at;
     uint32_t tasks, shape;
+    uint32_t turns; /* tasks whose turn comes, or which end before that */
 };
 
 struct shape {
     uint64_t tasks;  /* that wait */
+    uint64_t later;  /* of a batch with at_once: tasks whose turn has not come yet */
+    bool counts;     /* these wait for it */
     uint32_t reason; /* of those that have begun the one that ends last, or GPV_NONE */
 };
 
 struct sweep {
     const struct gpv_night *n;
     const struct gpv_batch *batch;
+    bool at_once; /* it has such a limit */
     GPV_LIST(struct begin) begins;
     struct shape *shape; /* and one for tasks of no known shape */
     size_t next_begin, next_start, next_reason, next_tenancy;
     uint64_t tasks;
+    uint64_t turn;   /* further ones, that wait for their turn */
     uint32_t reason; /* the one that counts */
     bool look;       /* it may be another one */
-    int64_t reason_until, kept_until;
+    int64_t look_at, kept_until;
 };
 
 static bool is_of(const struct sweep *s, const struct gpv_attempt *a)
@@ -107,6 +118,7 @@ static int add_begin(struct sweep *s, struct begin c)
     struct begin *last = s->begins.n > 0 ? &s->begins.row[s->begins.n - 1] : NULL;
     if (last && last->at == c.at && last->shape == c.shape) {
         last->tasks += c.tasks;
+        last->turns += c.turns;
         return 0;
     }
     if (!gpv_grow(&s->begins.row, s->begins.n, &s->begins.room, sizeof(*s->begins.row)))
@@ -115,16 +127,31 @@ static int add_begin(struct sweep *s, struct begin c)
     return 0;
 }
 
+static struct shape *shape_at(struct sweep *s, uint32_t shape)
+{
+    return &s->shape[shape < s->n->shapes.n ? shape : s->n->shapes.n];
+}
+
+/* The first attempt of a task follows its turn.  One that was cancelled may never have had it. */
+static int add_turn(struct sweep *s, const struct gpv_attempt *a)
+{
+    int64_t at = a->number == 1 ? a->ready : a->number == 0 && a->ready == 0 ? a->ended : 0;
+    if (!s->at_once || at == 0)
+        return 0;
+    shape_at(s, a->shape)->later++;
+    return add_begin(s, (struct begin){ at, 0, a->shape, 1 });
+}
+
 /* `still`: tasks that wait at the end, and are not accounted for. */
 static int add_attempt(struct sweep *s, const struct gpv_attempt *a, uint32_t *still)
 {
-    int code = 0;
-    if (has_waited(a))
-        code = add_begin(s, (struct begin){ a->ready, 1, a->shape });
+    int code = add_turn(s, a);
+    if (code == 0 && has_waited(a))
+        code = add_begin(s, (struct begin){ a->ready, 1, a->shape, 0 });
     if (code < 0 || !a->last || a->outcome != GPV_RETURNED || *still == 0)
         return code;
     --*still;
-    return add_begin(s, (struct begin){ a->ended, 1, a->shape });
+    return add_begin(s, (struct begin){ a->ended, 1, a->shape, 0 });
 }
 
 static int by_time(const void *a, const void *b)
@@ -141,7 +168,7 @@ static int add_begins(struct sweep *s)
         if (is_of(s, &s->n->attempts.row[i]))
             code = add_attempt(s, &s->n->attempts.row[i], &still);
     if (code == 0 && still > 0)
-        code = add_begin(s, (struct begin){ s->batch->made, still, s->batch->shape });
+        code = add_begin(s, (struct begin){ s->batch->made, still, s->batch->shape, 0 });
     if (code == 0)
         gpv_sort(s->begins.row, s->begins.n, sizeof(s->begins.row[0]), by_time);
     return code;
@@ -153,6 +180,11 @@ static int begin_sweep(struct sweep *s)
     s->shape = malloc(shapes * sizeof(s->shape[0]));
     for (size_t i = 0; s->shape && i < shapes; i++)
         s->shape[i] = (struct shape){ .reason = GPV_NONE };
+    for (uint32_t i = 0; i < s->n->reasons.n && !s->at_once; i++)
+        s->at_once =
+            GPV_BATCH_OF(s->n->reasons.row[i].task) == s->batch->id && gpv_is_at_once(s->n, i);
+    if (s->shape)
+        shape_at(s, s->batch->shape)->later = s->at_once ? s->batch->turn : 0;
     return s->shape ? add_begins(s) : -1;
 }
 
@@ -169,13 +201,20 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void count(struct sweep *s, size_t shape, uint64_t come, uint64_t leave)
+static void count(struct sweep *s, uint32_t shape, uint64_t come, uint64_t leave)
 {
-    shape = shape < s->n->shapes.n ? shape : s->n->shapes.n;
-    uint64_t *tasks = &s->shape[shape].tasks, before = *tasks;
+    uint64_t *tasks = &shape_at(s, shape)->tasks, before = *tasks;
     *tasks += come - leave;
     s->tasks += come - leave;
     s->look = s->look || before == 0 || *tasks == 0;
+}
+
+static void count_turns(struct sweep *s, uint32_t shape, uint32_t turns)
+{
+    struct shape *h = shape_at(s, shape);
+    h->later -= turns;
+    s->turn -= h->counts ? turns : 0;
+    s->look = s->look || h->later == 0;
 }
 
 static int64_t apply_begins(struct sweep *s, int64_t now)
@@ -184,7 +223,10 @@ static int64_t apply_begins(struct sweep *s, int64_t now)
         const struct begin *b = &s->begins.row[s->next_begin];
         if (b->at > now)
             return b->at;
-        count(s, b->shape, b->tasks, 0);
+        if (b->tasks != 0)
+            count(s, b->shape, b->tasks, 0);
+        if (b->turns != 0)
+            count_turns(s, b->shape, b->turns);
     }
     return INT64_MAX;
 }
@@ -253,17 +295,20 @@ static bool comes_first(const struct sweep *s, uint32_t reason, uint32_t other)
 static void choose_reason(struct sweep *s, int64_t now)
 {
     s->reason = GPV_NONE;
-    s->reason_until = INT64_MAX;
+    s->look_at = INT64_MAX;
     s->look = false;
-    for (size_t i = 0; i < s->n->shapes.n; i++) {
-        uint32_t reason = s->shape[i].reason;
-        if (s->shape[i].tasks == 0 || reason == GPV_NONE)
+    s->turn = 0;
+    for (uint32_t i = 0; i < s->n->shapes.n; i++) {
+        struct shape *h = &s->shape[i];
+        int64_t until =
+            h->reason != GPV_NONE ? gpv_until(s->n, s->n->reasons.row[h->reason].until) : now;
+        h->counts = h->later > 0 && until > now && gpv_is_at_once(s->n, h->reason);
+        s->turn += h->counts ? h->later : 0;
+        if (until <= now || (h->tasks == 0 && !h->counts))
             continue;
-        int64_t until = gpv_until(s->n, s->n->reasons.row[reason].until);
-        if (until > now && comes_first(s, reason, s->reason)) {
-            s->reason = reason;
-            s->reason_until = until;
-        }
+        s->look_at = earlier(s->look_at, until);
+        if (comes_first(s, h->reason, s->reason))
+            s->reason = h->reason;
     }
 }
 
@@ -274,16 +319,18 @@ static int64_t step(struct sweep *s, int64_t now)
     next = earlier(next, apply_starts(s, now));
     next = earlier(next, apply_reasons(s, now));
     next = earlier(next, apply_kept(s, now));
-    if (s->look || s->reason_until <= now)
+    if (s->look || s->look_at <= now)
         choose_reason(s, now);
-    return earlier(next, s->reason_until);
+    return earlier(next, s->look_at);
 }
 
 /* ---- Stretches ---- */
 
 static struct gpv_wait wait_at(const struct sweep *s, int64_t now, int64_t next)
 {
-    struct gpv_wait w = { .from = now, .to = next, .tasks = s->tasks, .reason = s->reason };
+    struct gpv_wait w = {
+        .from = now, .to = next, .tasks = s->tasks + s->turn, .reason = s->reason
+    };
     if (s->reason != GPV_NONE) {
         const struct gpv_reason *r = &s->n->reasons.row[s->reason];
         w.word = r->word;

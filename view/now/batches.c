@@ -85,6 +85,7 @@ static void put_batch(struct gpv_now_batch *row, const struct gpv_night *p,
                                    .running = b->running,
                                    .ready = b->ready,
                                    .held = b->held,
+                                   .turn = b->turn,
                                    .why = GPV_WHY_UNSEEN,
                                    .least = -1,
                                    .most = -1,
@@ -92,7 +93,7 @@ static void put_batch(struct gpv_now_batch *row, const struct gpv_night *p,
     for (uint32_t outcome = 0; outcome < GPV_OUTCOMES; outcome++)
         row->bad += gpv_is_bad(outcome) ? b->ended_by[outcome] : 0;
     gpv_now_text(row->name, sizeof(row->name), gpv_text(p, b->name));
-    if (b->first == 0 || b->ready == 0) /* that may be one that is held */
+    if (b->first == 0 || b->ready + b->turn == 0) /* that may be one that is held */
         return;
     row->first = GPV_TASK(b->id, b->first);
     row->gpus = b->shape < p->shapes.n ? p->shapes.row[b->shape].gpus : 0;
@@ -239,11 +240,12 @@ static void see_rows(struct gpv_snapshot *s, struct lengths *l, const struct gpv
             see_worker(&s->classes.row[class], &l[class], p, &p->tenancies.row[i]);
     }
     for (size_t i = 0; i < p->batches.n; i++) {
-        uint32_t shape = p->batches.row[i].shape;
+        const struct gpv_batch *b = &p->batches.row[i];
+        uint32_t shape = b->shape;
         uint32_t row = row_of(p, shape < p->shapes.n ? p->shapes.row[shape].class : GPV_NONE);
-        if (p->batches.row[i].ready > 0)
-            s->classes.row[row].waiting[why_of(p, shape)] += p->batches.row[i].ready;
-        s->classes.row[row].held += p->batches.row[i].held;
+        if (b->ready + b->turn > 0)
+            s->classes.row[row].waiting[why_of(p, shape)] += b->ready + b->turn;
+        s->classes.row[row].held += b->held - b->turn;
     }
 }
 

@@ -91,6 +91,7 @@ static const struct gpv_field batch_fields[] = {
     BATCH(running, GPV_U32, 0),
     BATCH(ready, GPV_U32, 0),
     BATCH(held, GPV_U32, 0),
+    BATCH(turn, GPV_U32, 0),
     BATCH(first, GPV_TASK_ID, 0),
     FIELD(gpv_now_batch, why, "why", GPV_WORD_OF, GPV_WHY_UNSEEN, gpv_why_word),
     BATCH(reason, GPV_TEXT, 0),
@@ -142,8 +143,8 @@ const struct gpv_field gpv_head_fields[] = {
 
 #define MORE(member) FIELD(gpv_now_more, member, #member, GPV_U32, 0, NULL)
 const struct gpv_field gpv_more_fields[] = {
-    MORE(batches), MORE(total), MORE(ok),       MORE(bad),     MORE(running),
-    MORE(ready),   MORE(held),  MORE(findings), MORE(classes), END_OF_FIELDS,
+    MORE(batches), MORE(total), MORE(ok),       MORE(bad),     MORE(running), MORE(ready),
+    MORE(held),    MORE(turn),  MORE(findings), MORE(classes), END_OF_FIELDS,
 };
 
 #define LIST(member, type, fields, rows, bytes)                                                  \

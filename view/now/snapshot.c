@@ -69,6 +69,7 @@ void gpv_now_fold_batch(struct gpv_now_more *more, const struct gpv_now_batch *b
     more->running += b->running;
     more->ready += b->ready;
     more->held += b->held;
+    more->turn += b->turn;
 }
 
 /* ---- Words and texts ---- */

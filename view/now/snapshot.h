@@ -76,8 +76,9 @@ struct gpv_now_class {
     uint32_t workers, ready, loading; /* 0 of the class "command", which has none */
     int64_t boot_p50, run_p50;        /* ns; -1 = none is known */
     uint64_t evicted, restarts;       /* since `since` of the snapshot */
-    uint64_t waiting[GPV_WHYS];       /* tasks, by the reason of the first one of their shape */
-    uint64_t held;                    /* held tasks, which are none of `waiting` */
+    uint64_t waiting[GPV_WHYS];       /* tasks that are ready or wait for their turn, by the reason
+                                         of the first one of their shape */
+    uint64_t held;                    /* the other held tasks */
     uint64_t ended_by[GPV_OUTCOMES];  /* ends since `since`, of attempts and of tasks without one */
     uint64_t tasks_by[GPV_OUTCOMES];  /* tasks that have ended for good since `since`, once in each
                                          round; of records, in their last round */
@@ -89,9 +90,9 @@ struct gpv_now_batch {
     char name[64];
     int32_t priority;
     int64_t made, ended; /* ended 0: it goes on */
-    uint32_t total, ok, bad, running, ready, held;
+    uint32_t total, ok, bad, running, ready, held, turn; /* turn: a part of held */
     /* Of its first waiting task: */
-    uint64_t first;  /* 0 = none waits */
+    uint64_t first;  /* 0 = none waits, or all of them are held, not for their turn alone */
     uint32_t why;    /* enum gpv_why; UNSEEN if none waits */
     char reason[32]; /* as explain names it: "BUSY" */
     char text[192];  /* of the reason, as explain has it */
@@ -124,7 +125,7 @@ struct gpv_now_end {
 
 /* Rows that a list does not have: batches, with the sums of their counts; findings; classes. */
 struct gpv_now_more {
-    uint32_t batches, total, ok, bad, running, ready, held;
+    uint32_t batches, total, ok, bad, running, ready, held, turn;
     uint32_t findings, classes;
 };
 

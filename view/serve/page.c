@@ -94,7 +94,7 @@ static void answer_done(const struct gpv_snapshot *s, FILE *f)
     const struct counts c = sum(s);
     if (c.running + c.waiting == 0)
         gpv_html(f, "<p>Nothing waits or runs</p>\n");
-    else if (s->least < 0)
+    else if (s->least < 0 || (s->least == 0 && s->most < 0))
         gpv_html(f, "<p>Not known yet</p>\n");
     else if (s->most < 0)
         gpv_html(f, "<p>Not before %s</p>\n", gpv_clock(s->time + s->least, from));

@@ -57,7 +57,7 @@ static void draw_machine(struct gpv_drawing *d)
 /* ---- The tasks and the end ---- */
 
 struct sums {
-    uint64_t total, ok, bad, running, waiting, held;
+    uint64_t total, ok, bad, running, waiting, held, turn;
 };
 
 static void add_all(const struct gpv_snapshot *s, struct sums *ret)
@@ -67,7 +67,8 @@ static void add_all(const struct gpv_snapshot *s, struct sums *ret)
                           s->more.bad,
                           s->more.running,
                           (uint64_t)s->more.ready + s->more.held,
-                          s->more.held };
+                          s->more.held,
+                          s->more.turn };
     for (size_t i = 0; i < s->batches.n; i++) {
         const struct gpv_now_batch *b = &s->batches.row[i];
         ret->total += b->total;
@@ -76,6 +77,7 @@ static void add_all(const struct gpv_snapshot *s, struct sums *ret)
         ret->running += b->running;
         ret->waiting += (uint64_t)b->ready + b->held;
         ret->held += b->held;
+        ret->turn += b->turn;
     }
 }
 
@@ -95,7 +97,7 @@ static void put_end(const struct gpv_drawing *d, const struct sums *n, char *ret
         snprintf(ret, size, n->total ? "all done" : "no tasks");
         return;
     }
-    if (d->s->least < 0) {
+    if (d->s->least < 0 || (d->s->least == 0 && d->s->most < 0)) {
         snprintf(ret, size, "done: not known yet");
         return;
     }
@@ -121,8 +123,8 @@ static void draw_tasks(struct gpv_drawing *d)
 
     add_all(d->s, &sum);
     put_end(d, &sum, end, sizeof end);
-    if (sum.held)
-        snprintf(held, sizeof held, " (%s held)", gpv_count(sum.held, n[0]));
+    if (sum.held > sum.turn)
+        snprintf(held, sizeof held, " (%s held)", gpv_count(sum.held - sum.turn, n[0]));
     snprintf(all, sizeof all, "%s task%s: ", gpv_count(sum.total, n[0]), sum.total == 1 ? "" : "s");
     snprintf(ok, sizeof ok, "%s ok  ", gpv_count(sum.ok, n[0]));
     snprintf(bad, sizeof bad, "%s BAD  ", gpv_count(sum.bad, n[0]));

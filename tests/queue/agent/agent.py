@@ -50,13 +50,14 @@ class Client:
             raise Refused(reply)
         return reply
 
-    def submit(self, commands, batch="night", join=False, append=None, **spec):
+    def submit(self, commands, batch="night", join=False, append=None, at_once=0,
+               **spec):
         """Submits commands, each a list or a text for sh.  Returns the reply."""
         tasks = [{"spec": 0, "line": i + 1,
                   "argv": ["/bin/sh", "-c", c] if isinstance(c, str) else c}
                  for i, c in enumerate(commands)]
         spec = {"cwd": "/", "environment": [f"PATH={os.environ['PATH']}"], **spec}
-        about = {"name": batch} if append is None else {"append": append}
+        about = {"name": batch, "at_once": at_once} if append is None else {"append": append}
         return self.ask("submit", request=str(uuid.uuid4()), batch=about, join=join, specs=[spec],
                         tasks=tasks)
 

@@ -24,7 +24,8 @@ TOOL = os.path.join(os.path.abspath(sys.argv[1]), "tests/queue/queue_records")
 FIELDS = {
     "records": "version host", "class": "name", "now": "time",
     "gpu": "name uuid index model pci profile parent", "shape": "id class gpus text",
-    "batch": "id name made ended priority flags total joined held ready running ends first shape",
+    "batch": "id name made ended priority flags total joined held ready running ends first shape "
+             "turn",
     "attempt": "task number shape gpus ready started ended outcome status text name",
     "tenancy": "gpu kind class since until text", "out": "gpu kind since until text",
     "reason": "shape task kind since until text", "life": "kind since until text",

@@ -207,6 +207,33 @@ def few_rows(agent):
     equal(before[0]["text"].split(":")[0], "1.2")
 
 
+def turns(agent):
+    """Tasks that wait for their turn in a batch have a reason, which goes on from task to task.
+    That of a READY task with the same needs comes first."""
+    gate = agent.gate()
+    agent.devices = "fake:3"
+    c = agent.start().client()
+    c.submit([f"read x < {gate}"] * 5, batch="few", at_once=2)
+    until(lambda: len(agent.processes("sh")) == 2, "two commands")
+    written(c, lambda: rows(c, "reason"), "a row")
+    wanted = ("at once", "1.3: at_once 2 of batch 1 is reached")
+    equal(brief(c, "reason"), [(*wanted, False)])
+    gate.open()
+    c.ask("wait", tasks=["1.1"])
+    written(c, lambda: time.time_ns() > c.ask("task", task="1.1")["task"]["ended"] + 10**9,
+            "another look")
+    equal(brief(c, "reason"), [(*wanted, False)])
+    other = c.submit([f"read x < {gate}"] * 2, batch="other")["batch"]
+    written(c, lambda: len(rows(c, "reason")) == 2, "a task that waits for a GPU")
+    equal(brief(c, "reason")[0], (*wanted, True))
+    assert brief(c, "reason")[1][0] in ("BUSY", "SHARE"), brief(c, "reason")
+    equal(brief(c, "reason")[1][1].split(":")[0], f"{other}.2")
+    with gate.opened(6):
+        c.ask("wait", batch="1")
+        c.ask("wait", batch=other)
+    written(c, lambda: "until" in rows(c, "reason")[-1], "the end of the last row")
+
+
 def forgotten(agent):
     """Rows are forgotten with the tasks of their time, and younger ones stay."""
     c = agent.start().client()
@@ -226,7 +253,8 @@ def forgotten(agent):
     until(lambda: [r["span"] for r in rows(c, "life")] == [2, 3], "the end of an old row")
 
 
-CASES = [kept, kept_for_workers, kept_not, tenancies, lost, foreign, adopted, few_rows, forgotten]
+CASES = [kept, kept_for_workers, kept_not, tenancies, lost, foreign, adopted, few_rows, turns,
+         forgotten]
 
 if __name__ == "__main__":
     sys.exit(run("queue-spans", CASES))

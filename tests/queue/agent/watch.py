@@ -171,7 +171,7 @@ def members(rows, *names):
 
 
 BATCH = ("batch", "name", "priority", "made", "ended", "total", "ok", "bad", "running", "ready",
-         "held", "first", "why", "reason", "text", "since", "gpus")
+         "held", "turn", "first", "why", "reason", "text", "since", "gpus")
 GPU = "gpu", "uuid", "does", "class", "task", "attempt", "tasks", "with", "text", "kept_for"
 CLASS = ("class", "workers", "ready", "loading", "evicted", "restarts", "waiting", "held", "ended",
          "run_p50")
@@ -250,6 +250,35 @@ def gathers(agent):
     compare(s, moment(records(c), s["time"]))
     with gate.opened(2):
         c.ask("wait", batch="2")
+
+
+def turns(agent):
+    """Tasks that wait for their turn wait for a limit of their batch, and the time left counts
+    them.  Those that a person holds are held."""
+    gate = agent.gate()
+    agent.devices = "fake:4"
+    c = agent.start().client()
+    watch = Watch(agent)
+    c.submit(["true"] * 6 + [f"read x < {gate}"] * 6, batch="few", at_once=2)
+    s = watch.until(lambda s: batch_of(s, 1).get("reason") and batch_of(s, 1).get("ok") == 6 and
+                    [g["does"] for g in s["gpus"]].count("run") == 2 and
+                    batch_of(s, 1)["text"].startswith("at_once"))
+    b = batch_of(s, 1)
+    equal([b.get(n) for n in ("held", "turn", "ready", "first", "why", "reason", "text")],
+          [4, 4, None, "1.9", "limit", "at once", "at_once 2 of batch 1 is reached"])
+    assert 0 <= b["least"] <= b["most"], b
+    equal((s["classes"][0]["waiting"], s["classes"][0].get("held")), ({"limit": 4}, None))
+    compare(s, moment(records(c), s["time"]))
+    c.ask("hold", batch="1")
+    s = watch.until(lambda s: not batch_of(s, 1).get("first"))
+    b = batch_of(s, 1)
+    equal([b.get(n) for n in ("held", "turn", "first", "why", "most")], [4] + [None] * 4)
+    equal((s["classes"][0].get("waiting"), s["classes"][0]["held"]), (None, 4))
+    with gate.opened(6):
+        c.ask("release", batch="1")
+        c.ask("wait", batch="1")
+    s = watch.until(lambda s: batch_of(s, 1).get("ended"))
+    assert all(g["uses"].get("limited") for g in s["gpus"][2:]), s["gpus"]
 
 
 def after_restart(agent):
@@ -493,8 +522,8 @@ def small(agent):
     equal(line["bad_24h"], 120)
 
 
-CASES = [first, waits, present_reason, as_records, gathers, joined, forgotten, after_restart, left,
-         quiet, coalesced, stopped, readers, small]
+CASES = [first, waits, present_reason, as_records, gathers, turns, joined, forgotten, after_restart,
+         left, quiet, coalesced, stopped, readers, small]
 
 if __name__ == "__main__":
     sys.exit(run("watch", CASES))

@@ -103,6 +103,16 @@ SABOTAGES = [
         "    if (r->until.wall == 0)\n",
         "agent/night.spans_of_clock"),
     Sabotage(
+        "a task waits for its turn without a reason", "queue/agent/waiting.c",
+        "    see_reason(w, &f, \"at once\", text);\n",
+        "",
+        "agent/spans.turns"),
+    Sabotage(
+        "the time left leaves out tasks that wait for their turn", "queue/agent/show.c",
+        "    uint32_t turn = b->turns ? held : 0;\n",
+        "    uint32_t turn = b->turns && held == 0;\n",
+        "agent/watch.turns"),
+    Sabotage(
         "a row of a reason ends with the first task", "queue/agent/waiting.c",
         "    gpq_span_say(w->look->spans, \"reason\", subject, reason, text);\n",
         "    char key[24];\n"
