@@ -14,7 +14,6 @@
 #include "queue/grow.h"
 
 #define SECOND UINT64_C(1000000000)
-#define MINUTE (60 * SECOND)
 enum { SUBJECT = 96, REASON = 24, UNWRITTEN = 4096 };
 
 /* Wall time, and CLOCK_BOOTTIME at the same moment. */
@@ -308,7 +307,7 @@ int gpq_spans_store(struct gpq_agent *a, uint64_t now, struct gpq_error *e)
     int code = 0;
     if (!s || a->store->n_changes == 0)
         return 0;
-    if (now - s->alive >= MINUTE) /* also of a clock that was set back */
+    if (now - s->alive >= SECOND) /* also of a clock that was set back */
         code = a->store->engine->mark(a->store, &alive, e);
     for (struct row *r = s->first; code == 0 && s->changed && r; r = r->next)
         code = store_row(a, r, e);
@@ -338,7 +337,7 @@ void gpq_spans_stored(struct gpq_agent *a)
     if (!s || a->store->n_changes == 0)
         return;
     uint64_t now = gpq_wall();
-    if (now - s->alive >= MINUTE)
+    if (now - s->alive >= SECOND)
         s->alive = now;
     settle_rows(s);
 }

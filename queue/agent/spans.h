@@ -40,7 +40,7 @@
  * A row has its times on the wall clock and on CLOCK_BOOTTIME.  None ends before it begins: where
  * the wall clock was set back meanwhile, the row has no length there.
  *
- * The mark "alive" has a time at which an agent ran, up to a minute before its last commit.  Rows
+ * The mark "alive" has a time at which an agent ran, up to a second before its last commit.  Rows
  * that a killed agent has left open end there.
  */
 #ifndef GPQ_AGENT_SPANS_H

@@ -189,6 +189,18 @@ def adopted(agent):
     equal(len(rows(agent.start().client(), "life")), 4)
 
 
+def killed(agent):
+    """The rows of a killed agent end less than a second before its last commit."""
+    c = agent.start().client()
+    c.submit(["true"])
+    c.ask("wait", batch="1")
+    later = c.ask("task", task="1.1")["task"]["ended"] + 15 * 10**8
+    written(c, lambda: time.time_ns() > later, "a second of commits")
+    agent.kill()
+    life = rows(agent.start().client(), "life")
+    assert later - 10**9 <= life[0]["until"] <= life[1]["since"], (later, life)
+
+
 def few_rows(agent):
     """A row of a reason goes on while one task after the other waits for the same."""
     gate = agent.gate()
@@ -253,8 +265,8 @@ def forgotten(agent):
     until(lambda: [r["span"] for r in rows(c, "life")] == [2, 3], "the end of an old row")
 
 
-CASES = [kept, kept_for_workers, kept_not, tenancies, lost, foreign, adopted, few_rows, turns,
-         forgotten]
+CASES = [kept, kept_for_workers, kept_not, tenancies, lost, foreign, adopted, killed, few_rows,
+         turns, forgotten]
 
 if __name__ == "__main__":
     sys.exit(run("queue-spans", CASES))
