@@ -304,6 +304,15 @@ struct gpq_end {
     struct gpq_bytes shape; /* of the retry, if it asks for more; empty = as before */
 };
 
+struct gpq_back {
+    uint64_t task;
+    uint32_t attempt;
+    uint32_t why; /* enum gpq_return */
+    const char *text;
+    const char *devices; /* if they were not known at the claim; NULL = as they are */
+    uint64_t started;    /* 0 = it has not started, or the time is not known */
+};
+
 enum { GPQ_PURGE_LOOKS = 16, GPQ_SAID = 200 };
 
 /* One thing that is not as it has to be (findings.h). */
@@ -376,8 +385,8 @@ struct gpq_engine {
      * a row that is LOST or DEVICE ends the task LOST, and with at_most_once any return but
      * UNSTARTED does.  The wish to cancel ends it CANCELLED.  Returns 1 if the task is
      * DONE, else 0.  Errors: ENOTFOUND, ESTALE, EINVAL: why.  [Q4] */
-    int (*give_back)(struct gpq_store *s, uint64_t now, uint64_t task, uint32_t attempt,
-                     uint32_t why, const char *text, struct gpq_error *e);
+    int (*give_back)(struct gpq_store *s, uint64_t now, const struct gpq_back *back,
+                     struct gpq_error *e);
 
     /* Each changes all selected tasks to which it applies, and returns their number. */
     /* Waiting tasks end CANCELLED; running ones get the wish.  A whole batch that is open is

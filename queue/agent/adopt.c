@@ -71,8 +71,10 @@ static void free_claims(struct claims *all)
 static int give_back(struct gpq_agent *a, const struct claim *c, uint32_t why, const char *text,
                      struct gpq_error *e)
 {
-    int code = a->store->engine->give_back(a->store, gpq_wall(), c->claimed.id.task,
-                                           c->claimed.id.attempt, why, text, e);
+    const struct gpq_back back = {
+        .task = c->claimed.id.task, .attempt = c->claimed.id.attempt, .why = why, .text = text
+    };
+    int code = a->store->engine->give_back(a->store, gpq_wall(), &back, e);
     return code < 0 ? code : 0;
 }
 

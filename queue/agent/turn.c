@@ -144,7 +144,13 @@ static int store_end(struct gpq_agent *a, const struct gpq_note *n, struct gpq_u
 static int store_return(struct gpq_agent *a, const struct gpq_note *n, const struct gpq_unit *u,
                         uint64_t now, struct gpq_error *e)
 {
-    int code = a->store->engine->give_back(a->store, now, u->task, u->attempt, n->why, n->text, e);
+    const struct gpq_back back = { .task = u->task,
+                                   .attempt = u->attempt,
+                                   .why = n->why,
+                                   .text = n->text,
+                                   .devices = u->class ? u->devices : NULL,
+                                   .started = u->started };
+    int code = a->store->engine->give_back(a->store, now, &back, e);
     return code == GPQ_ESTALE || code == GPQ_ENOTFOUND || code > 0 ? 0 : code;
 }
 

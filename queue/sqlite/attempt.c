@@ -193,26 +193,36 @@ int gpq_sqlite_complete(struct gpq_store *s, const struct gpq_end *end, struct g
     return code < 0 ? code : !again;
 }
 
-int gpq_sqlite_give_back(struct gpq_store *s, uint64_t now, uint64_t task, uint32_t attempt,
-                         uint32_t why, const char *text, struct gpq_error *e)
+static int note_return(struct gpq_db *db, uint64_t now, const struct gpq_back *back,
+                       struct gpq_error *e)
+{
+    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_ATTEMPT_RETURN);
+    gpq_bind(st, 1, (int64_t)back->task);
+    gpq_bind(st, 2, back->attempt);
+    gpq_bind(st, 3, back->why);
+    gpq_bind(st, 4, (int64_t)now);
+    gpq_bind_text(st, 5, back->text);
+    gpq_bind_text(st, 6, back->devices);
+    gpq_bind(st, 7, (int64_t)back->started);
+    return gpq_db_run(db, st, e);
+}
+
+int gpq_sqlite_give_back(struct gpq_store *s, uint64_t now, const struct gpq_back *back,
+                         struct gpq_error *e)
 {
     struct gpq_db *db = gpq_db_of(s);
     struct gpq_row r;
     struct gpq_policy plan;
-    if (why >= GPQ_RETURNS)
-        return gpq_fail(e, GPQ_EINVAL, "why is %u, the maximum is %d", why, GPQ_RETURNS - 1);
-    int code = fenced(db, task, attempt, &r, e);
+    const uint32_t why = back->why;
+    if (why >= GPQ_RETURNS || back->started > INT64_MAX)
+        return gpq_fail(e, GPQ_EINVAL, "back.why is %u, the maximum is %d; started is %llu", why,
+                        GPQ_RETURNS - 1, (unsigned long long)back->started);
+    int code = fenced(db, back->task, back->attempt, &r, e);
     if (code == 0)
         code = gpq_policy_read(db, r.spec, &plan, e);
     if (code < 0)
         return code;
-    sqlite3_stmt *st = gpq_db_use(db, GPQ_SQL_ATTEMPT_RETURN);
-    gpq_bind(st, 1, (int64_t)task);
-    gpq_bind(st, 2, attempt);
-    gpq_bind(st, 3, why);
-    gpq_bind(st, 4, (int64_t)now);
-    gpq_bind_text(st, 5, text);
-    code = gpq_db_run(db, st, e);
+    code = note_return(db, now, back, e);
     r.charged--;
     r.losses += why == GPQ_RETURN_LOST || why == GPQ_RETURN_DEVICE;
     bool once = plan.once && why != GPQ_RETURN_UNSTARTED;

@@ -223,7 +223,8 @@
                    " text = ?7, stamp = ?8, devices = coalesce(?9, devices), said = ?10"         \
                    " WHERE task = ?1 AND number = ?2")                                           \
     X(ATTEMPT_RETURN, "UPDATE attempt SET returned = ?3, returned_at = ?4, charged = 0,"         \
-                      " text = ?5 WHERE task = ?1 AND number = ?2")                              \
+                      " text = ?5, devices = coalesce(?6, devices), started = ?7"                \
+                      " WHERE task = ?1 AND number = ?2")                                        \
     X(ATTEMPTS, "SELECT " GPQ_ATTEMPT_COLUMNS " FROM attempt a WHERE task = ?1 ORDER BY number") \
     X(ATTEMPTS_RUNNING, "SELECT " GPQ_ATTEMPT_COLUMNS " FROM task t INDEXED BY task_running"     \
                         " CROSS JOIN attempt a ON a.task = t.id AND a.number = t.attempt"        \

@@ -110,11 +110,16 @@ static void op_give_back(struct world *w)
     if (world_once_in(w, 200))
         why = GPQ_RETURNS;
     view_add(&w->said, "give back %s attempt %u why %u", view_id(task), attempt, why);
+    const struct gpq_back back = { .task = task,
+                                   .attempt = attempt,
+                                   .why = why,
+                                   .text = "text",
+                                   .devices = world_once_in(w, 2) ? "gpu:1" : NULL,
+                                   .started = world_once_in(w, 2) ? w->now : 0 };
     EACH_STORE (i) {
         struct gpq_error e = { 0 };
 
-        returned(w, i, ENGINE(w, i)->give_back(w->store[i], w->now, task, attempt, why, "text", &e),
-                 &e);
+        returned(w, i, ENGINE(w, i)->give_back(w->store[i], w->now, &back, &e), &e);
     }
 }
 

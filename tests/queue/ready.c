@@ -140,3 +140,28 @@ BOTH(what_it_said_and_where_it_ran)
     T_EQ(try_complete(s, &what), 1);
     T_TEXT(attempt(s, T1).said, "-");
 }
+
+/* Of an attempt of a worker the claim did not know them. */
+BOTH(a_return_has_devices_and_start)
+{
+    struct gpq_back back = { .task = T1, .attempt = 1, .why = GPQ_RETURN_DEVICE };
+
+    SUBMIT(s, .items = "x");
+    claim(s, T1);
+    back.started = NOW - 7;
+    back.devices = "3";
+    T_EQ(try_return(s, &back), 0);
+    T_TEXT(attempt(s, T1).devices, "3");
+    T_EQ(attempt(s, T1).started, NOW - 7);
+    T_EQ(attempt(s, T1).returned_at, NOW);
+    claim(s, T1);
+    back = (struct gpq_back){ .task = T1, .attempt = 2, .why = GPQ_RETURN_LOST };
+    T_EQ(try_return(s, &back), 0);
+    T_TEXT(attempt(s, T1).devices, "0"); /* as at the claim */
+    T_EQ(attempt(s, T1).started, 0);
+    claim(s, T1);
+    back.attempt = 3;
+    back.started = UINT64_MAX;
+    T_EQ(try_return(s, &back), GPQ_EINVAL);
+    T_TEXT(shown(s, T1), "running 3");
+}

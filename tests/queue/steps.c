@@ -174,9 +174,16 @@ int end(struct gpq_store *s, uint64_t id, uint32_t outcome, uint64_t at)
     return (int)must(try_complete(s, &what));
 }
 
+int try_return(struct gpq_store *s, const struct gpq_back *back)
+{
+    return (int)STEP(s, give_back(s, NOW, back, &e));
+}
+
 int try_give_back(struct gpq_store *s, uint64_t id, uint32_t attempt, uint32_t why)
 {
-    return (int)STEP(s, give_back(s, NOW, id, attempt, why, "because", &e));
+    const struct gpq_back back = { .task = id, .attempt = attempt, .why = why, .text = "because" };
+
+    return try_return(s, &back);
 }
 
 int run(struct gpq_store *s, uint64_t id, uint32_t outcome)

@@ -46,6 +46,7 @@ uint32_t claim(struct gpq_store *s, uint64_t task);
 int try_complete(struct gpq_store *s, const struct gpq_end *end);
 /* Ends the present attempt.  Returns the result of complete. */
 int end(struct gpq_store *s, uint64_t task, uint32_t outcome, uint64_t at);
+int try_return(struct gpq_store *s, const struct gpq_back *back);
 int try_give_back(struct gpq_store *s, uint64_t task, uint32_t attempt, uint32_t why);
 /* Claims it, and ends the attempt. */
 int run(struct gpq_store *s, uint64_t task, uint32_t outcome);

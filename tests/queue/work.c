@@ -260,9 +260,13 @@ static int do_give_back(struct work *w, struct gpq_error *e)
 {
     struct known_task *t = pick(w, 1U << GPQ_RUNNING);
 
-    return t ? w->store->engine->give_back(w->store, w->now, t->id, t->attempt,
-                                           draw_below(&w->seed, GPQ_RETURNS), "returned", e)
-             : 0;
+    if (!t)
+        return 0;
+    const struct gpq_back back = { .task = t->id,
+                                   .attempt = t->attempt,
+                                   .why = draw_below(&w->seed, GPQ_RETURNS),
+                                   .text = "returned" };
+    return w->store->engine->give_back(w->store, w->now, &back, e);
 }
 
 /* An attempt that is not the one that runs: nothing changes. */

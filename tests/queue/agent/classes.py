@@ -284,6 +284,11 @@ def evicted(agent):
     attempt = c.ask("attempts", task="1.1")["attempts"][0]
     equal((attempt["returned"], attempt["charged"], attempt["text"]),
           ("device fault", False, "drained by a person"))
+    equal(attempt["devices"], {"names": "fake:0"})
+    assert abs(attempt["started"] - row["started"]) < 10**6, (attempt, row)
+    (line,) = [line.split("\t") for line in c.ask("records")["lines"].split("\n")
+               if line.startswith("attempt\t")]
+    equal((line[4], int(line[6]), line[8]), ("fake:0", attempt["started"], "returned"))
     c.ask("cancel", tasks=["1.1"])
     c.ask("undrain", device="fake:0")
     c.ask("wait", batch="1")

@@ -155,27 +155,31 @@ int mem_complete(struct gpq_store *store, const struct gpq_end *end, struct gpq_
     return !retried;
 }
 
-int mem_give_back(struct gpq_store *store, uint64_t now, uint64_t task, uint32_t attempt,
-                  uint32_t why, const char *text, struct gpq_error *e)
+int mem_give_back(struct gpq_store *store, uint64_t now, const struct gpq_back *back,
+                  struct gpq_error *e)
 {
     enum { LOSSES = 3 };
     struct mem_store *m = mem_of(store);
+    const uint32_t why = back->why;
     int code = 0;
 
-    if (why >= GPQ_RETURNS)
+    if (why >= GPQ_RETURNS || back->started > INT64_MAX)
         return gpq_fail(e, GPQ_EINVAL, "give_back: %u is no reason", why);
 
-    struct mem_task *t = running(m, task, attempt, &code, e);
+    struct mem_task *t = running(m, back->task, back->attempt, &code, e);
 
     if (!t)
         return code;
 
-    struct gpq_attempt *a = mem_attempt(&m->now, task, attempt);
+    struct gpq_attempt *a = mem_attempt(&m->now, back->task, back->attempt);
 
     a->charged = false;
     a->returned = why;
     a->returned_at = now;
-    a->text = mem_text(m, text);
+    a->text = mem_text(m, back->text);
+    a->started = back->started;
+    if (back->devices)
+        a->devices = mem_text(m, back->devices);
     t->row.charged--;
     t->row.losses += why == GPQ_RETURN_LOST || why == GPQ_RETURN_DEVICE;
     if (why != GPQ_RETURN_UNSTARTED)

@@ -19,8 +19,8 @@ int mem_seal(struct gpq_store *s, uint64_t now, uint32_t batch, struct gpq_error
 int64_t mem_claim(struct gpq_store *s, uint64_t now, uint64_t task, const char *devices,
                   const char *run, struct gpq_error *e);
 int mem_complete(struct gpq_store *s, const struct gpq_end *end, struct gpq_error *e);
-int mem_give_back(struct gpq_store *s, uint64_t now, uint64_t task, uint32_t attempt, uint32_t why,
-                  const char *text, struct gpq_error *e);
+int mem_give_back(struct gpq_store *s, uint64_t now, const struct gpq_back *back,
+                  struct gpq_error *e);
 
 /* selections.c */
 int64_t mem_cancel(struct gpq_store *s, uint64_t now, const struct gpq_select *which,
