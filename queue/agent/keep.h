@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* keep.h - the rows that now.c keeps in memory, for refill.c, wrong.c and show.c. */
+/* keep.h - the rows that now.c keeps in memory, for ended.c, refill.c, wrong.c and show.c. */
 #ifndef GPQ_AGENT_KEEP_H
 #define GPQ_AGENT_KEEP_H
 
@@ -148,9 +148,22 @@ void gpq_keep_close(struct gpq_now *n);
 
 /* ---- now.c ---- */
 
+/* Without memory a report that has to wait is left out. */
+void gpq_now_report(struct gpq_now *n, struct gpq_report r);
+void gpq_now_apply(struct gpq_now *n, const struct gpq_report *r);
+/* NULL: it does not run. */
+struct gpq_running *gpq_now_running(struct gpq_now *n, uint64_t task);
+void gpq_now_start(struct gpq_agent *a, const struct gpq_unit *u, uint64_t since);
+
+/* ---- ended.c ---- */
+
+/* An attempt of the task has ended. */
+void gpq_now_attempt_ended(struct gpq_agent *a, const struct gpq_change *c, int64_t now);
+/* The task has ended without one: cancelled, skipped, expired.  There may be many at once; late: it
+ * is one of the last ones, which snapshots show. */
+void gpq_now_unstarted(struct gpq_agent *a, const struct gpq_change *c, int64_t now, bool late);
 void gpq_now_note_end(struct gpq_now *n, const struct gpq_ended *end);
 void gpq_now_note_busy(struct gpq_now *n, uint32_t gpu, int64_t from, int64_t to);
-void gpq_now_apply(struct gpq_now *n, const struct gpq_report *r);
 /* Without its class. */
 struct gpq_ended gpq_now_ended(const struct gpv_night *night, const struct gpv_attempt *row);
 

@@ -2,8 +2,8 @@
 /*
  * now.h - the present moment of an agent, for clients that watch.
  *
- *     turn.c, runs.c, states.c --- attempts, changes, slots ---> now.c ---> use of GPUs (live.h)
- *     spans.c ------------------- rows begin and end ---------->      \---> counters, time left
+ *     turn.c, runs.c, states.c --- attempts, changes, slots --> now.c, ---> use of GPUs (live.h)
+ *     spans.c ------------------- rows begin and end --------->  ended.c   \--> counters, time left
  *     the store, at the start --- rows of 24 h ----> refill.c --------^          |
  *                                                                                v
  *     watch.c <--- struct gpv_snapshot --- show.c, wrong.c (findings) <----------'

@@ -200,7 +200,7 @@ SABOTAGES = [
         "    if (w->shown != version)\n        return w->shown_at + 1;\n",
         "agent/watch.coalesced"),
     Sabotage(
-        "an attempt that ended badly counts as work", "queue/agent/now.c",
+        "an attempt that ended badly counts as work", "queue/agent/ended.c",
         ".kind = end->outcome == GPV_OK ? GPQ_NOW_END_OK\n",
         ".kind = end->outcome != 99 ? GPQ_NOW_END_OK\n",
         "agent/watch.as_records"),
