@@ -7,6 +7,7 @@
 
 #include "night.h"
 #include "view/now/moment.h"
+#include "view/words.h"
 
 #ifdef GPQ_CLIENT
 #include "queue/client/option.h"
@@ -49,6 +50,7 @@ static int read_moment(const struct call *call, struct gpv_snapshot *ret)
 {
     struct gpv_night *night = NULL;
     uint64_t at;
+    char from[GPV_WORD], to[GPV_WORD];
     int status = night_read(call, 0, &night);
 
     if (status)
@@ -62,8 +64,9 @@ static int read_moment(const struct call *call, struct gpv_snapshot *ret)
     }
     status = gpq_option_time(call, OPTION_AT, (uint64_t)night->from, &at);
     if (status == 0 && (at < (uint64_t)night->from || at > (uint64_t)night->to))
-        status = usage(call->verb, "%s: --at: '%s' is not in the recording", call->verb->name,
-                       call->value[OPTION_AT]);
+        status = usage(call->verb, "%s: --at: '%s' is not in the recording, from %s to %s",
+                       call->verb->name, call->value[OPTION_AT], gpv_date_clock(night->from, from),
+                       gpv_date_clock(night->to, to));
     if (status == 0 && gpv_moment(night, (int64_t)at, ret))
         status = night_no_memory(call);
     gpv_night_free(night);

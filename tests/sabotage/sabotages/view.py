@@ -247,6 +247,11 @@ SABOTAGES = [
         "--dim: #565e68;",
         "--dim: #a6aeb8;",
         "view/report.contrast"),
+    Sabotage(
+        "two uses have one texture", "view/report/textures.h",
+        "    X(LOADING, \"\", 135, 4, \"M.8 0V4\", \"1.6\")",
+        "    X(LOADING, \"\", 0, 5, \"M1 1.5h1.6\", \"1.6\")",
+        "view/report.textures_without_style"),
     # ---- A view changes nothing ----
     Sabotage(
         "a view starts the agent that it has lost", "queue/client/session.c",
