@@ -235,7 +235,7 @@ void gpq_now_turns(struct gpq_agent *a, uint32_t most, gpq_turn_fn fn, void *use
     for (size_t i = 0; a->now && i < a->now->batches.n && most != 0; i++) {
         struct gpq_kept_batch *b = &a->now->batches.row[i];
         struct gpq_task first;
-        if (b->at_once == 0 || b->row.ended != 0)
+        if (b->at_once == 0 || !gpq_now_read_batch(a, b) || b->row.ended != 0)
             continue;
         most--;
         bool waits = a->store->engine->turn(a->store, b->row.id, keep_task, &first, &e) > 0;

@@ -18,6 +18,7 @@ from agent import until  # noqa: E402
 from cases import equal, run  # noqa: E402
 
 DAY = 24 * 3600 * 10**9
+LIMITED = 64  # batches with at_once that are examined
 
 
 def rows(client, kind):
@@ -225,14 +226,18 @@ def turns(agent):
     gate = agent.gate()
     agent.devices = "fake:3"
     c = agent.start().client()
-    c.submit([f"read x < {gate}"] * 5, batch="few", at_once=2)
+    for i in range(LIMITED):
+        c.submit(["true"], batch="before", at_once=1)
+    for i in range(LIMITED):
+        c.ask("wait", batch=str(i + 1))
+    few = c.submit([f"read x < {gate}"] * 5, batch="few", at_once=2)["batch"]
     until(lambda: len(agent.processes("sh")) == 2, "two commands")
     written(c, lambda: rows(c, "reason"), "a row")
-    wanted = ("at once", "1.3: at_once 2 of batch 1 is reached")
+    wanted = ("at once", f"{few}.3: at_once 2 of batch {few} is reached")
     equal(brief(c, "reason"), [(*wanted, False)])
     gate.open()
-    c.ask("wait", tasks=["1.1"])
-    written(c, lambda: time.time_ns() > c.ask("task", task="1.1")["task"]["ended"] + 10**9,
+    c.ask("wait", tasks=[few + ".1"])
+    written(c, lambda: time.time_ns() > c.ask("task", task=few + ".1")["task"]["ended"] + 10**9,
             "another look")
     equal(brief(c, "reason"), [(*wanted, False)])
     other = c.submit([f"read x < {gate}"] * 2, batch="other")["batch"]
@@ -241,9 +246,13 @@ def turns(agent):
     assert brief(c, "reason")[1][0] in ("BUSY", "SHARE"), brief(c, "reason")
     equal(brief(c, "reason")[1][1].split(":")[0], f"{other}.2")
     with gate.opened(6):
-        c.ask("wait", batch="1")
+        c.ask("wait", batch=few)
         c.ask("wait", batch=other)
     written(c, lambda: "until" in rows(c, "reason")[-1], "the end of the last row")
+    equal(c.ask("retry", batch=few, outcomes=["ok", "error"])["count"], 5)
+    written(c, lambda: len(rows(c, "reason")) == 3, "a row of the new round")
+    equal(brief(c, "reason")[2], (*wanted, False))
+    c.ask("cancel", batch=few)
 
 
 def forgotten(agent):
