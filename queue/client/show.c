@@ -109,8 +109,9 @@ static void print_needs(const json_t *needs)
 static int print_attempt(json_t *a, void *user)
 {
     char from[32], span[32];
-    int64_t started = gpq_number_of(a, "started"), ended = gpq_number_of(a, "ended");
     const char *outcome = gpq_text_of(a, "outcome"), *returned = gpq_text_of(a, "returned");
+    int64_t started = gpq_number_of(a, "started"),
+            ended = gpq_number_of(a, *returned ? "returned_at" : "ended");
     const char *text = gpq_text_of(a, "text");
     bool drained = strcmp(text, GPQ_DRAINED) == 0; /* no fault of the device */
     put_name("attempt");
