@@ -38,6 +38,16 @@ static bool is(struct field field, const char *word)
     return field.size == strlen(word) && memcmp(field.text, word, field.size) == 0;
 }
 
+/* A list with commas. */
+static bool lists(struct field list, const char *word)
+{
+    const char *end = list.text + list.size, *at = list.text;
+    for (const char *comma; (comma = memchr(at, ',', (size_t)(end - at))); at = comma + 1)
+        if (is((struct field){ at, (size_t)(comma - at) }, word))
+            return true;
+    return is((struct field){ at, (size_t)(end - at) }, word);
+}
+
 /* A number of digits, with a minus if it may be less than 0; an empty field is 0. */
 static int64_t number_of(struct fields *f, struct field field, int64_t least, int64_t most)
 {
@@ -345,8 +355,9 @@ static int read_batch(struct fields *f)
     row.ended = next_time(f);
     row.priority = (int32_t)number_of(f, next(f), INT32_MIN, INT32_MAX);
     struct field flags = next(f);
-    row.open = is(flags, "open") || is(flags, "open,held");
-    row.is_held = is(flags, "held") || is(flags, "open,held");
+    row.open = lists(flags, "open");
+    row.is_held = lists(flags, "held");
+    row.at_once = lists(flags, "turns");
     row.total = next_number(f);
     row.joined = next_number(f);
     row.held = next_number(f);

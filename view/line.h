@@ -16,7 +16,7 @@
  *   class     NAME
  *   shape     ID CLASS GPUS TEXT
  *   batch     ID NAME MADE ENDED PRIORITY FLAGS TOTAL JOINED HELD READY RUNNING ENDS FIRST SHAPE TURN
- *             FLAGS: "open", "held"; ENDS: "ok=12,error=3"; FIRST, SHAPE: of its first waiting task;
+ *             FLAGS: "open,held,turns"; ENDS: "ok=12,error=3"; FIRST, SHAPE: of its first waiting task;
  *             TURN: of HELD, tasks that wait for their turn
  *   attempt   TASK NUMBER SHAPE GPUS READY STARTED ENDED OUTCOME STATUS TEXT NAME
  *             TASK: "12.44"; GPUS: "gpu:0,gpu:1"; NUMBER 0: the task ended without an attempt
@@ -69,6 +69,7 @@ void gpv_line_bytes(struct gpv_lines *l, const char *text, size_t size);
 void gpv_line_number(struct gpv_lines *l, int64_t number);
 void gpv_line_time(struct gpv_lines *l, uint64_t ns); /* 0: empty */
 void gpv_line_task(struct gpv_lines *l, uint64_t task);
+void gpv_line_flags(struct gpv_lines *l, bool open, bool held, bool at_once);
 void gpv_line_end(struct gpv_lines *l);
 
 /* All rows of a night, from `records` to `now`.  False: no memory. */

@@ -105,6 +105,14 @@ void gpv_line_task(struct gpv_lines *l, uint64_t task)
     gpv_line_text(l, gpv_task_id(task, text));
 }
 
+void gpv_line_flags(struct gpv_lines *l, bool open, bool held, bool at_once)
+{
+    char text[32] = "";
+    snprintf(text, sizeof(text), "%s%s%s", open ? ",open" : "", held ? ",held" : "",
+             at_once ? ",turns" : "");
+    gpv_line_text(l, text + (*text != 0));
+}
+
 /* ---- A whole night ---- */
 
 static void write_text(struct gpv_lines *l, const struct gpv_night *n, uint32_t text)
@@ -192,10 +200,7 @@ static void write_batch(struct gpv_lines *l, const struct gpv_night *n, const st
     gpv_line_time(l, (uint64_t)b->made);
     gpv_line_time(l, (uint64_t)b->ended);
     gpv_line_number(l, b->priority);
-    gpv_line_text(l, b->open && b->is_held ? "open,held"
-                     : b->open             ? "open"
-                     : b->is_held          ? "held"
-                                           : "");
+    gpv_line_flags(l, b->open, b->is_held, b->at_once);
     gpv_line_number(l, b->total);
     gpv_line_number(l, b->joined);
     gpv_line_number(l, b->held);

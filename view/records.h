@@ -129,6 +129,7 @@ struct gpv_batch {
     int64_t made, ended;   /* ended 0: it goes on */
     int32_t priority;
     bool open, is_held;
+    bool at_once; /* its tasks have turns */
     bool asked; /* the reader has named it; rows of other batches are there since GPU time and waits
                    depend on them */
 };

@@ -14,11 +14,10 @@ static int keep_first(const struct gpq_task *t, void *user)
 static int look_at(const struct gpq_task *t, void *user)
 {
     struct gpq_waiting *w = user;
-    w->looks++;
-    if (t->state != GPQ_READY && t->state != GPQ_HELD)
-        return w->looks >= LOOKS;
-    w->first = *t;
-    return 1;
+    bool waits = t->state == GPQ_READY || (t->state == GPQ_HELD && w->any);
+    if (waits)
+        w->first = *t;
+    return ++w->looks >= LOOKS || waits;
 }
 
 /*
@@ -30,18 +29,20 @@ static int find(struct gpq_store *s, const struct gpq_batch *b, struct gpq_waiti
                 struct gpq_error *e)
 {
     const struct gpq_select own = { .batch = b->id, .first = 1, .last = INT32_MAX };
-    int code = s->engine->tasks(s, &own, 0, false, keep_first, ret, e);
-    if (code < 0 || ret->first.id == 0)
+    struct gpq_waiting head = { 0 }, found = { .any = b->state[GPQ_READY] == 0 };
+    int code = s->engine->tasks(s, &own, 0, false, keep_first, &head, e);
+    if (code < 0 || head.first.id == 0)
         return code < 0 ? code : 0;
-    const struct gpq_task head = ret->first;
-    ret->first.id = 0;
-    if (b->state[GPQ_READY] != 0)
-        code =
-            s->engine->ready(s, head.shape, head.priority, head.order - 1, 1, keep_first, ret, e);
-    if (code < 0 || GPQ_BATCH_OF(ret->first.id) == b->id)
-        return code < 0 ? code : 0;
-    ret->first.id = 0;
-    code = s->engine->tasks(s, &own, 0, false, look_at, ret, e);
+    if (!found.any)
+        code = s->engine->ready(s, head.first.shape, head.first.priority, head.first.order - 1, 1,
+                                keep_first, &found, e);
+    if (code >= 0 && GPQ_BATCH_OF(found.first.id) != b->id) {
+        found.first.id = 0;
+        code = s->engine->tasks(s, &own, 0, false, look_at, &found, e);
+    }
+    ret->looks = found.looks;
+    if (found.first.id != 0)
+        ret->first = found.first;
     return code < 0 ? code : 0;
 }
 

@@ -198,10 +198,12 @@ static void read_first(struct gpq_agent *a, struct gpq_kept_batch *b)
     b->turns = false;
     batch.state[GPQ_READY] = b->row.ready;
     batch.state[GPQ_HELD] = b->row.held;
-    if (gpq_first_waiting(a->store, &batch, &w, &e) < 0 || w.first.id == 0)
+    if (gpq_first_waiting(a->store, &batch, &w, &e) < 0)
+        return;
+    b->turns = w.turn > 0;
+    if (w.first.id == 0)
         return;
     b->row.first = b->row.ready > 0 || w.turn > 0 ? w.first.id : 0;
-    b->turns = w.turn > 0;
     b->row.priority = w.first.priority;
     b->shape = w.first.shape;
 }
@@ -229,18 +231,30 @@ static int keep_task(const struct gpq_task *t, void *user)
     return 1;
 }
 
+static bool is_another(const struct gpq_kept_batch *b, const struct gpq_task *first)
+{
+    return b->row.first != first->id || b->row.priority != first->priority ||
+           b->shape != first->shape;
+}
+
 void gpq_now_turns(struct gpq_agent *a, uint32_t most, gpq_turn_fn fn, void *user)
 {
     struct gpq_error e;
     for (size_t i = 0; a->now && i < a->now->batches.n && most != 0; i++) {
         struct gpq_kept_batch *b = &a->now->batches.row[i];
-        struct gpq_task first;
-        if (b->at_once == 0 || !gpq_now_read_batch(a, b) || b->row.ended != 0)
+        struct gpq_task first = { 0 };
+        if (b->at_once == 0 || b->row.ended != 0)
+            continue;
+        if (!gpq_now_read_batch(a, b)) {
+            b->at_once = 0; /* it was purged */
+            continue;
+        }
+        if (b->row.ended != 0)
             continue;
         most--;
         bool waits = a->store->engine->turn(a->store, b->row.id, keep_task, &first, &e) > 0;
-        if (waits != b->turns) { /* held, or released: this is no change of a task's state */
-            b->stale = true;
+        if (waits != b->turns || (b->row.ready == 0 && waits && is_another(b, &first))) {
+            b->stale = true; /* a hold or another spec, which are no changes of states */
             a->now->version++;
         }
         b->turns = waits;

@@ -288,8 +288,10 @@ static void note_change(struct gpq_agent *a, size_t i, int64_t now)
     bool ended = c->from == GPQ_RUNNING && c->to != GPQ_RUNNING;
     if (b && b->row.made == 0) /* ends show its name */
         (void)gpq_now_read_batch(a, b);
-    if (b)
+    if (b) {
         b->stale = true;
+        b->row.ended = c->to != GPQ_DONE && c->to != 0 ? 0 : b->row.ended; /* a further round */
+    }
     if (ended)
         gpq_now_attempt_ended(a, c, now);
     else if (c->to == GPQ_DONE && c->from != GPQ_DONE && c->outcome != GPQ_OUTCOME_SUCCESS)

@@ -152,7 +152,7 @@ void gpq_record_batch(struct gpq_record_lines *l, const struct gpq_batch *b,
     gpv_line_time(to, b->made);
     gpv_line_time(to, b->ended);
     gpv_line_number(to, first ? first->priority : 0);
-    gpv_line_text(to, b->open && b->held ? "open,held" : b->open ? "open" : b->held ? "held" : "");
+    gpv_line_flags(to, b->open, b->held, b->at_once != 0);
     gpv_line_number(to, b->total);
     gpv_line_number(to, b->joined);
     gpv_line_number(to, b->state[GPQ_HELD]);

@@ -26,6 +26,7 @@ struct row {
     char kind[16], subject[SUBJECT], reason[REASON], key[GPQ_SPAN_KEY], text[GPQ_SPAN_TEXT];
     char newest[GPQ_SPAN_TEXT]; /* the text by the last look */
     uint64_t started;           /* of a reason: the last start of a task of its shape; 0 = none */
+    uint64_t looked;            /* wall time of the last look that saw it */
     struct moment since, until; /* until.wall 0: it goes on */
     uint64_t id;                /* in the store; 0 = not written */
     uint64_t new_id;            /* ... by the transaction in progress */
@@ -40,6 +41,7 @@ struct gpq_spans {
     bool changed;        /* something is to be written */
     struct moment clock; /* of the last look */
     uint64_t alive;      /* time of the mark; 0 = none */
+    uint64_t new_alive;  /* by the transaction in progress */
     uint64_t put_off;    /* wall time of a look; 0 = none */
     bool full;           /* rows were left out for want of memory or of commits */
     struct gpq_states *states;
@@ -146,11 +148,11 @@ void gpq_span_begin(struct gpq_spans *s, const char *kind, const char *subject, 
 }
 
 void gpq_span_say(struct gpq_spans *s, const char *kind, const char *subject, const char *reason,
-                  const char *text)
+                  const char *key, const char *text)
 {
-    struct row *r = find_open(s, kind, subject, reason, "");
+    struct row *r = find_open(s, kind, subject, reason, key);
     if (!r) {
-        gpq_span_begin(s, kind, subject, reason, "", text);
+        gpq_span_begin(s, kind, subject, reason, key, text);
         return;
     }
     r->seen = true;
@@ -176,12 +178,14 @@ static bool is_replaced(const struct gpq_spans *s, const struct row *old)
     return false;
 }
 
-/* When no task of a shape waits any more, the last one has started before the look.  The clock may
- * have been set since the start, so the row's own begin shows how long it was. */
+/* When no task of a shape waits any more, the last one has started before the look, unless it went
+ * in another way: then none has started since the look before.  The clock may have been set since
+ * the start, so the row's own begin shows how long it was. */
 static struct moment end_of(const struct gpq_spans *s, const struct row *r)
 {
     uint64_t waited = r->started - r->since.wall;
-    if (r->started <= r->since.wall || waited >= s->clock.boot - r->since.boot || is_replaced(s, r))
+    if (r->started <= r->since.wall || r->started < r->looked ||
+        waited >= s->clock.boot - r->since.boot || is_replaced(s, r))
         return s->clock;
     return (struct moment){ .wall = r->started, .boot = r->since.boot + waited };
 }
@@ -191,8 +195,10 @@ static void end_unseen(struct gpq_spans *s)
     for (struct row *r = s->first; r; r = r->next)
         if (!r->seen && r->until.wall == 0 && strcmp(r->kind, "life") != 0)
             end_row(s, r, end_of(s, r));
-    for (struct row *r = s->first; r; r = r->next)
+    for (struct row *r = s->first; r; r = r->next) {
+        r->looked = r->seen ? s->clock.wall : r->looked;
         r->seen = false;
+    }
 }
 
 void gpq_spans_started(struct gpq_agent *a, uint32_t shape, uint64_t time)
@@ -307,8 +313,11 @@ int gpq_spans_store(struct gpq_agent *a, uint64_t now, struct gpq_error *e)
     int code = 0;
     if (!s || a->store->n_changes == 0)
         return 0;
-    if (now - s->alive >= SECOND) /* also of a clock that was set back */
+    s->new_alive = s->alive;
+    if (now - s->alive >= SECOND) { /* also of a clock that was set back */
         code = a->store->engine->mark(a->store, &alive, e);
+        s->new_alive = now;
+    }
     for (struct row *r = s->first; code == 0 && s->changed && r; r = r->next)
         code = store_row(a, r, e);
     return code < 0 ? code : 0;
@@ -336,9 +345,7 @@ void gpq_spans_stored(struct gpq_agent *a)
     struct gpq_spans *s = a->spans;
     if (!s || a->store->n_changes == 0)
         return;
-    uint64_t now = gpq_wall();
-    if (now - s->alive >= SECOND)
-        s->alive = now;
+    s->alive = s->new_alive;
     settle_rows(s);
 }
 

@@ -29,11 +29,12 @@
  * get those of its last examination.  Of life the text is WHY alone.
  *
  * A state is one open row, which ends with it: another row begins when the reason changes, or the
- * worker of a tenancy, or the shape of the task for which a device is kept.  Nothing else changes a
- * row.  When no task of a shape waits any more, its reason ends with the last start.  The agent
- * examines the states after its turns, at most once a second: at most 64 shapes, and 64 batches
- * with at_once.  It writes changes with the next commit that changes a task, with the time of the
- * examination: no sync is made for them, but at the agent's start and end.
+ * worker of a tenancy, the shape of the task for which a device is kept, or the batch whose tasks
+ * wait for their turn.  Nothing else changes a row.  When no task of a shape waits any more, its
+ * reason ends with the last start.  The agent examines the states after its turns, at most once a
+ * second: at most 64 shapes, and 64 batches with at_once.  It writes changes with the next commit
+ * that changes a task, with the time of the examination: no sync is made for them, but at the
+ * agent's start and end.
  *
  * Whether foreign processes keep a device from its tasks is known while a task waits for it.
  *

@@ -30,9 +30,9 @@ enum { GPQ_SPAN_KEY = 64, GPQ_SPAN_TEXT = 256 };
  * with the same reason and key. */
 bool gpq_span_goes_on(struct gpq_spans *s, const char *kind, const char *subject,
                       const char *reason, const char *key);
-/* A state without a key goes on, with the text of now, or begins. */
+/* A state goes on, with the text of now, or begins. */
 void gpq_span_say(struct gpq_spans *s, const char *kind, const char *subject, const char *reason,
-                  const char *text);
+                  const char *key, const char *text);
 /* Begins a row of a state that the present look sees first. */
 void gpq_span_begin(struct gpq_spans *s, const char *kind, const char *subject, const char *reason,
                     const char *key, const char *text);

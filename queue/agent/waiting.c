@@ -43,15 +43,21 @@ struct waiting {
 
 /* ---- Reasons of waiting tasks ---- */
 
-static void see_reason(struct waiting *w, const struct first *f, const char *reason,
-                       const char *more)
+static void tell(struct waiting *w, const struct first *f, const char *reason, const char *key,
+                 const char *more)
 {
     char subject[16], text[TEXT];
     snprintf(subject, sizeof(subject), "%" PRIu32, f->shape);
     snprintf(text, sizeof(text), "%u.%u%s%.200s", GPQ_BATCH_OF(f->task), GPQ_NUMBER_OF(f->task),
              *more ? ": " : "", more);
-    gpq_span_say(w->look->spans, "reason", subject, reason, text);
+    gpq_span_say(w->look->spans, "reason", subject, reason, key, text);
     w->told[w->n_told++] = f->shape;
+}
+
+static void see_reason(struct waiting *w, const struct first *f, const char *reason,
+                       const char *more)
+{
+    tell(w, f, reason, "", more);
 }
 
 /* Whether the devices that have no reason are free for it.  Of a class that may boot no worker the
@@ -244,14 +250,18 @@ static void see_turn(struct gpq_agent *a, const struct gpq_task *t, uint32_t at_
 {
     struct waiting *w = user;
     const struct first f = { .task = t->id, .shape = t->shape };
-    char text[64];
-    (void)a;
+    char text[64], batch[16];
+    struct gpq_error e;
+    uint64_t ready;
     for (size_t i = 0; i < w->n_told; i++)
         if (w->told[i] == t->shape)
             return;
-    snprintf(text, sizeof(text), "at_once %" PRIu32 " of batch %u is reached", at_once,
-             GPQ_BATCH_OF(t->id));
-    see_reason(w, &f, "at once", text);
+    if (w->shapes > SHAPES && a->store->engine->ready(a->store, t->shape, INT32_MAX, INT64_MIN, 1,
+                                                      first_task, &ready, &e) != 0)
+        return; /* it was not examined */
+    snprintf(batch, sizeof(batch), "%" PRIu32, GPQ_BATCH_OF(t->id));
+    snprintf(text, sizeof(text), "at_once %" PRIu32 " of batch %s is reached", at_once, batch);
+    tell(w, &f, "at once", batch, text);
 }
 
 void gpq_waiting_look(struct gpq_agent *a, struct gpq_look *l)

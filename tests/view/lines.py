@@ -42,10 +42,11 @@ class Batch:
     """The tasks of one batch, and how they ended: task -> outcome of its last row."""
 
     def __init__(self, number, name, total, made, shape, priority=0, joined=(), held=0, open=False,
-                 is_held=False, turn=0):
+                 is_held=False, turn=0, at_once=False):
         self.number, self.name, self.total, self.made = number, name, total, made
         self.shape, self.priority, self.joined = shape, priority, joined
         self.held, self.open, self.is_held, self.turn = held, open, is_held, turn
+        self.at_once = at_once
         self.last = {}   # of its own tasks
         self.end = made
 
@@ -145,7 +146,7 @@ class Night:
         first = next((i for i in range(1, b.total + 1)
                       if i not in started and i not in joined), 0) if ready + b.turn else 0
         over = ready + running + b.held == 0 and not b.open
-        flags = ",".join(["open"] * b.open + ["held"] * b.is_held)
+        flags = ",".join(["open"] * b.open + ["held"] * b.is_held + ["turns"] * b.at_once)
         return b"\t".join([b"batch", *map(field, [b.number, b.name]), self.time(b.made),
                            self.time(b.end if over else None), *map(field, [
                                b.priority, flags, b.total, len(b.joined), b.held, ready, running,

@@ -283,6 +283,7 @@ def at_once(rng, tasks):
                       None, "running")
     batch = night.batches[1]
     batch.held = batch.turn = tasks - ended - 2
+    batch.at_once = True
     night.reason(1, "1.3", "at once", SECOND, None, "at_once 2 of batch 1 is reached")
     return night, max(free) + MINUTE
 

@@ -174,23 +174,22 @@ T_CASE(a_retry_by_a_person)
     counts_are(night, 75, "7: 1 running 0 ready 0 held");
 }
 
-/* While a reason says that its limit is reached, what is not ready yet is held. */
+/* Of a batch with turns, what is not ready yet is held. */
 T_CASE(tasks_that_wait_for_their_turn)
 {
     static const char night[] = "shape 1 - 1\n"
-                                "batch 7 night 5 - 0 - 6 0 2 0 1 ok=3 4 1 2\n"
+                                "batch 7 night 5 - 0 turns 6 0 2 0 1 ok=3 4 1 2\n"
                                 "attempt 7.1 1 1 gpu:0 5 10 20 ok\n"
                                 "attempt 7.2 1 1 gpu:0 20 20 40 error 1\n"
                                 "attempt 7.3 1 1 gpu:0 45 50 60 ok\n"
                                 "attempt 7.2 2 1 gpu:0 60 60 80 ok\n"
                                 "attempt 7.6 1 1 gpu:0 80 81 - running\n"
-                                "reason 1 7.2 at_once 11 45\n"
-                                "reason 1 7.4 at_once 51 -\n"
                                 "now 100";
-    counts_are(night, 10, "7: 1 running 3 ready 2 held first 4");
+    counts_are(night, 10, "7: 1 running 0 ready 5 held, 5 of them for their turn, first 2");
     counts_are(night, 15, "7: 1 running 0 ready 5 held, 5 of them for their turn, first 2");
     counts_are(night, 30, "7: 1 ok 1 running 0 ready 4 held, 4 of them for their turn, first 3");
-    counts_are(night, 47, "7: 1 ok 1 error 0 running 2 ready 2 held first 3");
+    counts_are(night, 47,
+               "7: 1 ok 1 error 0 running 1 ready 3 held, 3 of them for their turn, first 3");
     counts_are(night, 55,
                "7: 1 ok 1 error 1 running 0 ready 3 held, 3 of them for their turn, first 4");
     counts_are(night, 100, "7: 3 ok 1 running 0 ready 2 held, 2 of them for their turn, first 4");

@@ -79,7 +79,9 @@ class Night:
             item.split("=") for item in ends.decode().split(",") if item)}
         self.batches[int(number_)] = {
             "name": text(name), "made": number(made), "ready": number(ready),
-            "shape": number(shape), "turn": number(turn), "ok": by.get("ok", 0), "ends": by,
+            "shape": number(shape), "turn": number(turn),
+            "at_once": b"turns" in flags.split(b","), "fresh": number(total) - number(joined),
+            "ok": by.get("ok", 0), "ends": by,
             "bad": sum(n for word, n in by.items() if word != "ok")}
 
     def attempt(self, task, number_, shape, gpus, ready, started, ended, outcome, *rest):
@@ -199,16 +201,19 @@ class Night:
     def turns(self, number_):
         """Task-time before the turn of tasks, of a batch that has its tasks at once."""
         batch, sums, reasons = self.batches[number_], collections.Counter(), self.reasons()
-        rows = [r for r in self.rows if r.kind == "reason" and r.what[2] == "at once"]
-        if not any(r.what[1].startswith(f"{number_}.") for r in rows):
-            return sums
-        waiting = [(a.shape, a.ready if a.number else a.ended) for a in self.attempts
-                   if a.task[0] == number_ and (a.number == 1 if a.ready else a.number == 0)]
-        waiting += [(batch["shape"], self.to)] * batch["turn"]
-        for shape, until in waiting:
+        own = [a for a in self.attempts if a.task[0] == number_]
+        waiting = [(a.shape, batch["made"], a.ready if a.number else a.ended) for a in own
+                   if (a.number == 1 if a.ready else a.number == 0)]
+        last = [a for a in self.last_rows().values() if a.task[0] == number_]
+        still = batch["ready"] - sum(a.outcome == "returned" for a in last)
+        fresh = min(max(batch["fresh"] - len(last) - max(still, 0), 0), batch["turn"])
+        ended = max([batch["made"], *(a.ended or 0 for a in own)])
+        waiting += [(batch["shape"], batch["made"], self.to)] * fresh
+        waiting += [(batch["shape"], ended, self.to)] * (batch["turn"] - fresh)
+        for shape, since, until in waiting if batch["at_once"] else ():
             for begin, end, row in reasons[shape]:
-                if row in rows and min(end, until) > begin:
-                    sums["at once"] += min(end, until) - begin
+                if row.what[2] == "at once":
+                    sums["at once"] += max(min(end, until) - max(begin, since), 0)
         return sums
 
     def reasons(self):

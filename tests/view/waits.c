@@ -339,7 +339,7 @@ T_CASE(texts_of_reasons)
 /* Of a batch with at_once, tasks wait for their turn while the reason says so.  What is READY waits
  * as in other batches. */
 static const char turns[] = "shape 1 - 1\nshape 2 - 1\n"
-                            "batch 1 a 10 - 0 - 6 0 2 0 1 ok=2,cancelled=1 5 1 2\n"
+                            "batch 1 a 10 - 0 turns 6 0 2 0 1 ok=2,cancelled=1 5 1 2\n"
                             "batch 2 b 10 - 0 - 2 0 1 0 0 ok=1 2 1\n"
                             "life opened 10 -\n"
                             "attempt 1.1 1 1 gpu:0 10 12 30 ok\n"
@@ -358,6 +358,33 @@ T_CASE(tasks_that_wait_for_their_turn)
     waits(turns, "10-12 1 unseen\n13-30 5 limit\n30-40 4 limit\n40-50 3 limit\n"
                  "50-55 1 busy\n56-70 2 limit");
     waits_within(turns, 0, 0, 2, "45-46 1 limit"); /* it has no such limit */
+}
+
+/* Before a batch was made, none of its tasks waited for the limit of another one.  Those of a later
+ * round have waited since the end of the one before. */
+T_CASE(turns_of_a_later_batch_and_of_a_later_round)
+{
+    static const char night[] = "shape 1 - 1\n"
+                                "batch 1 a 10 - 0 turns 3 0 1 0 1 ok=1 3 1 1\n"
+                                "batch 2 b 30 - 0 held,turns 2 0 1 0 0 ok=1 2 1 1\n"
+                                "life opened 10 -\n"
+                                "attempt 1.1 1 1 gpu:0 10 10 20 ok\n"
+                                "attempt 1.2 1 1 gpu:0 20 20 - running\n"
+                                "attempt 2.1 1 1 gpu:0 40 40 50 ok\n"
+                                "reason 1 1.2 at_once 11 -\n"
+                                "now 60";
+    waits(night, "11-20 2 limit\n20-60 1 limit");
+    waits_within(night, 0, 0, 2, "30-40 2 limit\n40-60 1 limit");
+    waits("shape 1 - 1\n"
+          "batch 1 a 10 - 0 turns 2 0 1 0 1 - 2 1 1\n"
+          "life opened 10 -\n"
+          "attempt 1.1 1 1 gpu:0 10 10 20 ok\n"
+          "attempt 1.2 1 1 gpu:0 20 20 30 ok\n"
+          "attempt 1.1 2 1 gpu:0 45 45 - running\n"
+          "reason 1 1.2 at_once 11 20\n"
+          "reason 1 1.2 at_once 46 -\n"
+          "now 60",
+          "11-20 1 limit\n46-60 1 limit");
 }
 
 T_CASE(details_of_texts)
@@ -496,6 +523,8 @@ static struct gpv_night *draw_night(uint64_t *seed)
         struct gpv_batch batch = { .id = id, .ready = 20, .made = draw_time(seed, SPAN) };
         batch.shape = draw_chance(seed, 10) ? GPV_NONE : draw_below(seed, SHAPES);
         batch.turn = draw_below(seed, 4);
+        batch.total = 20 + draw_below(seed, 20);
+        batch.at_once = draw_chance(seed, 50);
         T_EQ(gpv_add_batch(n, &batch), 0);
     }
     for (uint32_t i = draw_below(seed, 16); i > 0; i--)
@@ -556,29 +585,31 @@ static const struct gpv_reason *reason_of(const struct gpv_night *n, uint32_t sh
     return found;
 }
 
-static bool has_at_once(const struct gpv_night *n, uint32_t id)
-{
-    for (size_t i = 0; i < n->reasons.n; i++)
-        if (GPV_BATCH_OF(n->reasons.row[i].task) == id && is_at_once(n, &n->reasons.row[i]))
-            return true;
-    return false;
-}
-
 /* Adds those that wait for their turn. */
 static void count_turns(const struct gpv_night *n, uint32_t batch, int64_t now,
                         uint32_t ret[SHAPES + 1])
 {
     const struct gpv_batch *b = &n->batches.row[batch];
-    for (uint32_t shape = 0; shape < SHAPES && has_at_once(n, b->id); shape++) {
-        const struct gpv_reason *r = reason_of(n, shape, now);
-        if (!r || !is_at_once(n, r))
+    uint32_t rows = 0, returned = 0, later[SHAPES] = { 0 };
+    int64_t ended = b->made;
+    for (size_t i = 0; i < n->attempts.n; i++) {
+        const struct gpv_attempt *a = &n->attempts.row[i];
+        if (GPV_BATCH_OF(a->task) != b->id)
             continue;
-        ret[shape] += b->shape == shape ? b->turn : 0;
-        for (size_t i = 0; i < n->attempts.n; i++) {
-            const struct gpv_attempt *a = &n->attempts.row[i];
-            if (GPV_BATCH_OF(a->task) == b->id && a->shape == shape)
-                ret[shape] += a->number == 0 ? a->ready == 0 && now < a->ended : now < a->ready;
-        }
+        rows += a->last;
+        returned += a->last && a->outcome == GPV_RETURNED;
+        ended = a->ended > ended ? a->ended : ended;
+        if (a->shape < SHAPES && b->made <= now)
+            later[a->shape] += a->number == 0 ? a->ready == 0 && now < a->ended : now < a->ready;
+    }
+    rows += b->ready - returned;
+    uint32_t fresh = b->total > rows ? b->total - rows : 0;
+    fresh = fresh < b->turn ? fresh : b->turn;
+    if (b->shape < SHAPES)
+        later[b->shape] += (b->made <= now ? fresh : 0) + (ended <= now ? b->turn - fresh : 0);
+    for (uint32_t shape = 0; shape < SHAPES && b->at_once; shape++) {
+        const struct gpv_reason *r = reason_of(n, shape, now);
+        ret[shape] += r && is_at_once(n, r) ? later[shape] : 0;
     }
 }
 

@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-#include "view/night/waits.h"
-
 /* ---- Rows ---- */
 
 /* Whether a row is in the part.  until 0: it goes on. */
@@ -181,30 +179,20 @@ static void set_states(struct undo *u)
     }
 }
 
-/* Whether its tasks wait for their turn at the end of the part. */
-static bool is_limited(const struct gpv_night *p, uint32_t batch)
-{
-    for (uint32_t i = 0; i < p->reasons.n; i++)
-        if (p->reasons.row[i].until == 0 && GPV_BATCH_OF(p->reasons.row[i].task) == batch &&
-            gpv_is_at_once(p, i))
-            return true;
-    return false;
-}
-
-/* Tasks of such a batch are held that have no row yet, and were not ready. */
+/* Tasks of a batch with turns are held that have no row yet, and were not ready. */
 static bool is_held(const struct task *t, const struct gpv_batch *b)
 {
-    return b && b->turn != 0 && !t->waits && !t->begun;
+    return b && b->at_once && !t->waits && !t->begun;
 }
 
 static void set_turns(struct undo *u)
 {
-    for (size_t i = 0; i < u->p->batches.n; i++)
-        u->p->batches.row[i].turn = is_limited(u->p, u->p->batches.row[i].id);
     for (size_t i = 0; i < u->tasks.n; i++) {
         struct gpv_batch *b = batch_of(u, u->tasks.row[i].task);
-        if (is_held(&u->tasks.row[i], b))
-            move(&b->ready, &b->held);
+        if (!is_held(&u->tasks.row[i], b))
+            continue;
+        move(&b->ready, &b->held);
+        b->turn = 1;
     }
     for (size_t i = 0; i < u->p->batches.n; i++)
         if (u->p->batches.row[i].turn != 0)

@@ -22,6 +22,8 @@ const char *gpv_why_text(uint32_t why)
     return why < GPV_WHYS ? why_texts[why] : "?";
 }
 
+#define AT_ONCE "at once"
+
 /* Names of enum gpud_reason_kind, and the agent's own words. */
 static const struct {
     const char *word;
@@ -38,7 +40,7 @@ static const struct {
     { "MAX_WAIT", GPV_WHY_BUSY, false },
     { "PINNED", GPV_WHY_BUSY, false },
     { "SEATS", GPV_WHY_LIMIT, false },
-    { GPV_AT_ONCE, GPV_WHY_LIMIT, false },
+    { AT_ONCE, GPV_WHY_LIMIT, false },
     { "BOOTING", GPV_WHY_LOADING, false },
     { "UNLOADING", GPV_WHY_LOADING, false },
     { "DRAINED", GPV_WHY_OUT, false },
@@ -62,12 +64,6 @@ enum gpv_why gpv_why_of_word(const char *word, bool kept)
     return GPV_WHY_OTHER;
 }
 
-bool gpv_is_at_once(const struct gpv_night *n, uint32_t reason)
-{
-    return reason < n->reasons.n &&
-           strcmp(gpv_text(n, n->reasons.row[reason].word), GPV_AT_ONCE) == 0;
-}
-
 enum gpv_why gpv_why_of(const struct gpv_night *n, const struct gpv_wait *w)
 {
     return gpv_why_of_word(gpv_text(n, w->word), w->kept);
@@ -78,6 +74,7 @@ enum gpv_why gpv_why_of(const struct gpv_night *n, const struct gpv_wait *w)
 struct begin {
     int64_t at;
     uint32_t tasks, shape;
+    uint32_t later; /* tasks that wait for their turn from then on */
     uint32_t turns; /* tasks whose turn comes, or which end before that */
 };
 
@@ -91,7 +88,6 @@ struct shape {
 struct sweep {
     const struct gpv_night *n;
     const struct gpv_batch *batch;
-    bool at_once; /* it has such a limit */
     GPV_LIST(struct begin) begins;
     struct shape *shape; /* and one for tasks of no known shape */
     size_t next_begin, next_start, next_reason, next_tenancy;
@@ -118,6 +114,7 @@ static int add_begin(struct sweep *s, struct begin c)
     struct begin *last = s->begins.n > 0 ? &s->begins.row[s->begins.n - 1] : NULL;
     if (last && last->at == c.at && last->shape == c.shape) {
         last->tasks += c.tasks;
+        last->later += c.later;
         last->turns += c.turns;
         return 0;
     }
@@ -132,14 +129,45 @@ static struct shape *shape_at(struct sweep *s, uint32_t shape)
     return &s->shape[shape < s->n->shapes.n ? shape : s->n->shapes.n];
 }
 
+static int64_t later_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* The first attempt of a task follows its turn.  One that was cancelled may never have had it. */
 static int add_turn(struct sweep *s, const struct gpv_attempt *a)
 {
     int64_t at = a->number == 1 ? a->ready : a->number == 0 && a->ready == 0 ? a->ended : 0;
-    if (!s->at_once || at == 0)
+    if (!s->batch->at_once || at == 0)
         return 0;
-    shape_at(s, a->shape)->later++;
-    return add_begin(s, (struct begin){ at, 0, a->shape, 1 });
+    shape_at(s, a->shape)->later++; /* for add_later */
+    return add_begin(
+        s, (struct begin){ .at = later_of(at, s->batch->made), .shape = a->shape, .turns = 1 });
+}
+
+/* From when they wait for their turn: since their batch was made.  Those at the end of the night
+ * that have a row are of a later round: since the last end of the batch. */
+static int add_later(struct sweep *s, uint32_t still)
+{
+    const struct gpv_batch *b = s->batch;
+    uint64_t known = (uint64_t)b->joined + still, fresh;
+    int64_t ended = b->made;
+    int code = 0;
+    for (size_t i = 0; i < s->n->attempts.n; i++)
+        if (is_of(s, &s->n->attempts.row[i])) {
+            known += s->n->attempts.row[i].last;
+            ended = later_of(ended, s->n->attempts.row[i].ended);
+        }
+    fresh = b->total > known ? b->total - known : 0;
+    fresh = fresh < b->turn ? fresh : b->turn;
+    shape_at(s, b->shape)->later += fresh;
+    for (uint32_t i = 0; code == 0 && i <= s->n->shapes.n; i++) {
+        const struct begin c = { .at = b->made, .shape = i, .later = (uint32_t)s->shape[i].later };
+        code = c.later != 0 ? add_begin(s, c) : 0;
+        s->shape[i].later = 0;
+    }
+    const struct begin c = { .at = ended, .shape = b->shape, .later = b->turn - (uint32_t)fresh };
+    return code == 0 && c.later != 0 ? add_begin(s, c) : code;
 }
 
 /* `still`: tasks that wait at the end, and are not accounted for. */
@@ -147,11 +175,11 @@ static int add_attempt(struct sweep *s, const struct gpv_attempt *a, uint32_t *s
 {
     int code = add_turn(s, a);
     if (code == 0 && has_waited(a))
-        code = add_begin(s, (struct begin){ a->ready, 1, a->shape, 0 });
+        code = add_begin(s, (struct begin){ .at = a->ready, .tasks = 1, .shape = a->shape });
     if (code < 0 || !a->last || a->outcome != GPV_RETURNED || *still == 0)
         return code;
     --*still;
-    return add_begin(s, (struct begin){ a->ended, 1, a->shape, 0 });
+    return add_begin(s, (struct begin){ .at = a->ended, .tasks = 1, .shape = a->shape });
 }
 
 static int by_time(const void *a, const void *b)
@@ -168,7 +196,10 @@ static int add_begins(struct sweep *s)
         if (is_of(s, &s->n->attempts.row[i]))
             code = add_attempt(s, &s->n->attempts.row[i], &still);
     if (code == 0 && still > 0)
-        code = add_begin(s, (struct begin){ s->batch->made, still, s->batch->shape, 0 });
+        code = add_begin(
+            s, (struct begin){ .at = s->batch->made, .tasks = still, .shape = s->batch->shape });
+    if (code == 0 && s->batch->at_once)
+        code = add_later(s, still);
     if (code == 0)
         gpv_sort(s->begins.row, s->begins.n, sizeof(s->begins.row[0]), by_time);
     return code;
@@ -180,11 +211,6 @@ static int begin_sweep(struct sweep *s)
     s->shape = malloc(shapes * sizeof(s->shape[0]));
     for (size_t i = 0; s->shape && i < shapes; i++)
         s->shape[i] = (struct shape){ .reason = GPV_NONE };
-    for (uint32_t i = 0; i < s->n->reasons.n && !s->at_once; i++)
-        s->at_once =
-            GPV_BATCH_OF(s->n->reasons.row[i].task) == s->batch->id && gpv_is_at_once(s->n, i);
-    if (s->shape)
-        shape_at(s, s->batch->shape)->later = s->at_once ? s->batch->turn : 0;
     return s->shape ? add_begins(s) : -1;
 }
 
@@ -209,12 +235,13 @@ static void count(struct sweep *s, uint32_t shape, uint64_t come, uint64_t leave
     s->look = s->look || before == 0 || *tasks == 0;
 }
 
-static void count_turns(struct sweep *s, uint32_t shape, uint32_t turns)
+static void count_turns(struct sweep *s, uint32_t shape, uint64_t come, uint64_t leave)
 {
     struct shape *h = shape_at(s, shape);
-    h->later -= turns;
-    s->turn -= h->counts ? turns : 0;
-    s->look = s->look || h->later == 0;
+    uint64_t before = h->later;
+    h->later += come - leave;
+    s->turn += h->counts ? come - leave : 0;
+    s->look = s->look || before == 0 || h->later == 0;
 }
 
 static int64_t apply_begins(struct sweep *s, int64_t now)
@@ -225,8 +252,8 @@ static int64_t apply_begins(struct sweep *s, int64_t now)
             return b->at;
         if (b->tasks != 0)
             count(s, b->shape, b->tasks, 0);
-        if (b->turns != 0)
-            count_turns(s, b->shape, b->turns);
+        if (b->later + b->turns != 0)
+            count_turns(s, b->shape, b->later, b->turns);
     }
     return INT64_MAX;
 }
@@ -302,7 +329,8 @@ static void choose_reason(struct sweep *s, int64_t now)
         struct shape *h = &s->shape[i];
         int64_t until =
             h->reason != GPV_NONE ? gpv_until(s->n, s->n->reasons.row[h->reason].until) : now;
-        h->counts = h->later > 0 && until > now && gpv_is_at_once(s->n, h->reason);
+        h->counts = h->later > 0 && until > now &&
+                    strcmp(gpv_text(s->n, s->n->reasons.row[h->reason].word), AT_ONCE) == 0;
         s->turn += h->counts ? h->later : 0;
         if (until <= now || (h->tasks == 0 && !h->counts))
             continue;

@@ -4,10 +4,16 @@
  *
  * The number follows from the attempts: a task waits from `ready` of an attempt until its start.
  * Tasks that have not started yet count from the time at which their batch was made, those that
- * were returned from then on.  Tasks that wait for their turn in the batch (--at-once) become ready
- * with it; before that, they count while the reason of their shape is "at once".  The reason is that of the first task of the shape, so it is one for
- * all batches that share a shape.  Where tasks of several shapes wait, the reason of a task of the
- * batch comes first, then that of the earliest task.
+ * were returned from then on.
+ *
+ * Tasks that wait for their turn in the batch (--at-once) become ready with it.  Before that they
+ * count while the reason of their shape is "at once", from the time at which their batch was made to
+ * their first attempt.  Of later rounds only those count that wait still at the end of the night,
+ * from the last end of the batch on: records do not tell when the round began.
+ *
+ * The reason is that of the first task of the shape, so it is one for all batches that share a
+ * shape.  Where tasks of several shapes wait, the reason of a task of the batch comes first, then
+ * that of the earliest task.
  */
 #ifndef GPV_WAITS_H
 #define GPV_WAITS_H
@@ -48,10 +54,6 @@ const char *gpv_why_text(uint32_t why);
 enum gpv_why gpv_why_of(const struct gpv_night *n, const struct gpv_wait *w);
 /* kept: the tasks need several GPUs each, and one is kept free. */
 enum gpv_why gpv_why_of_word(const char *word, bool kept);
-
-#define GPV_AT_ONCE "at once"
-/* Whether a reason, an index, is that a batch has its tasks at once. */
-bool gpv_is_at_once(const struct gpv_night *n, uint32_t reason);
 
 /* Task-time of a batch by reason: ns times tasks, as a sum.  0, or -1 without memory.  ret_text, if
  * it is not NULL: of the rows of each reason the text that had the most of it, or 0. */

@@ -252,6 +252,10 @@ def turns(agent):
     equal(c.ask("retry", batch=few, outcomes=["ok", "error"])["count"], 5)
     written(c, lambda: len(rows(c, "reason")) == 3, "a row of the new round")
     equal(brief(c, "reason")[2], (*wanted, False))
+    before = time.time_ns()
+    c.ask("cancel", tasks=[f"{few}.{i}" for i in (3, 4, 5)])
+    written(c, lambda: "until" in rows(c, "reason")[2], "the end of the row")
+    assert rows(c, "reason")[2]["until"] > before, (before, rows(c, "reason"))
     c.ask("cancel", batch=few)
 
 

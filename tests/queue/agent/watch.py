@@ -269,6 +269,12 @@ def turns(agent):
     assert 0 <= b["least"] <= b["most"], b
     equal((s["classes"][0]["waiting"], s["classes"][0].get("held")), ({"limit": 4}, None))
     compare(s, moment(records(c), s["time"]))
+    c.ask("set", tasks=["1.11"], priority=5)
+    s = watch.until(lambda s: batch_of(s, 1).get("first") == "1.11")
+    compare(s, moment(records(c), s["time"]))
+    c.ask("hold", tasks=["1.11"])
+    s = watch.until(lambda s: batch_of(s, 1).get("first") == "1.9")
+    compare(s, moment(records(c), s["time"]))
     c.ask("hold", batch="1")
     s = watch.until(lambda s: not batch_of(s, 1).get("first"))
     b = batch_of(s, 1)
@@ -279,6 +285,28 @@ def turns(agent):
         c.ask("wait", batch="1")
     s = watch.until(lambda s: batch_of(s, 1).get("ended"))
     assert all(g["uses"].get("limited") for g in s["gpus"][2:]), s["gpus"]
+
+
+def behind_many(agent):
+    """Of a batch with several needs the first READY task is not found behind 1,024 that have ended.
+    Then the one that gets the next turn stands for it, in snapshots and in records."""
+    gate = agent.gate()
+    agent.devices = "fake:1"
+    c = agent.start().client()
+    watch = Watch(agent)
+    env = [f"PATH={os.environ['PATH']}"]
+    tasks = [{"spec": 0, "argv": ["true"]} for _ in range(1100)]
+    tasks += [{"spec": 1, "argv": ["/bin/sh", "-c", f"read x < {gate}"]} for _ in range(6)]
+    specs = [{"cwd": "/", "environment": env, "needs": {"gpus": 1, "cpus": cpus}}
+             for cpus in (1, 2)]
+    c.ask("submit", request="many", batch={"name": "many", "at_once": 2}, specs=specs, tasks=tasks)
+    c.ask("cancel", tasks=[f"1.{i + 1}" for i in range(1100)])
+    s = watch.until(lambda s: batch_of(s, 1).get("running") == 1 and
+                    batch_of(s, 1).get("ready") == 1 and batch_of(s, 1).get("reason"))
+    b = batch_of(s, 1)
+    equal([b.get(n) for n in ("held", "turn", "first")], [4, 4, "1.1103"])
+    compare(s, moment(records(c), s["time"]))
+    c.ask("cancel", batch="1")
 
 
 def after_restart(agent):
@@ -522,8 +550,8 @@ def small(agent):
     equal(line["bad_24h"], 120)
 
 
-CASES = [first, waits, present_reason, as_records, gathers, turns, joined, forgotten, after_restart,
-         left, quiet, coalesced, stopped, readers, small]
+CASES = [first, waits, present_reason, as_records, gathers, turns, behind_many, joined, forgotten,
+         after_restart, left, quiet, coalesced, stopped, readers, small]
 
 if __name__ == "__main__":
     sys.exit(run("watch", CASES))

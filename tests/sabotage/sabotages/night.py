@@ -104,7 +104,7 @@ SABOTAGES = [
         "agent/night.spans_of_clock"),
     Sabotage(
         "a task waits for its turn without a reason", "queue/agent/waiting.c",
-        "    see_reason(w, &f, \"at once\", text);\n",
+        "    tell(w, &f, \"at once\", batch, text);\n",
         "",
         "agent/spans.turns"),
     Sabotage(
@@ -114,11 +114,11 @@ SABOTAGES = [
         "agent/watch.turns"),
     Sabotage(
         "a row of a reason ends with the first task", "queue/agent/waiting.c",
-        "    gpq_span_say(w->look->spans, \"reason\", subject, reason, text);\n",
-        "    char key[24];\n"
-        "    snprintf(key, sizeof(key), \"%\" PRIu64, f->task);\n"
-        "    if (!gpq_span_goes_on(w->look->spans, \"reason\", subject, reason, key))\n"
-        "        gpq_span_begin(w->look->spans, \"reason\", subject, reason, key, text);\n",
+        "    gpq_span_say(w->look->spans, \"reason\", subject, reason, key, text);\n",
+        "    char own[24];\n"
+        "    (void)key;\n"
+        "    snprintf(own, sizeof(own), \"%\" PRIu64, f->task);\n"
+        "    gpq_span_say(w->look->spans, \"reason\", subject, reason, own, text);\n",
         "agent/spans.few_rows"),
     Sabotage(
         "rows of old tasks stay", "queue/sqlite/purge.c",
@@ -170,8 +170,9 @@ SABOTAGES = [
         "agent/records.all_ends"),
     Sabotage(
         "an attempt of a worker has no GPU", "queue/agent/turn.c",
+        "                           .said = u->said,\n"
         "                           .devices = u->class ? u->devices : NULL,\n",
-        "",
+        "                           .said = u->said,\n",
         "agent/records.all_ends"),
     Sabotage(
         "records pass over the end of a waiting task", "queue/agent/record_lines.c",

@@ -44,13 +44,13 @@ SABOTAGES = [
         "view/waits.tasks_that_were_returned"),
     Sabotage(
         "a task waits for its turn until the end", "view/night/waits.c",
-        "    s->turn -= h->counts ? turns : 0;\n",
-        "    s->turn -= h->counts && h->later == 0 ? turns : 0;\n",
+        "    s->turn += h->counts ? come - leave : 0;\n",
+        "    s->turn += h->counts ? come : 0;\n",
         "view/waits.tasks_that_wait_for_their_turn"),
     Sabotage(
         "a task whose turn comes later is ready", "view/night/part.c",
-        "    return b && b->turn != 0 && !t->waits && !t->begun;\n",
-        "    return b && b->turn != 0 && t->waits && !t->begun;\n",
+        "    return b && b->at_once && !t->waits && !t->begun;\n",
+        "    return b && b->at_once && t->waits && !t->begun;\n",
         "view/part.tasks_that_wait_for_their_turn"),
     Sabotage(
         "a wide task gathers when no GPU is kept free any more", "view/night/waits.c",
