@@ -100,6 +100,8 @@ static void charge(gpud_dispatcher *d, const struct gpi_sched_end *e)
     struct gpi_slot *s = gpi_task_slot(d, t);
     const uint64_t started = atomic_load(&s->ch.page->cell[t->cell].started_at);
 
+    if (started > d->now) /* the task started after the turn had begun */
+        d->now = gpi_now();
     gpi_cell_empty(s, t->cell);
     t->attempts = (uint8_t)e->attempts;
     t->started_at = started < t->sent_at || started > d->now ? t->sent_at : started;
