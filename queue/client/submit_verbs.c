@@ -220,10 +220,12 @@ static int until_interrupt(struct watched *w)
     int status = 0, notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     struct pollfd p = { .fd = notify, .events = POLLIN };
     uint32_t changes = IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF;
-    if (notify < 0 || inotify_add_watch(notify, w->path, changes) < 0)
-        status = gpq_say(EXIT_FAILED, "%s cannot be watched: %s", w->path, strerror(errno));
-    else
+    int watch = notify < 0 ? -1 : inotify_add_watch(notify, w->path, changes);
+    int fault = watch < 0 ? errno : 0;
+    if (fault == 0)
         status = feed(w); /* what has come before the watch */
+    else if (fault != ENOENT || (status = check_place(w)) == 0)
+        status = gpq_say(EXIT_FAILED, "%s cannot be watched: %s", w->path, strerror(fault));
     while (status == 0 && (status = check_place(w)) == 0 && !gpq_interrupted()) {
         if (gpq_poll(&p, 1, -1) < 0)
             continue;

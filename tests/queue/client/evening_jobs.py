@@ -335,7 +335,7 @@ def watched_file_changes(q):
         until(lambda name=name: q.words("ran").count(name) == 2, "both lines")
         change(q.path(name))
         err = child.communicate(timeout=PATIENCE)[1].decode()
-        equal((child.returncode, why in err), (1, True))
+        assert child.returncode == 1 and why in err, (child.returncode, err)
         q.run("wait", name)
         equal(q.batch(q.json("ls", name)[0]["task"].split(".")[0])["total"], 2)
 
