@@ -320,7 +320,7 @@ def test_loads_now(pool: Pool, tmp_path: pathlib.Path) -> None:
     gate.write_bytes(b"open")
     future.result()
     m = look(pool)
-    assert seconds_of(m, loads.name, "LOADING") > 0.2
+    assert seconds_of(m, loads.name, "LOADING") > 0.1  # its end may be earlier than the last look
     assert not [x for x in m.lanes if "load" in x.does]
 
 
