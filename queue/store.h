@@ -384,7 +384,7 @@ struct gpq_engine {
     /* Returns a claimed attempt uncharged: RUNNING -> READY, at its place.  The third in
      * a row that is LOST or DEVICE ends the task LOST, and with at_most_once any return but
      * UNSTARTED does.  The wish to cancel ends it CANCELLED.  Returns 1 if the task is
-     * DONE, else 0.  Errors: ENOTFOUND, ESTALE, EINVAL: why.  [Q4] */
+     * DONE, else 0.  Errors: ENOTFOUND, ESTALE, EINVAL: why, or started.  [Q4] */
     int (*give_back)(struct gpq_store *s, uint64_t now, const struct gpq_back *back,
                      struct gpq_error *e);
 

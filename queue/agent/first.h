@@ -11,7 +11,6 @@ struct gpq_waiting {
     struct gpq_task first; /* its row without texts; id 0: none waits, or it is not known */
     uint32_t turn;         /* held tasks that wait for their turn: all of them, if one does */
     uint32_t looks;        /* how many tasks were passed over */
-    bool any;              /* for first.c: no task is READY */
 };
 
 int gpq_first_waiting(struct gpq_store *s, const struct gpq_batch *b, struct gpq_waiting *ret,

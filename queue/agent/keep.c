@@ -194,13 +194,12 @@ static void read_first(struct gpq_agent *a, struct gpq_kept_batch *b)
     struct gpq_batch batch = { .id = b->row.id, .at_once = b->at_once };
     struct gpq_waiting w;
     struct gpq_error e;
-    b->row.first = 0;
-    b->turns = false;
+    b->row.first = b->row.turn = 0;
     batch.state[GPQ_READY] = b->row.ready;
     batch.state[GPQ_HELD] = b->row.held;
     if (gpq_first_waiting(a->store, &batch, &w, &e) < 0)
         return;
-    b->turns = w.turn > 0;
+    b->row.turn = w.turn;
     if (w.first.id == 0)
         return;
     b->row.first = b->row.ready > 0 || w.turn > 0 ? w.first.id : 0;
@@ -217,7 +216,6 @@ bool gpq_now_read_batch(struct gpq_agent *a, struct gpq_kept_batch *b)
         return e.code != GPQ_ENOTFOUND;
     b->stale = false;
     read_first(a, b);
-    b->row.turn = b->turns ? b->row.held : 0;
     if (b->row.ended != 0) {
         free(b->left);
         b->left = NULL;
@@ -225,14 +223,12 @@ bool gpq_now_read_batch(struct gpq_agent *a, struct gpq_kept_batch *b)
     return true;
 }
 
-static int keep_task(const struct gpq_task *t, void *user)
+/* Whether another task gets the next turn than in the row: a hold, or another spec, is no change of
+ * a state. */
+static bool has_another(const struct gpq_kept_batch *b, const struct gpq_task *first)
 {
-    *(struct gpq_task *)user = *t;
-    return 1;
-}
-
-static bool is_another(const struct gpq_kept_batch *b, const struct gpq_task *first)
-{
+    if (b->row.ready > 0 || first->id == 0)
+        return (b->row.turn != 0) != (first->id != 0);
     return b->row.first != first->id || b->row.priority != first->priority ||
            b->shape != first->shape;
 }
@@ -242,23 +238,21 @@ void gpq_now_turns(struct gpq_agent *a, uint32_t most, gpq_turn_fn fn, void *use
     struct gpq_error e;
     for (size_t i = 0; a->now && i < a->now->batches.n && most != 0; i++) {
         struct gpq_kept_batch *b = &a->now->batches.row[i];
-        struct gpq_task first = { 0 };
+        struct gpq_task first;
         if (b->at_once == 0 || b->row.ended != 0)
             continue;
-        if (!gpq_now_read_batch(a, b)) {
+        if (!gpq_now_read_batch(a, b))
             b->at_once = 0; /* it was purged */
-            continue;
-        }
-        if (b->row.ended != 0)
+        if (b->at_once == 0 || b->row.ended != 0)
             continue;
         most--;
-        bool waits = a->store->engine->turn(a->store, b->row.id, keep_task, &first, &e) > 0;
-        if (waits != b->turns || (b->row.ready == 0 && waits && is_another(b, &first))) {
-            b->stale = true; /* a hold or another spec, which are no changes of states */
+        (void)gpq_task_turn(a->store, b->row.id, &first, &e);
+        if (has_another(b, &first)) {
+            b->stale = true;
+            (void)gpq_now_read_batch(a, b);
             a->now->version++;
         }
-        b->turns = waits;
-        if (waits)
+        if (first.id != 0)
             fn(a, &first, b->at_once, user);
     }
 }

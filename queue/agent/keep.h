@@ -65,7 +65,6 @@ struct gpq_kept_batch {
     uint32_t joined; /* tasks of other batches */
     uint32_t shape;  /* of its first waiting task */
     uint32_t at_once; /* tasks that run at a time; 0: no limit */
-    bool turns;       /* one waits for its turn, and so all that are held count as such */
     uint32_t ended_by[GPV_OUTCOMES];
     struct gpv_left *left; /* while it goes on, from its first start */
     int64_t left_at;       /* when row.least and row.most were found; 0: they are old */

@@ -17,6 +17,12 @@ int gpq_task_look(struct gpq_store *s, uint64_t task, struct gpq_task *ret, stru
     return s->engine->tasks(s, &one, 0, false, keep_task, ret, e);
 }
 
+int gpq_task_turn(struct gpq_store *s, uint32_t batch, struct gpq_task *ret, struct gpq_error *e)
+{
+    *ret = (struct gpq_task){ 0 };
+    return s->engine->turn(s, batch, keep_task, ret, e);
+}
+
 int gpq_task_read(struct gpq_store *s, uint64_t task, gpq_task_fn fn, void *user,
                   struct gpq_error *e)
 {

@@ -7,6 +7,8 @@
 
 /* 1: there is such a task, and *ret has its row without texts; 0: no; or a GPQ_E code. */
 int gpq_task_look(struct gpq_store *s, uint64_t task, struct gpq_task *ret, struct gpq_error *e);
+/* The same of the task of a batch that gets the next turn, if one waits for it. */
+int gpq_task_turn(struct gpq_store *s, uint32_t batch, struct gpq_task *ret, struct gpq_error *e);
 /* Calls fn with the whole row of a task, and returns as the reader of tasks does (store.h). */
 int gpq_task_read(struct gpq_store *s, uint64_t task, gpq_task_fn fn, void *user,
                   struct gpq_error *e);

@@ -287,7 +287,7 @@ static uint64_t ends_of(const struct gpq_kept_batch *b, int64_t now)
 /* For a second, or until something starts or ends. */
 void gpq_now_find_left(struct gpq_kept_batch *b, uint32_t ready, uint32_t held, int64_t now)
 {
-    uint32_t turn = b->turns ? held : 0;
+    uint32_t turn = b->row.turn != 0 ? held : 0;
     if (b->left_at != 0 && now - b->left_at < SECOND && now >= b->left_at)
         return;
     b->row.least = b->row.most = -1;

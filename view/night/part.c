@@ -81,8 +81,8 @@ static int add_rows(struct gpv_night *p, const struct gpv_night *n, int64_t from
 struct task {
     uint64_t task;
     uint16_t shape;
-    bool waits, runs,
-        begun; /* at the end of the part: it is ready; an attempt runs; it has a row */
+    bool waits, runs; /* at the end of the part: it is ready; an attempt runs */
+    bool begun;       /* ... it has a row */
 };
 
 struct undo {

@@ -50,8 +50,7 @@ class Client:
             raise Refused(reply)
         return reply
 
-    def submit(self, commands, batch="night", join=False, append=None, at_once=0,
-               **spec):
+    def submit(self, commands, batch="night", join=False, append=None, at_once=0, **spec):
         """Submits commands, each a list or a text for sh.  Returns the reply."""
         tasks = [{"spec": 0, "line": i + 1,
                   "argv": ["/bin/sh", "-c", c] if isinstance(c, str) else c}

@@ -109,8 +109,8 @@ SABOTAGES = [
         "agent/spans.turns"),
     Sabotage(
         "the time left leaves out tasks that wait for their turn", "queue/agent/show.c",
-        "    uint32_t turn = b->turns ? held : 0;\n",
-        "    uint32_t turn = b->turns && held == 0;\n",
+        "    uint32_t turn = b->row.turn != 0 ? held : 0;\n",
+        "    uint32_t turn = b->row.turn != 0 && held == 0;\n",
         "agent/watch.turns"),
     Sabotage(
         "a row of a reason ends with the first task", "queue/agent/waiting.c",
