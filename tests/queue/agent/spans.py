@@ -226,13 +226,12 @@ def turns(agent):
     gate = agent.gate()
     agent.devices = "fake:3"
     c = agent.start().client()
-    for i in range(LIMITED):
-        c.submit(["true"], batch="before", at_once=1)
-    for i in range(LIMITED):
-        c.ask("wait", batch=str(i + 1))
+    for i in range(LIMITED):  # they have ended, and take no place in a look
+        c.submit(["true"], batch="before", hold=True, at_once=1)
+        c.ask("cancel", batch=str(i + 1))
     few = c.submit([f"read x < {gate}"] * 5, batch="few", at_once=2)["batch"]
 
-    def own():  # tasks of the batches before may have waited, too
+    def own():  # the batches before may have rows, too
         return [r for r in rows(c, "reason") if int(r["text"].split(".")[0]) > LIMITED]
 
     def seen():
@@ -259,8 +258,12 @@ def turns(agent):
     equal(c.ask("retry", batch=few, outcomes=["ok", "error"])["count"], 5)
     written(c, lambda: len(own()) == 3, "a row of the new round")
     equal(seen()[2], (*wanted, False))
+    gate.open()
+    until(lambda: c.ask("task", task=few + ".3")["task"]["state"] == "running", "a third start")
+    began = time.time_ns()
+    written(c, lambda: time.time_ns() > began + 10**9, "another look")
     before = time.time_ns()
-    c.ask("cancel", tasks=[f"{few}.{i}" for i in (3, 4, 5)])
+    c.ask("cancel", tasks=[f"{few}.{i}" for i in (4, 5)])
     written(c, lambda: "until" in own()[2], "the end of the row")
     assert own()[2]["until"] > before, (before, own())
     c.ask("cancel", batch=few)
